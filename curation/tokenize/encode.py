@@ -11,14 +11,13 @@ from curation.compiled import borrowing, kernel
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.piece_cache import (
     CACHED_BYTES,
-    CACHED_IDS,
     find,
-    is_in,
+    home,
+    is_long,
     key_hash,
     piece_key,
     recall,
     remember,
-    slot,
 )
 from curation.tokenize.pretokenize import piece_end
 from curation.tokenize.seams import Seams, find_seams, has_bit, part_end, set_bit
@@ -99,7 +98,7 @@ def _look_up(data, start, n, cache, batch):  # type: ignore[no-untyped-def]
             h = key_hash(key)
             batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3] = key
             batch.hashes[k] = h
-            batch.found[k] = cache[slot(cache, h), 0]
+            batch.found[k] = cache[home(cache, h)]
         start = batch.ends[k]
 
 
@@ -124,17 +123,17 @@ def _encode_batch(data, start, m, encoder, cache, batch, work, out, n):  # type:
             start = end
             continue
         h = batch.hashes[k]
-        row = slot(cache, h)
         a, b, c, d = batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3]
-        if not is_in(cache, row, (a, b, c, d)):
-            row = find(cache, row, a, b, c, d)
-        if row >= 0:
-            n += recall(cache, row, out, n)
+        at = home(cache, h)
+        ids = at + 2
+        if cache[at] != a or cache[at + 1] != b or is_long(b):
+            ids = find(cache, at, a, b, c, d)
+        if ids >= 0:
+            n += recall(cache, ids, out, n)
         else:
             is_token = not is_part and has_bit(encoder.wholes, h >> _WHOLE_SHIFT)
             count = _encode_part(data, start, end, is_token, encoder.tables, work, out, n)
-            if count <= CACHED_IDS:
-                remember(cache, slot(cache, h), a, b, c, d, out, n, count)
+            remember(cache, at, a, b, c, d, out, n, count)
             n += count
         start = end
     return n

@@ -1,8 +1,15 @@
 """Memory of the ids of recent pieces, so that a word is merged once and not at each occurrence.
 
-A slot is a line of the processor's cache, eight words. Four have the bytes of the piece and, in the
-highest byte, their number; four have three ids each, the last two ids and their number. A piece may
-be in the slot that its hash says and in the neighbouring one. What a cache holds changes no id.
+It is divided into lines of the processor's cache, eight words each. A line has one or two pieces:
+
+- of up to 15 bytes in half a line: their bytes in two words, in the highest byte their number; three
+  ids; two ids and how many there are;
+- of up to 31 bytes in a line: the first eight bytes, the last seven with their number, the rest; then
+  three ids; two ids and how many there are; six more ids.
+
+A piece may be in the half that its hash says, its home, and in three others: those of the line and
+of its neighbour. A new piece goes home; what was there goes to another of these. What a cache holds
+changes no id.
 """
 
 from __future__ import annotations
@@ -12,12 +19,11 @@ import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined
 
-_WORDS = 8
+_HALF = 4  # words
+_SHORT = 15  # bytes
 CACHED_BYTES = 31  #: longest piece that is remembered
-WAYS = 4  #: slots that a piece may be in
-CACHED_IDS = 11  #: most ids that are remembered of a piece
 #: Ids that `recall` may write beyond those of the piece.
-SPARE = 3
+SPARE = 5
 _ID_BITS = np.uint64(21)
 _ID_MASK = np.uint64((1 << 21) - 1)
 _COUNT_AT = np.uint64(42)
@@ -28,11 +34,11 @@ _A, _B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _C, _D = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
 
 
-def new_cache(slots: int = 1 << 18) -> npt.NDArray[np.uint64]:
-    """Memory of recent pieces for one thread: uint64 [slots, 8], slots a power of two."""
-    memory = np.zeros(slots * _WORDS + _WORDS, np.uint64)
+def new_cache(pieces: int = 1 << 19) -> npt.NDArray[np.uint64]:
+    """Memory of so many short pieces, a power of two, for one thread: uint64 [4 * pieces]."""
+    memory = np.zeros(pieces * _HALF + 2 * _HALF, np.uint64)
     first = -memory.ctypes.data % _LINE // memory.itemsize
-    return memory[first : first + slots * _WORDS].reshape(slots, _WORDS)
+    return memory[first : first + pieces * _HALF]
 
 
 @inlined
@@ -63,17 +69,21 @@ def _last_word(data, start, size):  # type: ignore[no-untyped-def]
 @inlined
 def piece_key(data, start, size, is_part):  # type: ignore[no-untyped-def]
     """Return the four words of up to CACHED_BYTES bytes; a part of a piece has others than a piece."""
-    if start + 32 <= len(data):
-        a = _word(data, start) & _MASKS[np.uint64(size + 24)]
-        b = _word(data, start + 8) & _MASKS[np.uint64(size + 16)]
-        c = _word(data, start + 16) & _MASKS[np.uint64(size + 8)]
-        d = _word(data, start + 24) & _MASKS[np.uint64(size)]
-    else:
-        a = _last_word(data, start, size)
-        b = _last_word(data, start + 8, size - 8)
-        c = _last_word(data, start + 16, size - 16)
-        d = _last_word(data, start + 24, size - 24)
-    return a, b, c, d | np.uint64(size) << np.uint64(56) | np.uint64(is_part) << np.uint64(63)
+    note = np.uint64(size) << np.uint64(56) | np.uint64(is_part) << np.uint64(63)
+    zero = np.uint64(0)
+    if start + 32 > len(data):
+        first = _last_word(data, start, size)
+        second = _last_word(data, start + 8, size - 8)
+        if size <= _SHORT:
+            return first, second | note, zero, zero
+        last = _last_word(data, start + 24, size - 24)
+        return first, last | note, second, _last_word(data, start + 16, size - 16)
+    first = _word(data, start) & _MASKS[np.uint64(size + 24)]
+    second = _word(data, start + 8) & _MASKS[np.uint64(size + 16)]
+    if size <= _SHORT:
+        return first, second | note, zero, zero
+    last = _word(data, start + 24) & _MASKS[np.uint64(size)]
+    return first, last | note, second, _word(data, start + 16) & _MASKS[np.uint64(size + 8)]
 
 
 @inlined
@@ -85,54 +95,84 @@ def key_hash(key):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def slot(cache, h):  # type: ignore[no-untyped-def]
-    """Return the row that a hash says."""
-    return np.int64(h >> np.uint64(40) & np.uint64(len(cache) - 1))
+def home(cache, h):  # type: ignore[no-untyped-def]
+    """Return where the half line begins that a hash says."""
+    return np.int64(h >> np.uint64(40) & np.uint64(len(cache) // _HALF - 1)) * _HALF
 
 
 @inlined
-def is_in(cache, row, key):  # type: ignore[no-untyped-def]
-    """Return whether the slot has the piece."""
-    a, b, c, d = key
-    return (
-        (cache[row, 0] ^ a) | (cache[row, 1] ^ b) | (cache[row, 2] ^ c) | (cache[row, 3] ^ d)
-    ) == np.uint64(0)
+def is_long(word):  # type: ignore[no-untyped-def]
+    """Return whether a piece has a line, by its second word."""
+    return word >> np.uint64(56) & np.uint64(0x7F) > _SHORT
 
 
 @borrowing
-def find(cache, row, a, b, c, d):  # type: ignore[no-untyped-def]
-    """Return the slot that has the piece, of the set of its own; or -1."""
-    for other in range(1, WAYS):
-        if is_in(cache, row ^ other, (a, b, c, d)):
-            return row ^ other
+def find(cache, at, a, b, c, d):  # type: ignore[no-untyped-def]
+    """Return where the ids of a piece are whose home is `at`, or -1."""
+    if is_long(b):
+        for other in range(0, 4 * _HALF, 2 * _HALF):
+            k = (at & ~np.int64(_HALF)) ^ other
+            if cache[k] == a and cache[k + 1] == b and cache[k + 2] == c and cache[k + 3] == d:
+                return k + _HALF
+    else:
+        for other in range(0, 4 * _HALF, _HALF):
+            k = at ^ other
+            if cache[k] == a and cache[k + 1] == b:
+                return k + 2
     return np.int64(-1)
 
 
 @inlined
-def recall(cache, row, out, n):  # type: ignore[no-untyped-def]
-    """Write the ids of a slot to out[n:], and up to SPARE more; return how many are the piece's."""
-    count = np.int64(cache[row, 7] >> _COUNT_AT)
-    word = cache[row, 4]
+def recall(cache, at, out, n):  # type: ignore[no-untyped-def]
+    """Write ids to out[n:], and up to SPARE more; return how many are the piece's."""
+    word, rest = cache[at], cache[at + 1]
+    count = np.int64(rest >> _COUNT_AT)
     out[n] = word & _ID_MASK
     out[n + 1] = word >> _ID_BITS & _ID_MASK
     out[n + 2] = word >> _COUNT_AT
-    for k in range(3, count):
-        word = cache[row, 4 + k // 3] if k % 3 == 0 else word >> _ID_BITS
-        out[n + k] = word & _ID_MASK
+    out[n + 3] = rest & _ID_MASK
+    out[n + 4] = rest >> _ID_BITS & _ID_MASK
+    for k in range(5, count):
+        out[n + k] = cache[at + (k + 1) // 3] >> _ID_BITS * np.uint64((k + 1) % 3) & _ID_MASK
     return count
 
 
 @borrowing
-def remember(cache, row, a, b, c, d, out, n, count):  # type: ignore[no-untyped-def]
-    """Write a piece and its ids to its slot; what was there goes to another slot of the set."""
-    other = row ^ 1
-    for k in range(2, WAYS):
-        if cache[other, 3] != 0:
-            other = row ^ k
-    for k in range(_WORDS):
-        cache[other, k] = cache[row, k]
-        cache[row, k] = 0
-    cache[row, 0], cache[row, 1], cache[row, 2], cache[row, 3] = a, b, c, d
+def _make_room(cache, at, for_line):  # type: ignore[no-untyped-def]
+    """Move what is at home to another place of the set, over what is there."""
+    line, neighbour = at & ~np.int64(_HALF), (at & ~np.int64(_HALF)) ^ 2 * _HALF
+    if for_line or is_long(cache[line + 1]):
+        for k in range(2 * _HALF):
+            cache[neighbour + k] = cache[line + k]
+            cache[line + k] = 0
+        return
+    if cache[at + 1] == 0:
+        return
+    other = at ^ _HALF
+    if not is_long(cache[neighbour + 1]):
+        for k in range(2 * _HALF, 4 * _HALF, _HALF):
+            if cache[other + 1] != 0:
+                other = at ^ k
+    for k in range(_HALF):
+        cache[other + k] = cache[at + k]
+
+
+@borrowing
+def remember(cache, at, a, b, c, d, out, n, count):  # type: ignore[no-untyped-def]
+    """Write a piece and its ids at its home, if there is room for them all."""
+    has_line = is_long(b)
+    if count > (11 if has_line else 5):
+        return
+    _make_room(cache, at, has_line)
+    if has_line:
+        at &= ~np.int64(_HALF)
+        cache[at + 2], cache[at + 3] = c, d
+    cache[at], cache[at + 1] = a, b
+    words = _HALF if has_line else 2
+    at += words
+    for k in range(words):
+        cache[at + k] = 0
     for k in range(count):
-        cache[row, 4 + k // 3] |= np.uint64(out[n + k]) << _ID_BITS * np.uint64(k % 3)
-    cache[row, 7] |= np.uint64(count) << _COUNT_AT
+        j = k if k < 5 else k + 1  # after two ids comes their number
+        cache[at + j // 3] |= np.uint64(out[n + k]) << _ID_BITS * np.uint64(j % 3)
+    cache[at + 1] |= np.uint64(count) << _COUNT_AT
