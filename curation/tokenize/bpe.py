@@ -15,6 +15,7 @@ _NONE = np.int64(0x7FFFFFFF)  # rank of a pair that makes no token
 _LINEAR = 96  # bytes up to which scanning for the minimum beats a heap
 WORK = 2 * _LINEAR  #: numbers of scratch memory that `merge_piece` needs
 
+
 @inlined
 def _rank(left, right, tables):  # type: ignore[no-untyped-def]
     found = find_pair(left, right, tables.pairs, tables.pair_bits)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import borrowing
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.piece_cache import (
     CACHED_BYTES,
@@ -15,12 +15,13 @@ from curation.tokenize.piece_cache import (
     home,
     is_long,
     key_hash,
+    new_cache,
     piece_key,
     recall,
     remember,
 )
 from curation.tokenize.pretokenize import piece_end
-from curation.tokenize.seams import Seams, find_seams, has_bit, part_end, set_bit
+from curation.tokenize.seams import Seams, add_token, has_bit, no_seams, part_end, set_bit
 from curation.tokenize.vocabulary import Tables, find_bytes
 
 _WHOLE_BITS = 21
@@ -37,69 +38,86 @@ class Encoder(NamedTuple):
 
 
 @borrowing
-def _whole_bits(data, offsets, wholes):  # type: ignore[no-untyped-def]
+def _add_tokens(data, offsets, seams, wholes):  # type: ignore[no-untyped-def]
     for token in range(len(offsets) - 1):
-        size = offsets[token + 1] - offsets[token]
-        if size <= CACHED_BYTES:
-            h = key_hash(piece_key(data, offsets[token], size, False))
+        start, end = offsets[token], offsets[token + 1]
+        add_token(data, start, end, seams)
+        if end - start <= CACHED_BYTES:
+            h = key_hash(piece_key(data, start, end - start, False))
             set_bit(wholes, h >> _WHOLE_SHIFT)
 
 
 def encoder(tables: Tables) -> Encoder:
     """Return what `encode_texts` needs of a vocabulary."""
-    wholes = np.zeros(1 << (_WHOLE_BITS - 6), np.uint64)
-    _whole_bits(tables.blob, tables.offsets, wholes)
-    return Encoder(tables, Seams(*find_seams(tables.blob, tables.offsets)), wholes)
+    made = Encoder(tables, no_seams(), np.zeros(1 << (_WHOLE_BITS - 6), np.uint64))
+    _add_tokens(tables.blob, tables.offsets, made.seams, made.wholes)
+    return made
 
 
-class _Batch(NamedTuple):
-    """Consecutive parts of a text."""
+class Memory(NamedTuple):
+    """What one thread at a time writes while it encodes. What it holds changes no id."""
 
+    cache: npt.NDArray[np.uint64]
+    merging: npt.NDArray[np.int64]
+    # Consecutive parts of a text:
     ends: npt.NDArray[np.int64]
     are_parts: npt.NDArray[np.bool_]  # of a piece with seams; else they are pieces
     keys: npt.NDArray[np.uint64]  # [parts, 4] unless too long to be remembered
     hashes: npt.NDArray[np.uint64]
-    found: npt.NDArray[np.uint64]  # a word of the slot that the hash says
+    found: npt.NDArray[np.uint64]  # a word of what is at home
+
+
+def new_memory() -> Memory:
+    """Return memory that holds no pieces yet."""
+    return Memory(
+        new_cache(),
+        np.empty(WORK, np.int64),
+        np.empty(_PARTS, np.int64),
+        np.empty(_PARTS, np.bool_),
+        np.empty((_PARTS, 4), np.uint64),
+        np.empty(_PARTS, np.uint64),
+        np.empty(_PARTS, np.uint64),
+    )
 
 
 @borrowing
-def _divide(data, start, stop, end, limit, classes, seams, batch):  # type: ignore[no-untyped-def]
+def _divide(data, start, stop, end, limit, classes, seams, memory):  # type: ignore[no-untyped-def]
     """Write the next parts of data[start:end], `stop` being the end of a piece begun before.
 
     Return their number, and where the last part and its piece end.
     """
     n = np.int64(0)
-    while n < len(batch.ends):
+    while n < len(memory.ends):
         if start < stop:
             last = part_end(data, start, stop, seams)
-            batch.are_parts[n] = True
+            memory.are_parts[n] = True
         elif start < limit:
             stop = piece_end(data, start, end, classes)
             last = stop
             # Only words of characters of three bytes, a space or sign before them, have seams.
             if data[start] >= 0xE0 or (start + 1 < stop and data[start + 1] >= 0xE0):
                 last = part_end(data, start, stop, seams)
-            batch.are_parts[n] = last < stop
+            memory.are_parts[n] = last < stop
         else:
             break
-        batch.ends[n] = last
+        memory.ends[n] = last
         start = last
         n += 1
     return n, start, stop
 
 
 @borrowing
-def _look_up(data, start, n, cache, batch):  # type: ignore[no-untyped-def]
-    """Read a word of each part's slot, so that the processor waits for all of them at once."""
+def _look_up(data, start, n, memory):  # type: ignore[no-untyped-def]
+    """Read a word of each part's home, so that the processor waits for all of them at once."""
     for k in range(n):
-        size = batch.ends[k] - start
+        size = memory.ends[k] - start
         if size <= CACHED_BYTES:
-            key = piece_key(data, start, size, batch.are_parts[k])
+            key = piece_key(data, start, size, memory.are_parts[k])
             h = key_hash(key)
-            batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3] = key
-            batch.hashes[k] = h
-            batch.found[k] = cache[home(cache, h)]
-        start = batch.ends[k]
+            memory.keys[k, 0], memory.keys[k, 1], memory.keys[k, 2], memory.keys[k, 3] = key
+            memory.hashes[k] = h
+            memory.found[k] = memory.cache[home(memory.cache, h)]
+        start = memory.ends[k]
 
 
 @borrowing
@@ -114,16 +132,17 @@ def _encode_part(data, start, end, is_token, tables, work, out, at):  # type: ig
 
 
 @borrowing
-def _encode_batch(data, start, m, encoder, cache, batch, work, out, n):  # type: ignore[no-untyped-def]
+def _encode_batch(data, start, m, encoder, memory, out, n):  # type: ignore[no-untyped-def]
     """Write the ids of m parts to out[n:]; return n and their number."""
+    cache, work = memory.cache, memory.merging
     for k in range(m):
-        end, is_part = batch.ends[k], batch.are_parts[k]
+        end, is_part = memory.ends[k], memory.are_parts[k]
         if end - start > CACHED_BYTES:
             n += _encode_part(data, start, end, not is_part, encoder.tables, work, out, n)
             start = end
             continue
-        h = batch.hashes[k]
-        a, b, c, d = batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3]
+        h = memory.hashes[k]
+        a, b, c, d = memory.keys[k, 0], memory.keys[k, 1], memory.keys[k, 2], memory.keys[k, 3]
         at = home(cache, h)
         ids = at + 2
         if cache[at] != a or cache[at + 1] != b or is_long(b):
@@ -139,36 +158,25 @@ def _encode_batch(data, start, m, encoder, cache, batch, work, out, n):  # type:
     return n
 
 
-@kernel
+@borrowing
 def encode_texts(  # type: ignore[no-untyped-def]
-    data, text_offsets, limit, classes, encoder, cache, out, out_offsets
+    data, text_offsets, limit, classes, encoder, memory, out, out_offsets
 ):
     """Write ids of texts to out, bounds to out_offsets [n + 1].
 
     `out` is uint32 with room for one id per byte and SPARE more. No piece begins at byte `limit` or
-    later: return the number of ids and the byte where the last text stopped. `cache` (see
-    `new_cache`) only saves work; one thread at a time may use it.
+    later: return the number of ids and the byte where the last text stopped.
     """
-    work = np.empty(WORK, np.int64)
-    batch = _Batch(
-        np.empty(_PARTS, np.int64),
-        np.empty(_PARTS, np.bool_),
-        np.empty((_PARTS, 4), np.uint64),
-        np.empty(_PARTS, np.uint64),
-        np.empty(_PARTS, np.uint64),
-    )
     n = np.int64(0)
     out_offsets[0] = 0
     start = text_offsets[0]
     for i in range(len(text_offsets) - 1):
         start, end = text_offsets[i], text_offsets[i + 1]
-        stop = start
-        while start < min(end, limit) or start < stop:
-            m, reached, stop = _divide(
-                data, start, stop, end, min(end, limit), classes, encoder.seams, batch
-            )
-            _look_up(data, start, m, cache, batch)
-            n = _encode_batch(data, start, m, encoder, cache, batch, work, out, n)
+        last, stop = min(end, limit), start
+        while start < last or start < stop:
+            m, reached, stop = _divide(data, start, stop, end, last, classes, encoder.seams, memory)
+            _look_up(data, start, m, memory)
+            n = _encode_batch(data, start, m, encoder, memory, out, n)
             start = reached
         out_offsets[i + 1] = n
     return n, start

@@ -2,9 +2,9 @@
 
 It is divided into lines of the processor's cache, eight words each. A line has one or two pieces:
 
-- of up to 15 bytes in half a line: their bytes in two words, in the highest byte their number; three
-  ids; two ids and how many there are;
-- of up to 31 bytes in a line: the first eight bytes, the last seven with their number, the rest; then
+- of up to 15 bytes in half a line: their bytes in two words, with their number in the highest byte;
+  three ids; two ids and how many there are;
+- of up to 31 bytes in a line: the first eight bytes; the last seven with their number; the rest;
   three ids; two ids and how many there are; six more ids.
 
 A piece may be in the half that its hash says, its home, and in three others: those of the line and
@@ -68,7 +68,7 @@ def _last_word(data, start, size):  # type: ignore[no-untyped-def]
 
 @inlined
 def piece_key(data, start, size, is_part):  # type: ignore[no-untyped-def]
-    """Return the four words of up to CACHED_BYTES bytes; a part of a piece has others than a piece."""
+    """Return four words for up to CACHED_BYTES bytes, others for a part than for a whole piece."""
     note = np.uint64(size) << np.uint64(56) | np.uint64(is_part) << np.uint64(63)
     zero = np.uint64(0)
     if start + 32 > len(data):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.tokenize.characters import is_tail
 
 _PAIR_BITS = 17
@@ -43,9 +43,7 @@ def set_bit(bits, k):  # type: ignore[no-untyped-def]
 @inlined
 def _wide(data, i, end):  # type: ignore[no-untyped-def]
     """Return whether a character of three bytes is at i, valid or not."""
-    return (
-        i + 3 <= end and data[i] >> 4 == 0xE and is_tail(data[i + 1]) and is_tail(data[i + 2])
-    )
+    return i + 3 <= end and data[i] >> 4 == 0xE and is_tail(data[i + 1]) and is_tail(data[i + 2])
 
 
 @inlined
@@ -68,27 +66,27 @@ def _edge(before, after):  # type: ignore[no-untyped-def]
     return (before & np.uint64(0x3F)) << np.uint64(10) | after >> np.uint64(6)
 
 
-@kernel
-def find_seams(blob, offsets):  # type: ignore[no-untyped-def]
-    """Return the bits of `Seams` for tokens that lie end to end in `blob`."""
-    pairs = np.zeros(1 << (_PAIR_BITS - 6), np.uint64)
-    edges = np.zeros(1 << (16 - 6), np.uint64)
-    for token in range(len(offsets) - 1):
-        start, end = offsets[token], offsets[token + 1]
-        for i in range(start + 1, end):
-            if blob[i] >> 4 != 0xE or not is_tail(blob[i - 1]):
-                continue
-            if i - 3 >= start and _wide(blob, i - 3, i) and _wide(blob, i, end):
-                set_bit(pairs, _pair(_code(blob, i - 3), _code(blob, i)))
-                continue
-            # The token has one of the characters in part, and may have it in others' place.
-            edge = np.uint64(blob[i - 1] & 0x3F) << np.uint64(10)
-            edge |= np.uint64(blob[i] & 0x0F) << np.uint64(6)
-            if i + 1 < end:
-                set_bit(edges, edge | np.uint64(blob[i + 1] & 0x3F))
-            else:
-                edges[edge >> np.uint64(6)] = ~np.uint64(0)
-    return pairs, edges
+def no_seams() -> Seams:
+    """Return bits for `add_token` to set."""
+    return Seams(*(np.zeros(1 << (bits - 6), np.uint64) for bits in (_PAIR_BITS, 16)))
+
+
+@borrowing
+def add_token(blob, start, end, seams):  # type: ignore[no-untyped-def]
+    """Set the bits of what the token blob[start:end] reaches across."""
+    for i in range(start + 1, end):
+        if blob[i] >> 4 != 0xE or not is_tail(blob[i - 1]):
+            continue
+        if i - 3 >= start and _wide(blob, i - 3, i) and _wide(blob, i, end):
+            set_bit(seams.pairs, _pair(_code(blob, i - 3), _code(blob, i)))
+            continue
+        # The token has one of the characters in part, and may have it in others' place.
+        edge = np.uint64(blob[i - 1] & 0x3F) << np.uint64(10)
+        edge |= np.uint64(blob[i] & 0x0F) << np.uint64(6)
+        if i + 1 < end:
+            set_bit(seams.edges, edge | np.uint64(blob[i + 1] & 0x3F))
+        else:
+            seams.edges[edge >> np.uint64(6)] = ~np.uint64(0)
 
 
 @borrowing
@@ -103,7 +101,10 @@ def part_end(data, start, end, seams):  # type: ignore[no-untyped-def]
         i += 3
         while _wide(data, i, end):
             code = _code(data, i)
-            if not (has_bit(seams.pairs, _pair(before, code)) or has_bit(seams.edges, _edge(before, code))):
+            if not (
+                has_bit(seams.pairs, _pair(before, code))
+                or has_bit(seams.edges, _edge(before, code))
+            ):
                 return i
             before = code
             i += 3

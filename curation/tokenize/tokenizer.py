@@ -18,8 +18,8 @@ from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.tokenize import hf
 from curation.tokenize.card import BUILTIN, CARD, read_card
-from curation.tokenize.encode import Encoder, encode_texts, encoder
-from curation.tokenize.piece_cache import SPARE, new_cache
+from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
+from curation.tokenize.piece_cache import SPARE
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
 from curation.tokenize.vocabulary import Tables, format_ranks, parse_ranks, tables
@@ -51,7 +51,7 @@ class Tokenizer:
         missing = [text for text in (BOS, EOS, PAD) if text not in self.special_tokens]
         if missing:
             raise ConfigError(f"tokenizer {name}: special tokens lack {missing}")
-        self._caches: list[npt.NDArray[np.uint64]] = []  # idle ones; list operations are atomic
+        self._idle: list[Memory] = []  # of threads; list operations are atomic
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.name, self.tokens, self.pattern, tuple(self.special_tokens))
@@ -139,14 +139,14 @@ class Tokenizer:
         self, data: npt.NDArray[np.uint8], offsets: Offsets, limit: int, out: Ids
     ) -> tuple[Ids, Offsets, int]:
         try:
-            cache = self._caches.pop()
+            memory = self._idle.pop()
         except IndexError:
-            cache = new_cache()
+            memory = new_memory()
         bounds = np.empty(len(offsets), np.int64)
         n, reached = encode_texts(
-            data, offsets, limit, self.pattern.classes, self._encoder, cache, out, bounds
+            data, offsets, limit, self.pattern.classes, self._encoder, memory, out, bounds
         )
-        self._caches.append(cache)
+        self._idle.append(memory)
         return out[:n].copy(), bounds, reached
 
     def encode_words(self, data: npt.NDArray[np.uint8], offsets: Offsets) -> tuple[Ids, Offsets]:
