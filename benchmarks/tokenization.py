@@ -265,8 +265,22 @@ def encoding_speed(groups: Groups, name: str, rounds: int) -> dict[str, float]:
     return {k: round(megabytes / processor_seconds(w, rounds), 1) for k, w in work.items()}
 
 
-def speed_by_group(groups: Groups, name: str, rounds: int) -> dict[str, dict[str, float]]:
-    """MB/s on one core by group, and of all groups mixed.
+def as_the_web(groups: Groups, percent: dict[str, float], texts: int) -> list[str]:
+    """Texts of all languages, drawn by their share of the web."""
+    drawn = [
+        (percent[g] / len(groups[g]), text) for g in groups if g in percent for text in groups[g]
+    ]
+    chances = np.array([chance for chance, _ in drawn])
+    chosen = np.random.default_rng(0).choice(
+        len(drawn), min(texts, len(drawn)), replace=False, p=chances / chances.sum()
+    )
+    return [drawn[k][1] for k in chosen.tolist()]
+
+
+def speed_by_group(
+    groups: Groups, name: str, percent: dict[str, float], rounds: int
+) -> dict[str, dict[str, float]]:
+    """MB/s on one core by group, of all groups mixed evenly, and mixed as on the web.
 
     `again`: texts that the tokenizer has just encoded, as in the middle of a large corpus. `new`: a
     third of them after the other two thirds, by a tokenizer that had seen nothing before.
@@ -274,7 +288,8 @@ def speed_by_group(groups: Groups, name: str, rounds: int) -> dict[str, dict[str
     tokenizer = load_tokenizer(name)
     every = [text for group in groups.values() for text in group]
     found = {}
-    for group, texts in [*groups.items(), ("mixed", every)]:
+    mixed = {"mixed evenly": every, "mixed as the web": as_the_web(groups, percent, 8_000)}
+    for group, texts in (groups | mixed).items():
         order = np.random.default_rng(0).permutation(len(texts)).tolist()[:20_000]
         columns = [pa.array([texts[k] for k in part]) for part in (order, order[::3])]
         before = pa.array([texts[k] for i, k in enumerate(order) if i % 3])
@@ -346,7 +361,9 @@ def main() -> None:
     if options.fuzz:
         result = dict(fuzz(load_tokenizer(options.tokenizer), options.fuzz, groups))
     elif options.only == "speed":
-        result = {"encode_mb_per_second": speed_by_group(groups, options.tokenizer, options.rounds)}
+        shares = read_shares(options.shares).percent
+        speed = speed_by_group(groups, options.tokenizer, shares, options.rounds)
+        result = {"encode_mb_per_second": speed}
     else:
         found = vocabularies(options)
         result = compression(groups, found, read_shares(options.shares).percent)
