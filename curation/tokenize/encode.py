@@ -142,17 +142,17 @@ def _encode_batch(data, start, m, encoder, memory, out, n):  # type: ignore[no-u
             start = end
             continue
         h = memory.hashes[k]
-        a, b, c, d = memory.keys[k, 0], memory.keys[k, 1], memory.keys[k, 2], memory.keys[k, 3]
+        key = (memory.keys[k, 0], memory.keys[k, 1], memory.keys[k, 2], memory.keys[k, 3])
         at = home(cache, h)
         ids = at + 2
-        if cache[at] != a or cache[at + 1] != b or is_long(b):
-            ids = find(cache, at, a, b, c, d)
+        if cache[at] != key[0] or cache[at + 1] != key[1] or is_long(key[1]):
+            ids = find(cache, at, key)
         if ids >= 0:
             n += recall(cache, ids, out, n)
         else:
             is_token = not is_part and has_bit(encoder.wholes, h >> _WHOLE_SHIFT)
             count = _encode_part(data, start, end, is_token, encoder.tables, work, out, n)
-            remember(cache, at, a, b, c, d, out, n, count)
+            remember(cache, at, key, out, n, count)
             n += count
         start = end
     return n

@@ -107,8 +107,9 @@ def is_long(word):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def find(cache, at, a, b, c, d):  # type: ignore[no-untyped-def]
+def find(cache, at, key):  # type: ignore[no-untyped-def]
     """Return where the ids of a piece are whose home is `at`, or -1."""
+    a, b, c, d = key
     if is_long(b):
         for other in range(0, 4 * _HALF, 2 * _HALF):
             k = (at & ~np.int64(_HALF)) ^ other
@@ -158,8 +159,9 @@ def _make_room(cache, at, for_line):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def remember(cache, at, a, b, c, d, out, n, count):  # type: ignore[no-untyped-def]
+def remember(cache, at, key, out, n, count):  # type: ignore[no-untyped-def]
     """Write a piece and its ids at its home, if there is room for them all."""
+    a, b, c, d = key
     has_line = is_long(b)
     if count > (11 if has_line else 5):
         return
