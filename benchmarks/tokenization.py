@@ -10,7 +10,8 @@ JSON: tokens by group of each vocabulary relative to the others, with means over
 their share of the web; how many of the numbers, clusters, syllables, emoji and indentations each
 vocabulary cuts; encoding in MB/s of processor time on one core, best of `--rounds`, for this project,
 tiktoken and Hugging Face tokenizers on the same texts; reading shuffled batches from the page cache in
-GB/s. `--fuzz N` only compares the ids of N random pieces with tiktoken's.
+GB/s. `--only speed` prints encoding speed by language, `--fuzz N` compares the ids of N random pieces
+with tiktoken's; both leave out all else.
 """
 
 from __future__ import annotations
@@ -264,6 +265,50 @@ def encoding_speed(groups: Groups, name: str, rounds: int) -> dict[str, float]:
     return {k: round(megabytes / processor_seconds(w, rounds), 1) for k, w in work.items()}
 
 
+def as_the_web(groups: Groups, percent: dict[str, float], texts: int) -> list[str]:
+    """Texts of all languages, drawn by their share of the web."""
+    drawn = [
+        (percent[g] / len(groups[g]), text) for g in groups if g in percent for text in groups[g]
+    ]
+    chances = np.array([chance for chance, _ in drawn])
+    chosen = np.random.default_rng(0).choice(
+        len(drawn), min(texts, len(drawn)), replace=False, p=chances / chances.sum()
+    )
+    return [drawn[k][1] for k in chosen.tolist()]
+
+
+def speed_by_group(
+    groups: Groups, name: str, percent: dict[str, float], rounds: int
+) -> dict[str, dict[str, float]]:
+    """MB/s on one core by group, of all groups mixed evenly, and mixed as on the web.
+
+    `again`: texts that the tokenizer has just encoded, as in the middle of a large corpus. `new`: a
+    third of them after the other two thirds, by a tokenizer that had seen nothing before.
+    """
+    tokenizer = load_tokenizer(name)
+    every = [text for group in groups.values() for text in group]
+    found = {}
+    mixed = {"mixed evenly": every, "mixed as the web": as_the_web(groups, percent, 8_000)}
+    for group, texts in (groups | mixed).items():
+        order = np.random.default_rng(0).permutation(len(texts)).tolist()[:20_000]
+        columns = [pa.array([texts[k] for k in part]) for part in (order, order[::3])]
+        before = pa.array([texts[k] for i, k in enumerate(order) if i % 3])
+        megabytes = [sum(len(text.as_py().encode()) for text in c) / 1e6 for c in columns]
+        again = processor_seconds(lambda c=columns[0]: tokenizer.encode_batch(c), rounds)  # type: ignore[misc]
+        best = float("inf")
+        for _ in range(rounds):
+            tokenizer._idle.clear()
+            tokenizer.encode_batch(before)
+            start = time.process_time()
+            tokenizer.encode_batch(columns[1])
+            best = min(best, time.process_time() - start)
+        found[group] = {
+            "again": round(megabytes[0] / again, 1),
+            "new": round(megabytes[1] / best, 1),
+        }
+    return found
+
+
 def reader_speed(gigabytes: float, rounds: int) -> float:
     """GB/s of shuffled batches of 8 sequences of 8,192 int32 tokens, shards in the page cache."""
     rows = int(gigabytes * 1e9 / 4 / 8192 / 4)
@@ -304,7 +349,9 @@ def main() -> None:
     parser.add_argument("--shares", default="builtin:configs/train/web-shares.yaml")
     parser.add_argument("--sources", nargs="*", default=[], help="beginnings of sources to keep")
     parser.add_argument("--fuzz", type=int, help="only compare ids of so many pieces")
-    parser.add_argument("--only", choices=["tokens"], help="leave speeds out")
+    parser.add_argument(
+        "--only", choices=["tokens", "speed"], help="leave speeds out; speed by group alone"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gigabytes", type=float, default=1.0, help="size of the reader's shards")
     parser.add_argument("--out", type=Path)
@@ -313,6 +360,10 @@ def main() -> None:
     result: dict[str, Any]
     if options.fuzz:
         result = dict(fuzz(load_tokenizer(options.tokenizer), options.fuzz, groups))
+    elif options.only == "speed":
+        shares = read_shares(options.shares).percent
+        speed = speed_by_group(groups, options.tokenizer, shares, options.rounds)
+        result = {"encode_mb_per_second": speed}
     else:
         found = vocabularies(options)
         result = compression(groups, found, read_shares(options.shares).percent)

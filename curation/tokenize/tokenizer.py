@@ -16,8 +16,10 @@ import numpy.typing as npt
 from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
-from curation.tokenize import bpe, hf
+from curation.tokenize import hf
 from curation.tokenize.card import BUILTIN, CARD, read_card
+from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
+from curation.tokenize.piece_cache import SPARE
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
 from curation.tokenize.vocabulary import Tables, format_ranks, parse_ranks, tables
@@ -49,7 +51,7 @@ class Tokenizer:
         missing = [text for text in (BOS, EOS, PAD) if text not in self.special_tokens]
         if missing:
             raise ConfigError(f"tokenizer {name}: special tokens lack {missing}")
-        self._caches: list[npt.NDArray[np.uint64]] = []  # idle ones; list operations are atomic
+        self._idle: list[Memory] = []  # of threads; list operations are atomic
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.name, self.tokens, self.pattern, tuple(self.special_tokens))
@@ -58,6 +60,10 @@ class Tokenizer:
     def token_tables(self) -> Tables:
         """The vocabulary's look-up tables, which kernels take as they are."""
         return tables(self.tokens)
+
+    @functools.cached_property
+    def _encoder(self) -> Encoder:
+        return encoder(self.token_tables)
 
     @property
     def vocab_size(self) -> int:
@@ -115,7 +121,8 @@ class Tokenizer:
     def _encode_range(self, buffers: TextBuffers, first: int, last: int) -> tuple[Ids, Offsets]:
         """Ids of some texts; of one long text chunk by chunk, each ending between two pieces."""
         offsets = buffers.offsets[first : last + 1]
-        out = np.empty(offsets[-1] - offsets[0], np.uint32)  # pages that nobody fills cost nothing
+        # Pages that nobody fills cost nothing.
+        out = np.empty(offsets[-1] - offsets[0] + SPARE, np.uint32)
         if last - first != 1:
             ids, bounds, _ = self._encode(buffers.data, offsets, int(offsets[-1]), out)
             return ids, bounds
@@ -132,14 +139,14 @@ class Tokenizer:
         self, data: npt.NDArray[np.uint8], offsets: Offsets, limit: int, out: Ids
     ) -> tuple[Ids, Offsets, int]:
         try:
-            cache = self._caches.pop()
+            memory = self._idle.pop()
         except IndexError:
-            cache = bpe.new_cache()
+            memory = new_memory()
         bounds = np.empty(len(offsets), np.int64)
-        n, reached = bpe.encode_texts(
-            data, offsets, limit, self.pattern.classes, self.token_tables, cache, out, bounds
+        n, reached = encode_texts(
+            data, offsets, limit, self.pattern.classes, self._encoder, memory, out, bounds
         )
-        self._caches.append(cache)
+        self._idle.append(memory)
         return out[:n].copy(), bounds, reached
 
     def encode_words(self, data: npt.NDArray[np.uint8], offsets: Offsets) -> tuple[Ids, Offsets]:

@@ -21,7 +21,7 @@ from curation.tokenize.characters import whole_characters
 _SEED = np.uint64(0)
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ID_BITS = np.uint64(21)
-_BITS = 23  # of a hash that choose a bit of `pair_bits`
+_BITS = 21  # of a hash that choose a word of `pair_bits` and a bit of it
 #: Ids of a vocabulary stay below this.
 MAX_TOKENS = 1 << 21
 
@@ -36,7 +36,7 @@ class Tables(NamedTuple):
     offsets: npt.NDArray[np.int64]  # [n + 1] into blob
     slots: npt.NDArray[np.int32]  # token by hash of its bytes, -1 where empty
     pairs: npt.NDArray[np.uint64]  # left id, right id, token: 21 bits each; all ones where empty
-    pair_bits: npt.NDArray[np.uint64]  # 2^23 bits: set where a pair's hash falls
+    pair_bits: npt.NDArray[np.uint64]  # 2^21 bits: two set in a word for each pair
     byte_ids: npt.NDArray[np.int32]  # [256] id of each single byte
     byte_pairs: npt.NDArray[np.int32]  # [65536] token of first byte << 8 | second, -1 for none
     characters: npt.NDArray[np.int64]  # [65536] by code point, see `characters.py`
@@ -97,11 +97,20 @@ def _pair_hash(left, right):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _two_bits(h):  # type: ignore[no-untyped-def]
+    """Return the bits of a hash within a word of `pair_bits`."""
+    one = np.uint64(1)
+    return one << (h >> np.uint64(64 - _BITS) & np.uint64(63)) | one << (
+        h >> np.uint64(20) & np.uint64(63)
+    )
+
+
+@inlined
 def find_pair(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
     """Id of the token that the pair makes, or -1."""
     both, h = _pair_hash(left, right)
-    bit = h >> np.uint64(64 - _BITS)
-    if pair_bits[bit >> np.uint64(6)] >> (bit & np.uint64(63)) & np.uint64(1) == np.uint64(0):
+    bits = _two_bits(h)
+    if pair_bits[h >> np.uint64(64 - _BITS + 6)] & bits != bits:
         return np.int64(-1)
     mask = np.uint64(len(pairs) - 1)
     slot = h >> np.uint64(32) & mask
@@ -142,8 +151,7 @@ def _pair_table(splits, pairs, pair_bits):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(pairs) - 1)
     for k in range(len(splits)):
         both, h = _pair_hash(splits[k, 0], splits[k, 1])
-        bit = h >> np.uint64(64 - _BITS)
-        pair_bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
+        pair_bits[h >> np.uint64(64 - _BITS + 6)] |= _two_bits(h)
         slot = h >> np.uint64(32) & mask
         while pairs[slot] != _EMPTY:
             slot = (slot + np.uint64(1)) & mask
@@ -191,7 +199,7 @@ def tables(tokens: list[bytes]) -> Tables:
     slots = empty_slots(len(tokens))
     _byte_slots(blob, offsets, slots)
     found = _pairs(blob, offsets, slots)
-    pairs = np.full(_power_of_two(2 * len(found)), _EMPTY)
+    pairs = np.full(_power_of_two(len(found) * 3 // 2), _EMPTY)
     pair_bits = np.zeros(1 << (_BITS - 6), np.uint64)
     _pair_table(found, pairs, pair_bits)
     index = {token: rank for rank, token in enumerate(tokens) if len(token) == 1}

@@ -1,0 +1,182 @@
+"""Encoding of texts: pieces, their parts between seams, and the memory of what those became."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.compiled import borrowing
+from curation.tokenize.bpe import WORK, merge_piece
+from curation.tokenize.piece_cache import (
+    CACHED_BYTES,
+    find,
+    home,
+    is_long,
+    key_hash,
+    new_cache,
+    piece_key,
+    recall,
+    remember,
+)
+from curation.tokenize.pretokenize import piece_end
+from curation.tokenize.seams import Seams, add_token, has_bit, no_seams, part_end, set_bit
+from curation.tokenize.vocabulary import Tables, find_bytes
+
+_WHOLE_BITS = 21
+_WHOLE_SHIFT = np.uint64(64 - _WHOLE_BITS)
+_PARTS = 64  # that are looked up at once
+
+
+class Encoder(NamedTuple):
+    """What the kernel needs of a vocabulary."""
+
+    tables: Tables
+    seams: Seams
+    wholes: npt.NDArray[np.uint64]  # 2^21 bits by hash of a piece: where a token's hash falls
+
+
+@borrowing
+def _add_tokens(data, offsets, seams, wholes):  # type: ignore[no-untyped-def]
+    for token in range(len(offsets) - 1):
+        start, end = offsets[token], offsets[token + 1]
+        add_token(data, start, end, seams)
+        if end - start <= CACHED_BYTES:
+            h = key_hash(piece_key(data, start, end - start, False))
+            set_bit(wholes, h >> _WHOLE_SHIFT)
+
+
+def encoder(tables: Tables) -> Encoder:
+    """Return what `encode_texts` needs of a vocabulary."""
+    made = Encoder(tables, no_seams(), np.zeros(1 << (_WHOLE_BITS - 6), np.uint64))
+    _add_tokens(tables.blob, tables.offsets, made.seams, made.wholes)
+    return made
+
+
+class Memory(NamedTuple):
+    """What one thread at a time writes while it encodes. What it holds changes no id."""
+
+    cache: npt.NDArray[np.uint64]
+    merging: npt.NDArray[np.int64]
+    # Consecutive parts of a text:
+    ends: npt.NDArray[np.int64]
+    are_parts: npt.NDArray[np.bool_]  # of a piece with seams; else they are pieces
+    keys: npt.NDArray[np.uint64]  # [parts, 4] unless too long to be remembered
+    hashes: npt.NDArray[np.uint64]
+    found: npt.NDArray[np.uint64]  # a word of what is at home
+
+
+def new_memory() -> Memory:
+    """Return memory that holds no pieces yet."""
+    return Memory(
+        new_cache(),
+        np.empty(WORK, np.int64),
+        np.empty(_PARTS, np.int64),
+        np.empty(_PARTS, np.bool_),
+        np.empty((_PARTS, 4), np.uint64),
+        np.empty(_PARTS, np.uint64),
+        np.empty(_PARTS, np.uint64),
+    )
+
+
+@borrowing
+def _divide(data, start, stop, end, limit, classes, seams, memory):  # type: ignore[no-untyped-def]
+    """Write the next parts of data[start:end], `stop` being the end of a piece begun before.
+
+    Return their number, and where the last part and its piece end.
+    """
+    n = np.int64(0)
+    while n < len(memory.ends):
+        if start < stop:
+            last = part_end(data, start, stop, seams)
+            memory.are_parts[n] = True
+        elif start < limit:
+            stop = piece_end(data, start, end, classes)
+            last = stop
+            # Only words of characters of three bytes, a space or sign before them, have seams.
+            if data[start] >= 0xE0 or (start + 1 < stop and data[start + 1] >= 0xE0):
+                last = part_end(data, start, stop, seams)
+            memory.are_parts[n] = last < stop
+        else:
+            break
+        memory.ends[n] = last
+        start = last
+        n += 1
+    return n, start, stop
+
+
+@borrowing
+def _look_up(data, start, n, memory):  # type: ignore[no-untyped-def]
+    """Read a word of each part's home, so that the processor waits for all of them at once."""
+    for k in range(n):
+        size = memory.ends[k] - start
+        if size <= CACHED_BYTES:
+            key = piece_key(data, start, size, memory.are_parts[k])
+            h = key_hash(key)
+            memory.keys[k, 0], memory.keys[k, 1], memory.keys[k, 2], memory.keys[k, 3] = key
+            memory.hashes[k] = h
+            memory.found[k] = memory.cache[home(memory.cache, h)]
+        start = memory.ends[k]
+
+
+@borrowing
+def _encode_part(data, start, end, is_token, tables, work, out, at):  # type: ignore[no-untyped-def]
+    """Write the ids of a piece that may be a token, or of a part; return how many."""
+    if is_token:
+        whole = find_bytes(data, start, end, tables.blob, tables.offsets, tables.slots)
+        if whole >= 0:
+            out[at] = whole
+            return np.int64(1)
+    return np.int64(merge_piece(data, start, end, tables, work, out, at))
+
+
+@borrowing
+def _encode_batch(data, start, m, encoder, memory, out, n):  # type: ignore[no-untyped-def]
+    """Write the ids of m parts to out[n:]; return n and their number."""
+    cache, work = memory.cache, memory.merging
+    for k in range(m):
+        end, is_part = memory.ends[k], memory.are_parts[k]
+        if end - start > CACHED_BYTES:
+            n += _encode_part(data, start, end, not is_part, encoder.tables, work, out, n)
+            start = end
+            continue
+        h = memory.hashes[k]
+        key = (memory.keys[k, 0], memory.keys[k, 1], memory.keys[k, 2], memory.keys[k, 3])
+        at = home(cache, h)
+        ids = at + 2
+        if cache[at] != key[0] or cache[at + 1] != key[1] or is_long(key[1]):
+            ids = find(cache, at, key)
+        if ids >= 0:
+            n += recall(cache, ids, out, n)
+        else:
+            is_token = not is_part and has_bit(encoder.wholes, h >> _WHOLE_SHIFT)
+            count = _encode_part(data, start, end, is_token, encoder.tables, work, out, n)
+            remember(cache, at, key, out, n, count)
+            n += count
+        start = end
+    return n
+
+
+@borrowing
+def encode_texts(  # type: ignore[no-untyped-def]
+    data, text_offsets, limit, classes, encoder, memory, out, out_offsets
+):
+    """Write ids of texts to out, bounds to out_offsets [n + 1].
+
+    `out` is uint32 with room for one id per byte and SPARE more. No piece begins at byte `limit` or
+    later: return the number of ids and the byte where the last text stopped.
+    """
+    n = np.int64(0)
+    out_offsets[0] = 0
+    start = text_offsets[0]
+    for i in range(len(text_offsets) - 1):
+        start, end = text_offsets[i], text_offsets[i + 1]
+        last, stop = min(end, limit), start
+        while start < last or start < stop:
+            m, reached, stop = _divide(data, start, stop, end, last, classes, encoder.seams, memory)
+            _look_up(data, start, m, memory)
+            n = _encode_batch(data, start, m, encoder, memory, out, n)
+            start = reached
+        out_offsets[i + 1] = n
+    return n, start
