@@ -248,7 +248,8 @@ def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
     while before >= 0 and not kept[before]:
         before -= 1
     if before >= 0 and filled[last] and not filled[before]:
-        if page.b_chars[last] < limits.ending_characters:
+        special = page.b_flags[last] & _PRE != 0 or page.b_atoms[last] > 0
+        if page.b_chars[last] < limits.ending_characters and not special:
             kept[last] = filled[last] = False
 
 
