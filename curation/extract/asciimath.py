@@ -93,7 +93,7 @@ def asciimath(source: str) -> str:
 
 def asks_for_asciimath(source: bytes) -> bool:
     """Whether scripts of a page (its source) turn what is in backticks into formulas."""
-    return b"`" in source and any(name in source for name in _ASKED)
+    return any(name in source for name in _ASKED)
 
 
 def with_asciimath(text: str) -> str:

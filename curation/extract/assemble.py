@@ -47,7 +47,9 @@ def assemble(
     empty line before and behind it. `structure` asks for more: blank lines between paragraphs, marks.
     """
     layout = laid_out(page, tables, kept)
-    typed = asks_for_asciimath(source)
+    typed = b"`" in page.text.tobytes() and asks_for_asciimath(
+        source
+    )  # scripts have backticks, too
     if layout.plain and structure.is_plain and not typed:
         return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.normalized)
     return _Pieces(source, page, tables, layout, structure, typed).assembly()

@@ -219,6 +219,40 @@ def _complete_cards(run, parts, in_cards, kept_in, last, filled):  # type: ignor
                 kept[b] = filled[b] = True
 
 
+@borrowing
+def _keep_headings(run, page, limits, filled):  # type: ignore[no-untyped-def]
+    """Add to `kept` the headings inside the run that are directly before kept text and may be content,
+    and note them: they are at the heads of cards, where holes are left open."""
+    kept = run.kept
+    last = -1  # whether anything before is kept
+    for b in range(len(kept) - 1):
+        if kept[b]:
+            last = b
+            continue
+        heading = page.e_above[page.b_element[b]] & _HEADING != 0
+        titled = kept[b + 1] and page.e_above[page.b_element[b + 1]] & _HEADING == 0
+        likely = run.probabilities[b] >= limits.hole_probability and run.score[b] > 0.0
+        if heading and titled and likely and last >= 0 and not run.comments[b]:
+            kept[b] = filled[b] = True
+
+
+@borrowing
+def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
+    """Take a short last block from `kept` that is kept for what surrounds it only; several are the
+    rest of a list."""
+    kept = run.kept
+    last = len(kept) - 1
+    while last >= 0 and not kept[last]:
+        last -= 1
+    before = last - 1
+    while before >= 0 and not kept[before]:
+        before -= 1
+    if before >= 0 and filled[last] and not filled[before]:
+        special = page.b_flags[last] & _PRE != 0 or page.b_atoms[last] > 0
+        if page.b_chars[last] < limits.ending_characters and not special:
+            kept[last] = filled[last] = False
+
+
 @kernel
 def whole(kept, probabilities, score, comments, page, data, limits):  # type: ignore[no-untyped-def]
     """Judge the runs of kept blocks [n] as wholes.
@@ -229,7 +263,8 @@ def whole(kept, probabilities, score, comments, page, data, limits):  # type: ig
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
     the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
     `hole_probability` or more in the mean, are kept like these, except between two cards and what a
-    rule took out. What at least half of three like elements or more keep, all of them keep. O(n).
+    rule took out. What at least half of three like elements or more keep, all of them keep. A heading
+    goes with the text behind it. The text doesn't end in a short block that is kept only so. O(n).
     """
     ended = np.zeros(len(kept), np.bool_)
     filled = np.zeros(len(kept), np.bool_)
@@ -244,4 +279,6 @@ def whole(kept, probabilities, score, comments, page, data, limits):  # type: ig
         run, parts, np.zeros(count, np.int32), np.zeros(count, np.int32),
         np.zeros(count, np.int32), filled,
     )  # fmt: skip
+    _keep_headings(run, page, limits, filled)
+    _drop_filled_end(run, page, limits, filled)
     return Whole(run.kept, filled, ended & ~run.kept)

@@ -211,3 +211,32 @@ def test_a_button_does_not_fill_a_hole() -> None:
     likely = DECISION.hole_probability + 0.05
     assert kept(page.format("button"), [0.99, likely, 0.99]) == [True, False, True]
     assert kept(page.format("div"), [0.99, likely, 0.99]) == [True, True, True]
+
+
+def test_a_heading_at_the_head_of_a_card_goes_with_the_text_behind_it() -> None:
+    likely = DECISION.hole_probability + 0.05
+    card = f"<div class=faq><{{0}}>How?</{{0}}><p>{{1}} {LONG}</p></div>"
+    cards = "".join(card.format("h3", text) for text in ("One.", "Two.", "Three."))
+    own = [likely, 0.99] * 3
+    found = kept(f"<p>{LONG}</p><section>{cards}</section>", [0.99, *own])
+    assert found == [True] * 7
+    unlikely = [0.0 if one == likely else one for one in own]
+    assert kept(f"<p>{LONG}</p><section>{cards}</section>", [0.99, *unlikely])[1:6:2] == [False] * 3
+    names = f"<p>{LONG}</p><section>{cards.replace('h3', 'span')}</section>"
+    assert kept(names, [0.99, *own])[1:6:2] == [False] * 3
+    alone = f"<section>{cards}</section>"  # what is before all text is left to `with_headline`
+    assert kept(alone, own)[0] is False
+
+
+def test_the_last_part_of_a_card_is_not_kept_for_the_other_cards_sake() -> None:
+    post = f"<div class=post><p>{{}} {LONG}</p><div>{{}}</div></div>"
+    for last, stays in (("Ann", False), ("Ann is the first of us. " * 4, True)):
+        html = "".join(map(post.format, "123", [*["Ann is the first of us. " * 4] * 2, last]))
+        page = scanned(html)
+        first = np.array([True, True, True, True, True, False])
+        found = whole(
+            first, np.full(6, 0.9), np.full(6, 0.9), np.zeros(6, np.bool_), page,
+            np.full(6, -1, np.int32), limits_of(DECISION),
+        )  # fmt: skip
+        assert found.kept.tolist() == [True] * 5 + [stays]
+        assert found.filled[5] == stays

@@ -15,7 +15,7 @@ from curation.errors import ConfigError, InputError
 from curation.train.extract import labelling, train
 from curation.train.extract.fillings import Texts
 from curation.train.extract.labels import HEADER, keys_of, read_labels, row_of
-from curation.train.extract.pages import labelled_examples, words_of
+from curation.train.extract.pages import labelled_examples, made_examples, words_of
 from curation.train.extract.settings import ExtractTraining, default_training
 from curation.train.extract.skeletons import (
     Skeleton,
@@ -190,6 +190,31 @@ def test_every_skeleton_makes_a_page_with_content_and_without() -> None:
     for example in examples:
         assert 0 < example.label.mean() < 1, example.name
         assert "\ue000" not in example.source.decode(), example.name
+
+
+def test_skeletons_of_a_kind_and_the_pages_made_of_them_count_less(tmp_path: Path) -> None:
+    html = "<div k>" + "<p>{{m:60-60}}</p>" * 9 + "</div><div>{{p}}</div><div>{{t}}</div>"
+    rows = [
+        {"name": kind, "kind": kind, "language": "en", "html": html}
+        for kind in ("article", "documentation")
+    ]
+    path = tmp_path / "skeletons.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    settings = default_training().model_copy(
+        update={
+            "skeleton_file": str(path),
+            "skeleton_copies": 1,
+            "skeleton_weights": {"documentation": 0.25},
+        }
+    )
+    examples = list(skeleton_examples(settings))
+    assert [one.weight for one in examples] == [
+        settings.skeleton_weight,
+        0.25 * settings.skeleton_weight,
+    ]
+    made = {(one.kind, one.weight) for one in made_examples(examples, settings)}
+    shortened = settings.shortened_weight
+    assert made == {("article", shortened), ("documentation", 0.25 * shortened)}
 
 
 def test_a_row_that_is_no_skeleton_is_named(tmp_path: Path) -> None:

@@ -189,13 +189,14 @@ def _shortened(
     left = variants.shortened(example.label, example.words, bounds, chance)
     if left is None:
         return None
+    weight = settings.weight_of(example.name.partition("/")[0], example.kind)
     return dataclasses.replace(
         example,
         page=variants.subset(example.page, left),
         label=example.label[left],
         words=example.words[left],
         judged=example.judged[left],
-        weight=settings.weight_of(example.name.partition("/")[0]) * settings.shortened_weight,
+        weight=weight * settings.shortened_weight,
         statistics=None,
         is_variant=True,
     )

@@ -7,6 +7,8 @@ from pydantic import Field
 from curation.config import Settings, built_in_settings
 from curation.extract.forest import MAX_LEAVES
 
+SKELETONS = "skeletons"  # stands for a set in the names of the pages made of them
+
 
 class ExtractTraining(Settings):
     """How the extractor's model is trained; defaults in configs/train/extract.yaml."""
@@ -19,6 +21,7 @@ class ExtractTraining(Settings):
     text_file: str = Field(description="texts of our own that fill them")
     skeleton_copies: int = Field(ge=0, description="pages made of each skeleton")
     skeleton_weight: float = Field(ge=0, description="of each of these pages")
+    skeleton_weights: dict[str, float] = Field(description="of kinds of them against 1 of others")
     forum_weight: float = Field(gt=0, description="of pages of forums against 1 of others")
     variants: int = Field(ge=0, description="copies of each page with its markup rewritten")
     variant_weight: float = Field(ge=0)
@@ -49,8 +52,10 @@ class ExtractTraining(Settings):
     all_folds: int = Field(ge=2)
     seed: int = Field(ge=0)
 
-    def weight_of(self, name: str) -> float:
-        """Weight of a page of a set."""
+    def weight_of(self, name: str, kind: str = "") -> float:
+        """Weight of a page of a set, or of a kind of skeletons."""
+        if name == SKELETONS:
+            return self.skeleton_weights.get(kind, 1.0)
         return self.set_weights.get(name, 1.0)
 
     def with_all_sets(self) -> ExtractTraining:

@@ -20,7 +20,7 @@ from curation import resources
 from curation.errors import ConfigError
 from curation.train.extract.fillings import Filler, Texts
 from curation.train.extract.pages import Example, block_texts, scanned, words_of
-from curation.train.extract.settings import ExtractTraining
+from curation.train.extract.settings import SKELETONS, ExtractTraining
 from curation.train.inputs import rows
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
@@ -151,13 +151,13 @@ def skeleton_examples(settings: ExtractTraining) -> Iterator[Example]:
                 raise ConfigError(f"skeleton {skeleton.name}: its marks change how it is cut")
             count = np.array([len(words_of(text)) for text in block_texts(page)], np.float64)
             yield Example(
-                f"skeletons/{skeleton.name}.{copy}",
+                f"{SKELETONS}/{skeleton.name}.{copy}",
                 f"skeleton {skeleton.name}",
                 source,
                 page,
                 label=np.array([_share(text) for text in shown]),
                 words=count,
                 judged=np.ones(len(shown), np.bool_),
-                weight=settings.skeleton_weight,
+                weight=settings.skeleton_weight * settings.weight_of(SKELETONS, skeleton.kind),
                 kind=skeleton.kind,
             )
