@@ -164,6 +164,7 @@ class References(NamedTuple):
 
     words: npt.NDArray[np.uint64]
     word_bounds: npt.NDArray[np.int64]  # [references + 1] into `words`; a power of two apart
+    lower: npt.NDArray[np.uint32]  # of code points
     vocabulary: Tables
     costs: npt.NDArray[np.uint8]  # [references, tokens]
     unknown: npt.NDArray[np.int64]  # [references]
@@ -175,14 +176,6 @@ class References(NamedTuple):
     bounds: npt.NDArray[np.int64]  # [references]
     curves: npt.NDArray[np.float64]  # [references, LENGTHS, PARTS, 2]
     cache: npt.NDArray[np.uint64]
-
-
-class _Kit(NamedTuple):
-    """What is needed to measure nothing else."""
-
-    properties: npt.NDArray[np.uint16]
-    lower: npt.NDArray[np.uint32]
-    references: References
 
 
 def load_vocabulary() -> Tokenizer:
@@ -219,6 +212,7 @@ def reference_tables(references: Sequence[Reference]) -> References:
     return References(
         words,
         bounds,
+        ch.lower_case(),
         tables,
         costs,
         np.array([r.unknown for r in references], np.int64),
@@ -338,7 +332,7 @@ def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _spell(data, c, kit, space):  # type: ignore[no-untyped-def]
+def _spell(data, c, references, space):  # type: ignore[no-untyped-def]
     """Keep the tokens of class c in `space.spelled`, unless they are known."""
     found = space.spelled
     if found.starts[c] >= 0:
@@ -346,8 +340,8 @@ def _spell(data, c, kit, space):  # type: ignore[no-untyped-def]
     i = space.classes.firsts[c]
     tokens, ids = space.tokens, space.room.ids
     count, ending = word_tokens(
-        data, tokens.starts[i], tokens.ends[i], tokens.flags[i], kit.lower,
-        kit.references.vocabulary, space.room,
+        data, tokens.starts[i], tokens.ends[i], tokens.flags[i], references.lower,
+        references.vocabulary, space.room,
     )  # fmt: skip
     start = found.filled[0]
     found.starts[c], found.counts[c], found.endings[c] = start, count, ending
@@ -357,18 +351,18 @@ def _spell(data, c, kit, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_word(data, c, number, kit, space):  # type: ignore[no-untyped-def]
+def _measure_word(data, c, number, references, space):  # type: ignore[no-untyped-def]
     """Value of a class of words that is not among the frequent ones."""
-    references, ids = kit.references, space.room.ids
+    ids = space.room.ids
     if len(space.spelled.starts):
-        _spell(data, c, kit, space)
+        _spell(data, c, references, space)
         start, count = space.spelled.starts[c], space.spelled.counts[c]
         ids, ending = space.spelled.ids[start : start + count], space.spelled.endings[c]
     else:
         i = space.classes.firsts[c]
         tokens = space.tokens
         count, ending = word_tokens(
-            data, tokens.starts[i], tokens.ends[i], tokens.flags[i], kit.lower,
+            data, tokens.starts[i], tokens.ends[i], tokens.flags[i], references.lower,
             references.vocabulary, space.room,
         )  # fmt: skip
     cost = references.unknown[number]
@@ -394,13 +388,13 @@ def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_parts(data, doc, kit, space):  # type: ignore[no-untyped-def]
+def _measure_parts(data, doc, references, space):  # type: ignore[no-untyped-def]
     """(number of words, the uncalibrated PARTS of the document).
 
     Divergences are in nats, outliers a share of the words.
     """
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
-    references, number = kit.references, doc.reference
+    number = doc.reference
     limit, bound = references.limits[number], references.bounds[number]
     cache = references.cache
     words = references.words[references.word_bounds[number] : references.word_bounds[number + 1]]
@@ -427,7 +421,7 @@ def _measure_parts(data, doc, kit, space):  # type: ignore[no-untyped-def]
             slot = key & _CACHE_MASK
             value = cache[slot]
             if not value or value >> _TAG != key >> _TAG:
-                value = _measure_word(data, c, number, kit, space)
+                value = _measure_word(data, c, number, references, space)
                 cache[slot] = key >> _TAG << _TAG | value
         value &= _VALUE
         count = classes.counts[c]
@@ -457,14 +451,14 @@ def _measure_parts(data, doc, kit, space):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def measure(data, doc, kit, space):  # type: ignore[no-untyped-def]
+def measure(data, doc, references, space):  # type: ignore[no-untyped-def]
     """(calibrated divergence, share of words far outside the reference).
 
     NaN with fewer than LENGTHS[0] words, or without a reference.
     """
     if doc.reference < 0:
         return np.nan, np.nan
-    total, divergence, outliers, misfit = _measure_parts(data, doc, kit, space)
+    total, divergence, outliers, misfit = _measure_parts(data, doc, references, space)
     if total < _FEWEST:
         return np.nan, np.nan
     length = np.log(total)
@@ -473,18 +467,18 @@ def measure(data, doc, kit, space):  # type: ignore[no-untyped-def]
         at += 1
     width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
     share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
-    curve = kit.references.curves[doc.reference]
+    curve = references.curves[doc.reference]
     strange = max(_excess(divergence, at, share, curve, 0), _excess(outliers, at, share, curve, 1))
     return strange + _excess(misfit, at, share, curve, 2), outliers
 
 
 @borrowing
-def _measure_batch(data, offsets, kit, space, numbers, parts, out):  # type: ignore[no-untyped-def]
+def _measure_batch(data, offsets, properties, references, space, numbers, parts, out):  # type: ignore[no-untyped-def]
     """Fill out[references, texts] for the references of these numbers."""
     tokens = space.tokens
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
-        n = load_segments(data, begin, end, kit.properties, kit.lower, tokens)
+        n = load_segments(data, begin, end, properties, references.lower, tokens)
         kinds = number_tokens(n, tokens, space.distinct, space.interner)
         found = classify(kinds, tokens, space.distinct, space.classes, space.interner)
         if len(space.spelled.starts):
@@ -493,10 +487,10 @@ def _measure_batch(data, offsets, kit, space, numbers, parts, out):  # type: ign
         for k in range(len(numbers)):
             doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, numbers[k], -1)
             if parts:
-                found_parts = _measure_parts(data, doc, kit, space)
+                found_parts = _measure_parts(data, doc, references, space)
                 out[k, d, 0], out[k, d, 1], out[k, d, 2] = found_parts[1:]
             else:
-                out[k, d, 0], out[k, d, 1] = measure(data, doc, kit, space)
+                out[k, d, 0], out[k, d, 1] = measure(data, doc, references, space)
 
 
 def measure_references(
@@ -520,9 +514,8 @@ def _measured(
     offsets, data = read_only(texts)
     width = len(PARTS) if parts else len(REFERENCE)
     out = np.empty((len(numbers), len(offsets) - 1, width), np.float64)
-    kit = _Kit(ch.properties(), ch.lower_case(), references)
     space = allocate(offsets)
     if len(numbers) > 1:
         space = space._replace(spelled=spelled(int(np.diff(offsets).max(initial=0)) + 1))
-    _measure_batch(data, offsets, kit, space, numbers, parts, out)
+    _measure_batch(data, offsets, ch.properties(), references, space, numbers, parts, out)
     return out
