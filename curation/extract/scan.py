@@ -476,6 +476,19 @@ def _textarea(scan, at, i, stop, max_depth):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _after_text(src, n, i, name):  # type: ignore[no-untyped-def]
+    """Where reading goes on after `<style />` and the like, which ends at i.
+
+    In XHTML it is empty; but HTML ignores the slash, so text with an end tag of its own is its
+    content.
+    """
+    k = i
+    while k < n and src[k] != ch.LESS:
+        k += 1
+    return k if src[k + 1] == ch.SLASH and x.tag_name(src, n, k + 2)[0] == name else i
+
+
+@inlined
 def _opaque(scan, at, i, stop, tag, max_depth):  # type: ignore[no-untyped-def]
     """An element whose content, src[i:stop], is no markup; return where reading goes on, -1 where
     there are too many blocks or formulas."""
@@ -547,8 +560,10 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         scan.facts[s.QUESTIONS] = 1
 
     if LAST_BLOCK < tag <= LAST_SKIPPED:
-        if not opening or (self_closing and tag != _SCRIPT and tag != _TITLE):
+        if not opening:
             return i
+        if self_closing and tag != _SCRIPT and tag != _TITLE:
+            return _after_text(src, n, i, name)
         stop = x.end_of(src, words, n, i, name_start, name_end, scan.no_end, tag)
         return _opaque(scan, at, i, stop, tag, options.max_depth)
 

@@ -61,6 +61,19 @@ def test_text_that_waits_for_its_formulas_is_read(style: str) -> None:
     assert texts('<p>A<b style="display:inline;display:none;visibility:hidden">b</b></p>') == ["A"]
 
 
+@pytest.mark.parametrize("name", ["style", "iframe", "textarea"])
+def test_text_with_an_end_tag_belongs_to_a_tag_that_seems_to_close_itself(name: str) -> None:
+    assert texts(f"<p>Before</p><{name} id=a />a {{ b: c }}</{name.upper()}><p>After</p>") == [
+        "Before",
+        "After",
+    ]
+    assert texts(f"<p>Before</p><{name} />lost?<p>After</p><{name}>x</{name}>") == [
+        "Before",
+        "lost?",
+        "After",
+    ]
+
+
 def test_a_page_inside_noscript_is_read_and_a_request_for_scripts_is_not() -> None:
     post = "<div class=post><p>" + "A post that is read without scripts. " * 80 + "</p></div>"
     found = blocks(f"<noscript>{post}</noscript><p>After</p>")
