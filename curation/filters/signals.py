@@ -33,6 +33,7 @@ from curation.filters import (
     refinedweb,
     repetition,
     scratch,
+    tabular,
 )
 from curation.filters.filter_settings import SignalSettings, as_tuple
 from curation.filters.names import CONTENT, QUALITY, TOP
@@ -291,7 +292,7 @@ class Meter:
         blocks = content.has_blocks(found) if paths is not None else np.zeros(len(texts), bool)
         prose = content.prose_of(texts, found, blocks)
         out = self._table(prose, languages, tokens)
-        self._look_for_languages(prose, languages, out[:, _KL])
+        self._look_again(prose, languages, out[:, _KL])
         if blocks.any():
             whole = self._whole(pa.array(texts, pa.large_string()).filter(pa.array(blocks)))
             for k, name in enumerate(_OF_WHOLE):
@@ -301,16 +302,18 @@ class Meter:
         columns = np.ascontiguousarray(out.T)
         return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
 
-    def _look_for_languages(
+    def _look_again(
         self, texts: pa.Array, languages: pa.Array | None, divergences: npt.NDArray[np.float64]
     ) -> None:
-        """Replace the divergences of documents in two languages by those of their own parts."""
+        """Replace the divergences of documents with tables by those of their prose, of documents in
+        two languages by those of their own parts."""
         strange = np.flatnonzero(divergences > mixed.STRANGE)
         numbers = self.list_numbers(languages, len(texts))[strange, 2]
         if len(strange) < len(texts):  # else a copy of what may be one large document
             texts = texts.take(strange)
-        own = mixed.divergences(texts, numbers, self._kit.references)
-        divergences[strange] = np.fmin(divergences[strange], own)
+        for part in (tabular, mixed):
+            own = part.divergences(texts, numbers, self._kit.references)
+            divergences[strange] = np.fmin(divergences[strange], own)
 
     def _whole(self, texts: Texts) -> npt.NDArray[np.float64]:
         """Signals `_OF_WHOLE` -> float64 [texts, 2]."""

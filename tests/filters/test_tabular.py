@@ -1,0 +1,57 @@
+"""Documents with tables: the rows say nothing of the prose, and a table alone stays what it is."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from curation.filters.filter_settings import default_settings
+from curation.filters.mixed import STRANGE
+from curation.filters.reference import measure_references
+from curation.filters.signals import Meter
+from curation.filters.tabular import divergences
+from tests.filters.test_mixed import DE, EN, REFERENCES, gibberish
+from tests.filters.test_reference import ENGLISH, GERMAN
+
+PROSE = "\n".join([ENGLISH] * 3)
+NAMES = gibberish(len(PROSE)).split()
+TABLE = "\n".join(f"{a.title()} {b.title()} | {len(a)}" for a, b in itertools.pairwise(NAMES))[
+    : len(PROSE) * 9 // 10
+]
+
+
+def divergence(text: str, number: int = EN) -> float:
+    return float(divergences(pa.array([text]), np.array([number]), REFERENCES)[0])
+
+
+def test_rows_do_not_count_against_the_prose_around_them() -> None:
+    text = f"{PROSE}\n{TABLE}"
+    assert measure_references([text], REFERENCES, EN)[0, 0] > STRANGE
+    alone = measure_references([PROSE], REFERENCES, EN)[0, 0]
+    assert divergence(text) == pytest.approx(alone, abs=0.05)
+    kept = Meter(default_settings().signals).measure([text], pa.array(["en"]))
+    assert kept.field("kl_divergence")[0].as_py() == pytest.approx(alone, abs=0.05)
+
+
+def test_rows_with_outer_bars_are_rows() -> None:
+    barred = "\n".join(f"| {line} |" for line in TABLE.split("\n"))
+    assert divergence(f"{PROSE}\n{barred}\n{PROSE}") == divergence(f"{PROSE}\n{TABLE}\n{PROSE}")
+
+
+def test_nothing_is_said_of_texts_without_tables_and_of_tables() -> None:
+    assert np.isnan(divergence(PROSE))
+    assert np.isnan(divergence(TABLE))
+    assert np.isnan(divergence(f"{ENGLISH[:300]}\n{TABLE}")), "a table with a little text"
+    assert np.isnan(divergence("a|b c||d"))
+    assert np.isnan(divergence(""))
+
+
+def test_texts_have_references_of_their_own() -> None:
+    texts = pa.array([f"{GERMAN}\na | b", f"{ENGLISH}\na | b", GERMAN, f"{ENGLISH}\na | b"])
+    found = divergences(texts, np.array([DE, EN, DE, DE]), REFERENCES)
+    assert found[0] < STRANGE > found[1]
+    assert np.isnan(found[2])
+    assert found[3] > STRANGE, "English by the German reference"
