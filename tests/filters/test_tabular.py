@@ -18,9 +18,8 @@ from tests.filters.test_reference import ENGLISH, GERMAN
 
 PROSE = "\n".join([ENGLISH] * 3)
 NAMES = gibberish(len(PROSE)).split()
-TABLE = "\n".join(f"{a.title()} {b.title()} | {len(a)}" for a, b in itertools.pairwise(NAMES))[
-    : len(PROSE) * 9 // 10
-]
+ROWS = [f"{a.title()} {b.title()} | {len(a)}" for a, b in itertools.pairwise(NAMES)]
+TABLE = "\n".join(ROWS)[: len(PROSE) * 9 // 10].rpartition("\n")[0]
 
 
 def divergence(text: str, number: int = EN) -> float:
