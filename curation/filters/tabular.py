@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from curation.filters.reference import References, measure_references
 
 #: Share of the characters that prose must have; a text with less is a table, and measured as one.
-PROSE_SHARE = 0.5
+PROSE_SHARE = 1 / 3
 
 # A line with the bars that extraction writes between cells.
 _ROW = r"(?m)^(?:.* )?\| .*\n?"
