@@ -41,6 +41,10 @@ _GENERATED = regex.compile(
     r"(?i)auto-?generated|automatically generated|@generated|"
     r"(?:file|code) (?:is|was|has been) generated|do not (?:edit|modify) (?:this file|by hand)"
 )
+#: An XML declaration, looked for in the first characters of a file, and what XSLT, a language of
+#: programs that is written in XML, has and data have not.
+_XML, _XML_HEAD = "<?xml version=", 100
+_XSLT = regex.compile(r"<xsl:(?:stylesheet|transform)\b")
 _LICENCE = regex.compile(r"(?i)licen[sc]e|copyright|all rights reserved|spdx-")
 _COMMENT = regex.compile(r"[ \t]*(?:#|//|/\*|\*|--|;|%|<!--|\"\"\"|'''|rem\b|$)", regex.I)
 
@@ -78,6 +82,7 @@ def look_at(texts: Texts, settings: PathSettings | None) -> Content:
         text = data[offsets[row] : offsets[row + 1]].tobytes().decode()
         head = "\n".join(text.lstrip().split("\n", _HEAD_LINES)[:_HEAD_LINES])
         signals["code_generated"][row] = len(_GENERATED.findall(head))
+        signals["code_xml"][row] = _XML in text[:_XML_HEAD] and not _XSLT.search(text)
         signals["code_licence_ratio"][row] = licence_share(text)
     return Content(found, paths, out)
 

@@ -44,6 +44,7 @@ CONTENT = (
     "code_max_line_length",
     "code_data_ratio",
     "code_generated",
+    "code_xml",
     "code_licence_ratio",
     "code_characters",
     "math_broken_formulas",

@@ -12,7 +12,9 @@ from curation.filters import dialects
 from curation.filters.apply import load_filter
 from curation.filters.content import has_blocks, look_again, look_at
 from curation.filters.filter_settings import default_settings
+from curation.filters.names import CONTENT
 from curation.filters.signals import Meter
+from curation.paths import CODE_PATH, PROSE_PATH
 from curation.recipe import load as load_recipe
 
 LINES = (
@@ -96,3 +98,28 @@ def test_code_is_not_measured_by_words_between_spaces() -> None:
     reasons = [None, "code.characters", "gopher.word_count"]
     assert found.verdicts.reason.to_pylist() == reasons
     assert found.signals.field("gopher_word_count")[0].as_py() < 50
+
+
+PLAYLIST = """<?xml version="1.0" encoding="UTF-8"?>
+<playlist version="0" xmlns="http://xspf.org/ns/0/">
+  <trackList>
+    <track><location>http://radio.example/one.mp3</location><annotation>One</annotation></track>
+    <track><location>http://radio.example/two.mp3</location><annotation>Two</annotation></track>
+  </trackList>
+</playlist>
+"""
+STYLESHEET = """<?xml version="1.0"?>
+<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">
+  <xsl:template match="/"><ul><xsl:apply-templates select="//track"/></ul></xsl:template>
+  <xsl:template match="track"><li><xsl:value-of select="annotation"/></li></xsl:template>
+</xsl:stylesheet>
+"""
+
+
+def test_data_in_xml_is_told_from_programs_in_xml_and_programs_that_write_it() -> None:
+    writer = f"def playlist(tracks):\n    out = open(1)\n{' ' * 4}return f(tracks, out)\n" * 3
+    batch = [PLAYLIST, STYLESHEET, writer + PLAYLIST, PROSE]
+    found = look_at(batch, default_settings().paths)
+    names = {name: k for k, name in enumerate(CONTENT)}
+    assert found.paths.tolist() == [CODE_PATH] * 3 + [PROSE_PATH]
+    np.testing.assert_array_equal(found.signals[:, names["code_xml"]], [1, 0, 0, np.nan])
