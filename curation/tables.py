@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from curation.arrow import large_strings
 from curation.errors import InputError
+from curation.language.codes import labelled
 from curation.schema import fits
 
 #: Default names of text columns.
@@ -158,11 +159,12 @@ def _strings(column: pa.Array) -> pa.Array:
 def known(table: pa.Table, name: str) -> pa.Array | None:
     """Return a column of documents that the caller may have given: `language`, `quality`, ...
 
-    None if it is missing or can't be read as that column.
+    None if it is missing or can't be read as that column. Languages are given by their labels,
+    whatever codes the caller uses.
     """
     if name not in table.column_names:
         return None
     column = combined(table, name)
     if not fits(name, column.type) or pa.types.is_null(column.type):
         return None
-    return column
+    return labelled(column) if name == "language" else column

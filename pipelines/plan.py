@@ -16,7 +16,7 @@ from curation.readers.raw import RawFile
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOCUMENTS, fits
 from curation.stages import find
-from curation.stages.read_tables import needs_languages
+from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
@@ -64,8 +64,11 @@ def plan(
         chosen = (_READ_TABLES, *chosen)
     described = [find(stage) for stage in chosen]
     if chosen[0] == _READ_TABLES:
-        adds = needs_languages(recipe, described)
-        tables = recipe.read_tables.model_copy(update={"add_language": adds})
+        settled = {
+            "add_language": needs_languages(recipe, described),
+            "kept_beside": made_anew(recipe, described),
+        }
+        tables = recipe.read_tables.model_copy(update=settled)
         recipe = recipe.model_copy(update={"read_tables": tables})
     if recipe.measure and (mixed := [stage.name for stage in described if stage.per_mix]):
         raise ConfigError(

@@ -50,7 +50,7 @@ class ReadTables:
         shard: SourceShard = task.payload
         tally = Tally()
         kinds = [others_of(path, name, self.readers) for path, name in shard.files]
-        others = joined(kinds, self.settings.columns)
+        others = joined(kinds, self.settings.columns, self.settings.kept_beside or ())
         waiting: list[tuple[Row, Row]] = []
         beside = PagesBeside()
         with ShardWriter(folder, shard.name, "read-tables", tally) as writer:

@@ -14,7 +14,8 @@ from curation.extract.texts import text_of
 from curation.readers import Page, ReaderSettings, discover, read
 from curation.recipe import load
 from curation.stages import find
-from curation.tokenize import Tokenizer, TokenShards
+from curation.tokenize import TokenShards
+from curation.tokenize.tokenizer import AnyTokenizer
 from pipelines.engine.stage import stage_inputs
 from pipelines.run_folder import RECIPE_FILE, load_run
 from pipelines.storage.files import Folder
@@ -30,7 +31,7 @@ class Corpora:
     """Reads texts. `stage`: which stage of run folders; None: the last one with documents."""
 
     stage: str | None
-    tokenizer: Tokenizer  # tokenizer of token shards
+    tokenizer: AnyTokenizer  # tokenizer of token shards
 
     def texts(self, path: str) -> list[Text]:
         """Return the texts of a run, stage, shards or files, in their order.
@@ -63,9 +64,9 @@ class Corpora:
         shards = TokenShards(path, batch_size=1, shuffle=False, epochs=1)
         for number in range(shards.samples):
             row = shards.take(np.array([number]))[0]
-            ends = np.flatnonzero(row >= len(self.tokenizer.tokens))
-            for ids in np.split(row, ends):
-                text = self.tokenizer.decode(ids[ids < len(self.tokenizer.tokens)])
+            special = self.tokenizer.is_special(row)
+            for ids in np.split(row, np.flatnonzero(special)):
+                text = self.tokenizer.decode(ids[~self.tokenizer.is_special(ids)])
                 if text.strip():
                     yield Text(text)
 

@@ -324,19 +324,12 @@ class TraceIndex:
     def _overlaps(self, stage: str, found: Found, row: dict[str, Any]) -> bool:
         """Return whether a span of a document's tokens contains a part of the passage."""
         settings = TokenizeSettings.model_validate(read_manifest(self._folder / stage)["settings"])
-        ends = _token_ends(settings.tokenizer, found.row["text"])
+        ends = load_tokenizer(settings.tokenizer).token_ends(found.row["text"])
         first = row["document_offset"] - bool(settings.bos)
         last = min(first + row["length"], len(ends))
         start = int(ends[first - 1]) if first > 0 else 0
         end = int(ends[last - 1]) if last > 0 else 0
         return any(span.start < end and start < span.end for span in found.spans)
-
-
-def _token_ends(tokenizer: str, text: str) -> npt.NDArray[np.int64]:
-    """Return the end byte of each token in the text."""
-    loaded = load_tokenizer(tokenizer)
-    sizes = [len(loaded.decode_bytes([token])) for token in loaded.encode(text)]
-    return np.cumsum(sizes, dtype=np.int64)
 
 
 class _Rows:

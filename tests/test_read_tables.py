@@ -279,6 +279,28 @@ def test_names_that_the_product_uses_are_renamed(home: Path) -> None:
     assert (removed["reason"], removed["language"]) == ("extract.empty", "en")
 
 
+def test_languages_have_the_names_of_thresholds_and_lists(home: Path) -> None:
+    codes = ["deu", "deu_Latn", "de-AT", "German", "de", "xho_Latn", None]
+    rows = [{"text": f"Text {i}.", "language": code} for i, code in enumerate(codes)]
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("read-tables", "--input", "t.jsonl", "--output", "out") == 0
+    found = [row["language"] for row in kept("out/read-tables/documents")]
+    assert found == ["de"] * 5 + ["xho_Latn", None]
+
+
+def test_a_column_that_a_stage_makes_anew_stays_beside_it(home: Path) -> None:
+    rows = [{"text": "Der Hund schläft auf dem Sofa.", "language": "eng", "quality": 5, "n": 1}]
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = ["run", "llama3", "--stages", "identify-language,classify", "--input", "t.jsonl"]
+    assert run(*chosen, "--output", "out", "--set", "classify.min_quality.multilingual=0") == 0
+    (row,) = kept("out/classify/documents")
+    assert (row["language"], row["own_language"]) == ("de", "eng")
+    assert (row["quality"] < 1, row["own_quality"], row["n"]) == (True, 5, 1)
+    assert run("tokenize", "--input", "t.jsonl", "--output", "all") == 0
+    (row,) = kept("all/tokenize/index")
+    assert json.loads(row["own"]) == {"n": 1}
+
+
 def test_a_damaged_column_costs_itself_alone(home: Path) -> None:
     texts = [f"Text {i}. " * 9 for i in range(900)]
     table = pa.table({"text": texts, "n": [str(i) * 9 for i in range(900)]})

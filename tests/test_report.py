@@ -77,6 +77,8 @@ def test_a_language_that_is_lost() -> None:
     assert told(first, last) == [
         "Language th: of 200 documents after identify-language, 19 are left after filter."
     ]
+    given = entry("read-tables", 500, {}, languages=languages(tha=200, en=200))
+    assert told(given, first, last) == told(first, last)
 
 
 def test_large_runs_are_read_in_part() -> None:

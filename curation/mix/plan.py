@@ -18,6 +18,9 @@ from curation.schema import DOMAINS
 #: With `budget: auto`, a domain that would hold the budget below this part of what the domains with
 #: half of the shares can fill is short, and the others are drawn without regard to it.
 SCARCE = 0.25
+#: Whatever its share, so is a domain that would hold the budget below this part of what another can
+#: fill: one misjudged page among source files must not decide how much of these is drawn.
+NEXT_TO_NOTHING = 0.01
 
 
 class Supply(NamedTuple):
@@ -216,7 +219,8 @@ def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
     A domain's share of the budget is divided among inputs in proportion to expected tokens times
     weight, none beyond `max_epochs` of the domain and of the input, nor beyond what a curve
     expects. With `budget: auto` the budget is the most that no domain falls short of, aside from
-    those without tokens and, unless `on_shortage` is `shrink`, scarce ones (`SCARCE`). Raises
+    those without tokens and, unless `on_shortage` is `shrink`, scarce ones (`SCARCE`,
+    `NEXT_TO_NOTHING`). Raises
     ConfigError on documents of a domain without a share, on an unknown domain that no document is
     of, and with `on_shortage: stop` on a domain that falls short. Where there is nothing to draw,
     nothing is drawn: with `budget: auto` the budget is 0.
@@ -291,13 +295,15 @@ def _budget(limits: dict[str, int], settings: Mixture) -> int:
         return min(settings.budget, most) if shrink else settings.budget
     if shrink or not limits:
         return most
-    wanted = {domain: share for domain, share in shares(settings).items() if domain in limits}
+    least = NEXT_TO_NOTHING * max(limits.values())
+    present = {domain: limit for domain, limit in limits.items() if limit >= least}
+    wanted = {domain: share for domain, share in shares(settings).items() if domain in present}
     filled = 0.0
-    for domain in sorted(limits, key=lambda d: (-limits[d], d)):
+    for domain in sorted(present, key=lambda d: (-present[d], d)):
         filled += wanted[domain]
         if 2 * filled >= sum(wanted.values()):
             break
-    return min(limit for limit in limits.values() if limit >= SCARCE * limits[domain])
+    return min(limit for limit in present.values() if limit >= SCARCE * present[domain])
 
 
 def check_domains(named: Iterable[str], known: Collection[str], key: str) -> None:

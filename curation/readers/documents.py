@@ -15,6 +15,7 @@ import xxhash
 
 from curation.batches import batched
 from curation.credentials import without_userinfo
+from curation.language.codes import labelled
 from curation.readers.formats import HEAD, format_of, is_table
 from curation.readers.raw import RawFile
 from curation.readers.read import read
@@ -22,7 +23,7 @@ from curation.readers.records import Event, Page
 from curation.readers.rows import rows_of
 from curation.readers.settings import ReaderSettings
 from curation.readers.tables import open_arrow
-from curation.schema import DOCUMENTS, RESERVED, conformed, fits
+from curation.schema import DOCUMENTS, RESERVED, conformed, fits, with_column
 
 #: Rows converted at a time.
 ROWS = 512
@@ -197,10 +198,13 @@ def _further(own: Sequence[Row], others: Others) -> pa.Array:
 
 
 def with_own(documents: pa.RecordBatch, own: pa.StructArray) -> pa.RecordBatch:
-    """Return documents with the columns that `own_columns` made."""
+    """Return documents with the columns that `own_columns` made, languages by their labels."""
     schema = pa.schema([*documents.schema, *own.type])
     columns = [*documents.columns, *own.flatten()]
-    return conformed(pa.RecordBatch.from_arrays(columns, schema=schema))
+    batch = conformed(pa.RecordBatch.from_arrays(columns, schema=schema))
+    if "language" not in batch.schema.names:
+        return batch
+    return with_column(batch, "language", labelled(batch.column("language")))
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

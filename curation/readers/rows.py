@@ -49,14 +49,14 @@ def read_rows(
     raw: RawFile, name: str, settings: ReaderSettings, kind: str, rows: Rows
 ) -> Iterator[Event]:
     """Yield the rows as pages; `offset` is the row number. An error ends the file."""
-    number = 0
+    read = 0
     try:
-        for number, row in enumerate(rows(_unpacked(raw, name))):
+        for row in rows(_unpacked(raw, name)):
             sound, mended = _sound(row, kind)
-            yield row_event(sound, number, settings, kind, mended)
+            yield row_event(sound, read, settings, kind, mended)
+            read += 1
     except Exception as error:
-        detail = f"after {number:,} rows: {told(error)}"
-        yield Damage(number + 1, f"{kind}.corrupt", detail, None, b"")
+        yield Damage(read, f"{kind}.corrupt", f"after {read:,} rows: {told(error)}", None, b"")
 
 
 def row_at(

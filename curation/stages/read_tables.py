@@ -25,6 +25,10 @@ class TableSettings(Settings):
         description="add the language of documents that come without one; null: if a stage of the "
         "run judges by it, and none identifies it"
     )
+    kept_beside: tuple[str, ...] | None = Field(
+        description="columns named `own_<name>` in documents, since a stage makes its own of that "
+        "name; null: those that stages of the run make"
+    )
 
 
 class _ReadTables(Stage[TableSettings]):
@@ -47,6 +51,15 @@ class _ReadTables(Stage[TableSettings]):
 
     def models(self, settings: TableSettings, also: Mapping[str, Any]) -> dict[str, str]:
         return model_checksums(also[LANGUAGES]) if LANGUAGES in also else {}
+
+
+def made_anew(recipe: Any, stages: Sequence[Stage[Any]]) -> tuple[str, ...]:
+    """Return the columns that these stages make, which a table's own must not be lost to."""
+    given: tuple[str, ...] | None = recipe.read_tables.kept_beside
+    if given is not None:
+        return given
+    makers = (stage for stage in stages if not stage.is_source)
+    return tuple(sorted({name for s in makers for name in s.adds_of(recipe.section(s))}))
 
 
 def needs_languages(recipe: Any, stages: Sequence[Stage[Any]]) -> bool:

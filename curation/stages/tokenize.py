@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from curation.config import nearest
@@ -10,6 +11,7 @@ from curation.errors import ConfigError, InputError
 from curation.stages.base import Columns, Stage
 from curation.tokenize.card import checksums
 from curation.tokenize.formats import format_packages
+from curation.tokenize.hf_tokenizer import from_path, is_hugging_face
 from curation.tokenize.tokenize_settings import TokenizeSettings
 
 #: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
@@ -36,7 +38,13 @@ class _Tokenize(Stage[TokenizeSettings]):
                 raise ValueError(f"tokenize.mixes: no mix of the name {name!r}{hint}")
 
     def packages_of(self, settings: TokenizeSettings) -> tuple[str, ...]:
-        return (*self.packages, *format_packages(settings.formats))
+        library = ("tokenizers",) if is_hugging_face(Path(settings.tokenizer)) else ()
+        return (*self.packages, *library, *format_packages(settings.formats))
+
+    def load(self, settings: TokenizeSettings) -> None:
+        if is_hugging_face(Path(settings.tokenizer)):
+            loaded = from_path(Path(settings.tokenizer))
+            _ = settings.bos and loaded.bos, settings.eos and loaded.eos, loaded.pad
 
     def models(self, settings: TokenizeSettings, also: Mapping[str, Any]) -> dict[str, str]:
         return tokenizer_checksums(settings.tokenizer)

@@ -19,7 +19,7 @@ from curation.schema import MADE, PLACES, RIGHTS, SOURCE
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill
 from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
-from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
+from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 
 #: One row per run of a document's tokens in a sequence, in order of sequence and start.
 DOCUMENT_INDEX = pa.schema(
@@ -224,7 +224,7 @@ def write_rows(
 
 
 def _blocks(
-    spans: Spans, tokens: Tokens, tokenizer: Tokenizer, settings: TokenizeSettings
+    spans: Spans, tokens: Tokens, tokenizer: AnyTokenizer, settings: TokenizeSettings
 ) -> Iterator[npt.NDArray]:
     """Sequences [n, context_length], some at a time, so that not all are in memory."""
     dtype = token_dtype(tokenizer.vocab_size)

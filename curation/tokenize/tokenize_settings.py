@@ -24,7 +24,9 @@ class EncodeSettings(Settings):
     """What decides the tokens of a document, and with them its part of a mix."""
 
     tokenizer: str = Field(
-        min_length=1, description="A built-in name, a `.tiktoken` file, or a trained folder"
+        min_length=1,
+        description="A built-in name, a `.tiktoken` file, a trained folder, or Hugging Face's "
+        "`tokenizer.json`",
     )
     bos: bool = Field(description="Begin every document with the begin token")
     eos: bool = Field(description="End every document with the end token")

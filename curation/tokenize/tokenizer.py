@@ -16,7 +16,7 @@ import numpy.typing as npt
 from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
-from curation.tokenize import hf
+from curation.tokenize import hf, hf_tokenizer
 from curation.tokenize.card import BUILTIN, CARD, read_card
 from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
 from curation.tokenize.piece_cache import SPARE
@@ -175,6 +175,14 @@ class Tokenizer:
     def _special_names(self) -> dict[int, bytes]:
         return {i: text.encode() for text, i in self.special_tokens.items()}
 
+    def is_special(self, ids: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+        """Whether each id is a special token, which is no part of a text."""
+        return np.asarray(ids) >= len(self.tokens)
+
+    def token_ends(self, text: str) -> npt.NDArray[np.int64]:
+        """Return the end byte in the text of each of its tokens."""
+        return np.cumsum([len(self.tokens[i]) for i in self.encode(text)], dtype=np.int64)
+
     def to_tiktoken(self) -> tiktoken.Encoding:
         """The same vocabulary as a tiktoken encoding; use `encode_ordinary` on documents."""
         import tiktoken
@@ -246,15 +254,21 @@ def from_file(path: Path) -> Tokenizer:
     return Tokenizer(name, parse_ranks(content, str(path)), split, special_tokens(count))
 
 
+AnyTokenizer = Tokenizer | hf_tokenizer.HuggingFaceTokenizer
+
+
 @functools.lru_cache(maxsize=4)
-def load_tokenizer(name_or_path: str | os.PathLike[str]) -> Tokenizer:
+def load_tokenizer(name_or_path: str | os.PathLike[str]) -> AnyTokenizer:
     """The tokenizer of that name or at that path; repeated calls share one instance.
 
     A built-in name (`curation-128k`), `cl100k_base` (through tiktoken, which may download it), a
-    `.tiktoken` file, or a folder that `train_tokenizer` wrote. Raises ConfigError or InputError.
+    `.tiktoken` file, a folder that `train_tokenizer` wrote, or a `tokenizer.json` of Hugging Face
+    or a folder that has one. Raises ConfigError or InputError.
     """
     name = os.fspath(name_or_path)
     path = Path(resolve(BUILTIN.get(name, name)))
+    if hf_tokenizer.is_hugging_face(path):
+        return hf_tokenizer.from_path(path)
     if path.exists():
         return from_file(path)
     if name == "cl100k_base":
@@ -264,3 +278,11 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> Tokenizer:
         tokens = sorted(ranks, key=ranks.__getitem__)
         return Tokenizer(name, tokens, pattern("cl100k"), special_tokens(SPECIAL_TOKENS))
     raise ConfigError(f"no tokenizer {name!r}: neither a file nor one of {sorted(BUILTIN)}")
+
+
+def load_ranks(name_or_path: str | os.PathLike[str]) -> Tokenizer:
+    """As `load_tokenizer`, where a vocabulary by rank is needed. Raises ConfigError for others."""
+    found = load_tokenizer(os.fspath(name_or_path))
+    if not isinstance(found, Tokenizer):
+        raise ConfigError(f"{found.path}: needs a vocabulary by rank, such as a .tiktoken file")
+    return found

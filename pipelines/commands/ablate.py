@@ -74,14 +74,14 @@ def ablate(options: argparse.Namespace) -> int:
     from curation.ablate.results import markdown, write
     from curation.ablate.store import FILE as MEASURED
     from curation.ablate.store import Store
-    from curation.tokenize.tokenizer import load_tokenizer
+    from curation.tokenize.tokenizer import load_ranks
     from pipelines.texts import Corpora
 
     if not options.instant and not options.prepare:
         from curation.ablate.trainer import device_of
 
         device_of(options.device)  # checked before anything is read
-    full = load_tokenizer(options.tokenizer)
+    full = load_ranks(options.tokenizer)
     size = _INSTANT_VOCABULARY if options.instant else SIZES[options.size].vocabulary
     reader = Corpora(options.stage, full)
     prepared = experiment(

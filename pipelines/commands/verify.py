@@ -28,7 +28,7 @@ from curation.summary.bom import differences
 from curation.summary.signing import is_signed
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.tokenize_settings import TokenizeSettings
-from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
+from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
 from pipelines.commands.summary import BILL
 from pipelines.plan import input_files
@@ -277,7 +277,7 @@ class _Tracer:
                 )
 
 
-def _encoded(text: str, tokenizer: Tokenizer, settings: TokenizeSettings) -> list[int]:
+def _encoded(text: str, tokenizer: AnyTokenizer, settings: TokenizeSettings) -> list[int]:
     """Return the token ids of a document with its begin and end tokens."""
     tokens, _ = tokenizer.encode_batch(pa.array([text], pa.large_string()))
     begin = [tokenizer.bos] if settings.bos else []

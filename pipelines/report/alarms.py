@@ -87,6 +87,8 @@ def _removed(entry: _ENTRY, limits: Alarms) -> Iterator[str]:
 def _languages(funnel: Sequence[_ENTRY], limits: Alarms) -> Iterator[str]:
     labelled = [e for e in funnel if e["languages"] and _NOT_KNOWN not in e["languages"]]
     known = [e for e in labelled if not find(e["stage"]).per_mix]
+    named = [k for k, e in enumerate(known) if "language" in find(e["stage"]).adds]
+    known = known[max(named, default=0) :]  # before, languages are the input's own
     if len(known) < 2:
         return
     first, last = known[0]["languages"], known[-1]["languages"]

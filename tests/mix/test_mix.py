@@ -176,6 +176,17 @@ def test_a_scarce_domain_gives_what_it_has_and_the_others_keep_their_proportions
     assert not plan_tables([table], mixing()).short
 
 
+def test_one_document_of_the_largest_share_does_not_decide_the_budget() -> None:
+    table = narrow(4000)
+    code = table.filter(pa.compute.equal(table.column("domain"), "code"))
+    one = table.slice(0, 1).to_pylist()[0] | {"domain": "general", "tokens": 200}
+    table = pa.concat_tables([code, pa.Table.from_pylist([one], schema=table.schema)])
+    mix = plan_tables([table], mixing())
+    got = drawn_by(table, draw(table, mix).repeats, "domain")
+    assert got == {"code": 4 * sum(code.column("tokens").to_pylist()), "general": 4 * 200}
+    assert {s.domain for s in mix.short} == {"general", "math_reasoning", "multilingual"}
+
+
 def test_a_scarce_domain_may_lower_the_budget_or_stop_the_run() -> None:
     table = scarce(1250)
     mix = plan_tables([table], mixing(on_shortage="shrink"))

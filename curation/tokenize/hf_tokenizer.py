@@ -1,0 +1,182 @@
+"""Encode with a Hugging Face `tokenizer.json`, by the library that it is made for.
+
+Its models, normalizers and pre-tokenizers are many; only the library gives each its own ids.
+Needs the extra `tokenizers`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import Texts
+from curation.errors import ConfigError, InputError
+from curation.text.surrogates import well_formed
+
+FILE, CONFIG = "tokenizer.json", "tokenizer_config.json"
+_BATCH_BYTES = 1 << 22  # text given to the library at once; bounds what its encodings take
+_NAMES = ("bos", "eos", "pad")
+
+
+class Marks(NamedTuple):
+    """Ids of the tokens that begin and end a document and fill a sequence; None: there is none."""
+
+    bos: int | None
+    eos: int | None
+    pad: int | None
+
+
+class HuggingFaceTokenizer:
+    """A tokenizer of the library `tokenizers`, with the interface of `Tokenizer`.
+
+    Special tokens are never made from text. Begin, end and pad tokens are those that
+    `tokenizer_config.json` in the same folder names; without a pad token the end token fills.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises ConfigError without the library, InputError for a file that it can't read."""
+        self.path = path
+        self.name = path.parent.name if path.name == FILE else path.stem
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
+        self._library = _library(path, content)
+        self.marks = _marks(path.with_name(CONFIG), self._library)
+        self.file_sha256 = hashlib.sha256(content).hexdigest()
+        ids = self._library.get_vocab(with_added_tokens=True).values()
+        self.vocab_size = max(ids, default=-1) + 1
+        added = self._library.get_added_tokens_decoder()
+        self._special = np.array(sorted(i for i, token in added.items() if token.special), np.int64)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HuggingFaceTokenizer, (self.path,)
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Identity of the vocabulary: SHA-256 over the file and the ids of the marks."""
+        return hashlib.sha256(f"{self.file_sha256} {tuple(self.marks)}".encode()).hexdigest()
+
+    @property
+    def bos(self) -> int:
+        return self._mark("bos")
+
+    @property
+    def eos(self) -> int:
+        return self._mark("eos")
+
+    @property
+    def pad(self) -> int:
+        return self._mark("eos" if self.marks.pad is None and self.marks.eos is not None else "pad")
+
+    def _mark(self, name: str) -> int:
+        found: int | None = getattr(self.marks, name)
+        if found is None:
+            optional = "" if name == "pad" else f", or set tokenize.{name}=false"
+            raise ConfigError(
+                f"{self.path}: no {name} token: name it as `{name}_token` in {CONFIG} beside it"
+                f"{optional}"
+            )
+        return found
+
+    def encode_batch(
+        self, texts: Texts, threads: int = 1
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Ids of all texts end to end (uint32) and their bounds (int64 [n + 1]).
+
+        Nulls are empty. Lone surrogates in Python strings become U+FFFD. `threads` is not used: the
+        library takes one, unless TOKENIZERS_PARALLELISM says otherwise.
+        """
+        strings = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
+        bounds, parts = [0], [np.zeros(0, np.uint32)]
+        waiting: list[str] = []
+        size = 0
+        for k, text in enumerate(strings):
+            waiting.append(well_formed(text or ""))
+            size += len(waiting[-1])
+            if size >= _BATCH_BYTES or k + 1 == len(strings):
+                for encoded in self._library.encode_batch_fast(waiting, add_special_tokens=False):
+                    parts.append(np.array(encoded.ids, np.uint32))
+                    bounds.append(bounds[-1] + len(parts[-1]))
+                waiting, size = [], 0
+        return np.concatenate(parts), np.array(bounds, np.int64)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of one text, no special tokens."""
+        ids: list[int] = self._library.encode(well_formed(text), add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
+        """Text of the ids; special tokens give their names. Raises InputError on an unknown id."""
+        given = np.asarray(ids, np.int64)
+        if given.size and not (given.min() >= 0 and given.max() < self.vocab_size):
+            wrong = given[(given < 0) | (given >= self.vocab_size)][0]
+            raise InputError(f"tokenizer {self.name} has no id {wrong} (0..{self.vocab_size - 1})")
+        text: str = self._library.decode(given.tolist(), skip_special_tokens=False)
+        return text
+
+    def is_special(self, ids: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+        """Whether each id is a special token, which is no part of a text."""
+        return np.isin(ids, self._special)
+
+    def token_ends(self, text: str) -> npt.NDArray[np.int64]:
+        """Return the end byte in the text of each of its tokens."""
+        ends = self._library.encode(well_formed(text), add_special_tokens=False).offsets
+        sizes = [len(character.encode()) for character in well_formed(text)]
+        return np.cumsum([0, *sizes], dtype=np.int64)[[end for _, end in ends]]
+
+
+def is_hugging_face(path: Path) -> bool:
+    """Whether this is a `tokenizer.json`, or a folder that has one."""
+    return path.suffix == ".json" or (path / FILE).is_file()
+
+
+def from_path(path: Path) -> HuggingFaceTokenizer:
+    """Return the tokenizer of a `tokenizer.json` or of the folder that has it."""
+    return HuggingFaceTokenizer(path / FILE if path.is_dir() else path)
+
+
+def _library(path: Path, content: bytes) -> Any:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are processes
+    try:
+        tokenizers = importlib.import_module("tokenizers")
+    except ImportError:
+        raise ConfigError(
+            f"{path}: needs the extra `tokenizers` (pip install 'curation[tokenizers]')"
+        ) from None
+    try:
+        loaded = tokenizers.Tokenizer.from_buffer(content)
+    except Exception as error:  # the library raises plain exceptions
+        line = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(f"{path}: not a tokenizer of Hugging Face: {line}") from None
+    loaded.no_truncation()
+    loaded.no_padding()
+    loaded.encode_special_tokens = True  # their names in a text are text
+    return loaded
+
+
+def _marks(config: Path, library: Any) -> Marks:
+    """Return the ids of the marks that the configuration names; without one, none."""
+    try:
+        held = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{config}: {error}") from None
+    ids = []
+    for name in _NAMES:
+        named = held.get(f"{name}_token") if isinstance(held, dict) else None
+        text = named.get("content") if isinstance(named, dict) else named
+        found = None if text is None else library.token_to_id(text)
+        if text is not None and found is None:
+            raise InputError(f"{config}: {name}_token {text!r} is no token of {FILE}")
+        ids.append(found)
+    return Marks(*ids)
