@@ -285,7 +285,7 @@ def fits(name: str, kind: pa.DataType) -> bool:
     any timestamps or dates, but not numbers or strings.
     """
     if name == "quality":
-        return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+        return bool(pa.types.is_floating(kind))  # a probability; whole numbers are other grades
     return name not in COLUMN_TYPES or _fits(kind, COLUMN_TYPES[name], name == "id")
 
 
@@ -324,6 +324,17 @@ def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
                 raise InputError(f"column {field.name!r}, {field.type}: {error}") from None
             batch = batch.set_column(i, field.name, column)
     return batch
+
+
+def check_quality(values: pa.Array) -> None:
+    """Raise InputError unless all values are from 0 to 1, as the stages read `quality`."""
+    found = pc.min_max(values).as_py()
+    for value in (found["min"], found["max"]):
+        if value is not None and not 0 <= value <= 1:
+            raise InputError(
+                f"column 'quality' has {value:g}, but stages read it as a probability from 0 to 1: "
+                "rename it, or --set read-tables.kept_beside=[quality]"
+            )
 
 
 def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from curation.arrow import large_strings
 from curation.errors import InputError
 from curation.language.codes import labelled
-from curation.schema import fits
+from curation.schema import check_quality, fits
 
 #: Default names of text columns.
 TEXT_COLUMNS = ("text", "content")
@@ -167,4 +167,6 @@ def known(table: pa.Table, name: str) -> pa.Array | None:
     column = combined(table, name)
     if not fits(name, column.type) or pa.types.is_null(column.type):
         return None
+    if name == "quality":
+        check_quality(column)
     return labelled(column) if name == "language" else column

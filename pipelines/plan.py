@@ -60,8 +60,13 @@ def plan(
             raise ConfigError(f"--{option}: an empty path")
     chosen, given = tuple(stages) or recipe.stages, tuple(inputs)
     check_order(recipe, chosen)
-    if given and not find(chosen[0]).is_source and _are_tables(given, recipe):
-        chosen = (_READ_TABLES, *chosen)
+    folder = Folder(output, sync)
+    if not find(chosen[0]).is_source:
+        paths = [_split(path, recipe)[1] for path in given]
+        if not given and _complete_before(chosen[0], recipe, folder) is None:
+            paths = [path for paths in _of_recipe(recipe).values() for path in paths]
+        if paths and _are_tables(paths, recipe):
+            chosen = (_READ_TABLES, *chosen)
     described = [find(stage) for stage in chosen]
     if chosen[0] == _READ_TABLES:
         settled = {
@@ -74,12 +79,17 @@ def plan(
         raise ConfigError(
             f"measure: true keeps what rules would remove, so {mixed[0]} can't follow"
         )
-    folder = Folder(output, sync)
     if not given and described[0].is_source:
         if not recipe.inputs:
             raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
     elif not given:
-        given = (_complete_before(chosen[0], recipe, folder),)
+        earlier = _complete_before(chosen[0], recipe, folder)
+        if earlier is None:
+            raise ConfigError(
+                f"{chosen[0]} needs documents: name a stage folder with --input; "
+                f"{folder.shown}: no complete earlier stage"
+            )
+        given = (earlier,)
     for stage in described:
         check_named_files(stage, recipe.section(stage))
     facts = {
@@ -179,16 +189,11 @@ def input_files(
     name in the recipe. Raises InputError if nothing matches, or the name of a file of an unnamed
     input begins with the name of another input.
     """
-    named: dict[str, list[str]] = {}
-    plain: list[str] = []
-    if not given and isinstance(recipe.inputs, dict):
-        named = {name: list(paths) for name, paths in recipe.inputs.items()}
-    for pattern in given or (() if named else recipe.inputs):
-        name, equals, rest = pattern.partition("=")
-        if equals and name in recipe.sources:
-            named.setdefault(name, []).append(rest)
-        else:
-            plain.append(pattern)
+    named = {} if given else _of_recipe(recipe)
+    for pattern in given:
+        name, path = _split(pattern, recipe)
+        named.setdefault(name, []).append(path)
+    plain = named.pop("", [])
     files = discover(plain, own, passed_over, recipe.readers.formats)
     for file in files:
         name, folder, _ = file.name.partition("/")
@@ -203,6 +208,19 @@ def input_files(
     return _named_safely(files)
 
 
+def _of_recipe(recipe: Recipe) -> dict[str, list[str]]:
+    """Return the recipe's own inputs by name; those without one by the empty name."""
+    if isinstance(recipe.inputs, dict):
+        return {name: list(paths) for name, paths in recipe.inputs.items()}
+    return {"": list(recipe.inputs)}
+
+
+def _split(pattern: str, recipe: Recipe) -> tuple[str, str]:
+    """Return the input of the recipe that `name=GLOB` names, empty for none, and the glob."""
+    name, equals, rest = pattern.partition("=")
+    return (name, rest) if equals and name in recipe.sources else ("", pattern)
+
+
 def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
     """Return files without secrets in their names, which go into documents and manifests."""
     named: dict[str, InputFile] = {}
@@ -214,12 +232,10 @@ def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
     return list(named.values())
 
 
-def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
+def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
+    """Return the folder of the nearest earlier stage that is complete."""
     order = recipe.stages if stage in recipe.stages else STAGES
     for earlier in reversed(order[: order.index(stage)]):
         if complete_manifest(folder / earlier):
             return (folder / earlier).url
-    raise ConfigError(
-        f"{stage} needs documents: name a stage folder with --input; "
-        f"{folder.shown}: no complete earlier stage"
-    )
+    return None

@@ -298,7 +298,40 @@ def test_a_column_that_a_stage_makes_anew_stays_beside_it(home: Path) -> None:
     assert (row["quality"] < 1, row["own_quality"], row["n"]) == (True, 5, 1)
     assert run("tokenize", "--input", "t.jsonl", "--output", "all") == 0
     (row,) = kept("all/tokenize/index")
-    assert json.loads(row["own"]) == {"n": 1}
+    assert json.loads(row["own"]) == {"n": 1, "own_quality": 5}
+
+
+def test_quality_on_another_scale_is_not_taken_for_the_models(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pa.table({"text": ["a", "b"], "quality": [0.5, 4.5]}), "t.parquet")
+    assert run("read-tables", "--input", "t.parquet", "--output", "out") == 1
+    assert "column 'quality' has 4.5" in capsys.readouterr().err
+    beside = ["--set", "read-tables.kept_beside=[quality]"]
+    assert run("read-tables", "--input", "t.parquet", "--output", "out", *beside) == 0
+    assert [row["own_quality"] for row in kept("out/read-tables/documents")] == [0.5, 4.5]
+
+
+def test_a_table_without_text_costs_itself_alone(home: Path) -> None:
+    pq.write_table(pa.table({"body": ["x"]}), "b.parquet")
+    pq.write_table(pa.table({"text": ["y"]}), "t.parquet")
+    assert run("read-tables", "--input", "b.parquet", "t.parquet", "--output", "out") == 0
+    (row,) = kept("out/read-tables/set_aside")
+    assert row["reason"] == "parquet.no_text" and "has none of the columns text" in row["detail"]
+    assert [row["text"] for row in kept("out/read-tables/documents")] == ["y"]
+
+
+def test_named_inputs_and_inputs_of_a_recipe_may_be_tables(home: Path) -> None:
+    Path("mine.yaml").write_text(
+        "extends: llama3\ninputs: {web: [rows.jsonl]}\nstages: [identify-language, dedup-urls]\n"
+    )
+    given = {"own": (), "named": ("--input", "web=rows.jsonl"), "plain": ("--input", "rows.jsonl")}
+    for output, inputs in given.items():
+        for _ in range(2):  # the second time all is done
+            assert run("run", "mine.yaml", "--output", output, *inputs) == 0
+        assert len(kept(f"{output}/read-tables/documents")) == 2
+    assert kept("own/read-tables/documents") == kept("named/read-tables/documents")
+    assert kept("own/read-tables/documents")[0]["source"]["file"] == "web/rows.jsonl"
 
 
 def test_a_damaged_column_costs_itself_alone(home: Path) -> None:

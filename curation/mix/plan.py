@@ -20,7 +20,7 @@ from curation.schema import DOMAINS
 SCARCE = 0.25
 #: Whatever its share, so is a domain that would hold the budget below this part of what another can
 #: fill: one misjudged page among source files must not decide how much of these is drawn.
-NEXT_TO_NOTHING = 0.01
+NEXT_TO_NOTHING = 0.02
 
 
 class Supply(NamedTuple):

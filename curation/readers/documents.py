@@ -23,7 +23,7 @@ from curation.readers.records import Event, Page
 from curation.readers.rows import rows_of
 from curation.readers.settings import ReaderSettings
 from curation.readers.tables import open_arrow
-from curation.schema import DOCUMENTS, RESERVED, conformed, fits, with_column
+from curation.schema import DOCUMENTS, RESERVED, check_quality, conformed, fits, with_column
 
 #: Rows converted at a time.
 ROWS = 512
@@ -76,7 +76,7 @@ def others_of(
     JSON. Raises InputError where the file can't be read.
     """
     with RawFile.open(path) as raw:
-        if rows_of(name, settings) is None:
+        if rows_of(raw, name, settings) is None:
             if not is_table(raw, name, settings):
                 return {}
             kind = format_of(raw.fetch(0, HEAD), name)
@@ -198,10 +198,15 @@ def _further(own: Sequence[Row], others: Others) -> pa.Array:
 
 
 def with_own(documents: pa.RecordBatch, own: pa.StructArray) -> pa.RecordBatch:
-    """Return documents with the columns that `own_columns` made, languages by their labels."""
+    """Return documents with the columns that `own_columns` made, languages by their labels.
+
+    Raises InputError for values of `quality` that are no probabilities.
+    """
     schema = pa.schema([*documents.schema, *own.type])
     columns = [*documents.columns, *own.flatten()]
     batch = conformed(pa.RecordBatch.from_arrays(columns, schema=schema))
+    if "quality" in own.type.names:
+        check_quality(batch.column("quality"))
     if "language" not in batch.schema.names:
         return batch
     return with_column(batch, "language", labelled(batch.column("language")))

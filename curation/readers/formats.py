@@ -32,6 +32,20 @@ _COMPRESSED_NAME = {
     ".zstd": "zstd",
 }
 
+#: Texts that may begin as HTML does: markup for readers, and source files.
+_TEXTS = tuple(
+    f".{suffix}"
+    for suffix in (
+        "md markdown rst adoc org tex bib "
+        "py pyi pyx ipy rb pl pm php lua r jl sh bash zsh fish ps1 bat awk tcl "
+        "c h cc cpp cxx hpp hh cu cuh m mm rs go java kt kts scala groovy swift cs fs vb dart d "
+        "nim zig ada adb ads f f90 f95 for pas asm s v sv vhd vhdl "
+        "js mjs cjs jsx ts tsx vue svelte css scss less sql graphql proto thrift "
+        "hs lhs ml mli erl hrl ex exs elm clj cljs lisp lsp el scm rkt agda lean coq idr "
+        "cmake mk gradle dockerfile toml yaml yml ini cfg conf tf nix"
+    ).split()
+)
+
 
 def compression_of(head: bytes, name: str) -> str:
     """Name of the codec, empty for none; by content, by name where the content is damaged."""
@@ -134,10 +148,12 @@ def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | N
         return tables.read_jsonl
     if not head:
         return scan if stream.breaks else None
+    if lower.endswith(_TEXTS):
+        return functools.partial(_file, name, False)
     html = lower.endswith((".html", ".htm", ".xhtml"))
     if html or http.looks_like_html(head):
         return functools.partial(_file, name, True)
-    if lower.endswith((".txt", ".text", ".md")):
+    if lower.endswith((".txt", ".text")):
         return functools.partial(_file, name, False)
     return None
 

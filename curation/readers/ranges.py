@@ -88,11 +88,11 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
     Looks at the beginning of the file only, at 16 MiB of it at most. Raises InputError when the
     file can't be read.
     """
-    if rows_of(name, settings) is not None:
-        return "rows that are read one after the other"
-    if is_url(path) and not reads_ranges(path):
-        return "no range requests"
     with RawFile.open(path) as raw:
+        if rows_of(raw, name, settings) is not None:
+            return "rows that are read one after the other"
+        if is_url(path) and not reads_ranges(path):
+            return "no range requests"
         head = raw.fetch(0, HEAD)
         kind = format_of(head, name)
         if kind == "parquet":
@@ -241,7 +241,7 @@ def rest_of(
         nothing = Rest(at, None, None, raw.size)
         head = raw.fetch(0, HEAD)
         kind = format_of(head, name)
-        if rows_of(name, settings) is not None or kind not in ("parquet", "stream"):
+        if rows_of(raw, name, settings) is not None or kind not in ("parquet", "stream"):
             return nothing
         if kind == "parquet":
             row, found = tables.next_row_group(raw, start, last)

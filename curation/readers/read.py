@@ -27,12 +27,12 @@ def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterat
     `path` is local, `builtin:` or any URL that fsspec knows; `name` is what HTML and text files
     are called in addresses (`InputFile.name`; the file's own name if not given).
 
-    Raises InputError when the file is absent or can't be read at all, or is a table without any of
-    the text columns. What is broken inside it, or is of no known format, comes as Damage.
+    Raises InputError when the file is absent or can't be read at all. What is broken inside it, is
+    of no known format, or is a table without any of the text columns, comes as Damage.
     """
     called = name or PurePosixPath(path).name
     with RawFile.open(path) as raw:
-        if found := rows_of(called, settings):
+        if found := rows_of(raw, called, settings):
             yield from read_rows(raw, called, settings, *found)
         else:
             yield from _read(raw, settings, called)
@@ -43,7 +43,7 @@ def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
     with RawFile.open(path) as raw:
         try:
             name = PurePosixPath(path).name
-            if found := rows_of(name, settings):
+            if found := rows_of(raw, name, settings):
                 event = row_at(raw, offset, name, settings, *found)
             else:
                 event = _event_at(raw, offset, settings, name)

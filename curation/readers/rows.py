@@ -1,4 +1,4 @@
-"""Files read row by row: CSV and custom formats.
+"""Files read row by row: CSV, JSON arrays of objects, and custom formats.
 
 CSV is divided by commas, semicolons or tabs, whichever its first line has, the first of them if it
 has several; with a byte order mark it may be in UTF-16, as spreadsheets write it.
@@ -14,14 +14,16 @@ import csv
 import gzip
 import io
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import zstandard
 
 from curation.errors import raising, told
 from curation.judging import opened
+from curation.readers.formats import HEAD, Packing, compression_of
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event
 from curation.readers.settings import CustomFormat, ReaderSettings
@@ -29,18 +31,35 @@ from curation.readers.tables import row_event
 
 #: Bytes that are no UTF-8, as Python decodes them with `surrogateescape`.
 _ESCAPED = re.compile("[\udc80-\udcff]")
-Rows = Callable[[IO[bytes]], Iterator[Mapping[str, Any]]]
+#: Halves of characters, as escapes of JSON may give them, that are no such bytes.
+_NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
+class Fault(NamedTuple):
+    """A row that can't be read, as those behind it can."""
+
+    reason: str
+    detail: str
+
+
+Rows = Callable[[IO[bytes]], Iterator[Mapping[str, Any] | Fault]]
+
+_BLANKS = b" \t\r\n"
+_CHUNK = 1 << 16  # characters
+_SEPARATION = re.compile(r"[ \t\r\n,]*")
 
 #: Separators that a file of this suffix may have.
 _SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
 
 
-def rows_of(name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
+def rows_of(raw: RawFile, name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
     """Return a file's format name for reasons, and its reader; None for other files."""
     plain = name.removesuffix(".gz").removesuffix(".zst")
     for suffix, custom in settings.formats.items():
         if plain.endswith(suffix):
             return "format", _custom(custom)
+    if plain.lower().endswith(".json") and _is_array(raw, name, settings):
+        return "json", _array(settings.max_record_bytes)
     separators = _SEPARATORS.get(plain[-4:].lower())
     return None if separators is None else ("csv", _csv(separators, settings.max_record_bytes))
 
@@ -52,8 +71,11 @@ def read_rows(
     read = 0
     try:
         for row in rows(_unpacked(raw, name)):
-            sound, mended = _sound(row, kind)
-            yield row_event(sound, read, settings, kind, mended)
+            if isinstance(row, Fault):
+                yield Damage(read, f"{kind}.{row.reason}", row.detail, None, b"")
+            else:
+                sound, mended = _sound(row, kind)
+                yield row_event(sound, read, settings, kind, mended)
             read += 1
     except Exception as error:
         yield Damage(read, f"{kind}.corrupt", f"after {read:,} rows: {told(error)}", None, b"")
@@ -68,14 +90,19 @@ def row_at(
 
 
 def _sound(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
-    """Return a row with U+FFFD in place of bytes that are no UTF-8, and the reason if there are."""
-    sound = {
-        name: value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        if isinstance(value, str) and _ESCAPED.search(value)
-        else value
-        for name, value in row.items()
-    }
-    return sound, f"{kind}.bad_utf8" if sound != row else ""
+    """Return a row with U+FFFD in place of bytes that are no UTF-8 and of halves of characters,
+    and the reason if there are."""
+    mended, sound = "", dict(row)
+    for name, value in row.items():
+        if not isinstance(value, str):
+            continue
+        whole = _NO_BYTES.sub("\ufffd", value)  # before bytes, with which they may make a character
+        if whole != value:
+            sound[name], mended = whole, mended or f"{kind}.lone_surrogate"
+        if _ESCAPED.search(whole):
+            sound[name] = whole.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            mended = f"{kind}.bad_utf8"
+    return sound, mended
 
 
 def _unpacked(raw: RawFile, name: str) -> IO[bytes]:
@@ -122,7 +149,7 @@ class _Lines(Iterator[str]):
 
 
 def _csv(separators: str, longest: int) -> Rows:
-    def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
+    def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any] | Fault]:
         csv.field_size_limit(longest)
         wide = file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # type: ignore[attr-defined]
         text = io.TextIOWrapper(
@@ -139,7 +166,56 @@ def _csv(separators: str, longest: int) -> Rows:
             lines.begin_row()
             if names is None:
                 names = cells or None
+            elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
+                yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:
                 yield dict(zip(names, cells, strict=False))  # either may be longer
 
     return rows
+
+
+def _is_array(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
+    """Whether the first byte that is no white space begins an array."""
+    stream = Packing(raw, compression_of(raw.fetch(0, HEAD), name), settings).stream()
+    stream.fill(HEAD)
+    head = bytes(stream.buffer[:HEAD])
+    return head.removeprefix(codecs.BOM_UTF8).lstrip(_BLANKS).startswith(b"[")
+
+
+def _array(longest: int) -> Rows:
+    """Objects of an array on any number of lines, each of `longest` characters at most."""
+    decoder = json.JSONDecoder()
+
+    def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
+        text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape")
+        window, at, ended, first = "", 0, False, True
+        while True:
+            at = _SEPARATION.match(window, at).end()  # type: ignore[union-attr]
+            if first and window[at : at + 1] == "[":
+                at, first = at + 1, False
+                continue
+            if window[at : at + 1] == "]":
+                return
+            try:
+                row, end = decoder.raw_decode(window, at)
+            except (ValueError, RecursionError) as error:
+                window, at = window[at:], 0
+                if ended or len(window) > longest:
+                    raise ValueError(_what_is_wrong(error, window, longest)) from None
+                more = text.read(max(_CHUNK, len(window)))
+                window, ended = window + more, not more
+                continue
+            if not isinstance(row, dict):
+                raise ValueError(f"{str(row)[:20]!r} is no object")
+            if end - at > longest:
+                raise ValueError(f"an object of over {longest} characters")
+            at = end
+            yield row
+
+    return rows
+
+
+def _what_is_wrong(error: Exception, window: str, longest: int) -> str:
+    if len(window) > longest:
+        return f"an object of over {longest} characters"
+    return str(error) if window else "the array does not end"

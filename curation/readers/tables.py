@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from curation.errors import InputError
 from curation.readers.headers import clean_url, parse_date
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
@@ -329,13 +328,16 @@ def _event_of(schema: pa.Schema) -> Callable[..., Page | Damage]:
     return _set_aside_event if _is_set_aside(schema) else row_event
 
 
-def _check_columns(raw: RawFile, schema: pa.Schema, settings: ReaderSettings) -> None:
+def _without_text(schema: pa.Schema, settings: ReaderSettings, kind: str) -> Damage | None:
+    """Damage of a whole table that has no column of texts or pages."""
     wanted = (*settings.text_columns, *settings.html_columns)
-    if not set(schema.names) & set(wanted):
-        raise InputError(
-            f"{raw.name}: has none of the columns {', '.join(wanted)} (readers.text_columns and "
-            f"readers.html_columns), but {', '.join(schema.names) or 'no column'}; {NAME_COLUMN}"
-        )
+    if set(schema.names) & set(wanted):
+        return None
+    detail = (
+        f"has none of the columns {', '.join(wanted)} (readers.text_columns and "
+        f"readers.html_columns), but {', '.join(schema.names) or 'no column'}; {NAME_COLUMN}"
+    )
+    return Damage(0, f"{kind}.no_text", detail, None, b"")
 
 
 class _Limited:
@@ -362,8 +364,7 @@ def read_parquet(
     """One page per row, by row group; a row group that can't be read is damage at its first row.
 
     Of the row groups, only those are read that begin in `span`: a row group begins where its share
-    of the file would if all were compressed alike. Raises InputError when the file has none of the
-    text columns.
+    of the file would if all were compressed alike.
     """
     start, end = span
     try:
@@ -373,7 +374,10 @@ def read_parquet(
             kept = raw.fetch(0, settings.keep_raw_bytes)
             yield Damage(0, "parquet.corrupt", str(error), None, kept)
         return
-    _check_columns(raw, file.schema_arrow, settings)
+    if textless := _without_text(file.schema_arrow, settings, "parquet"):
+        if start == 0:
+            yield textless
+        return
     first, to_event = 0, _event_of(file.schema_arrow)
     for group, (rows, begin) in enumerate(_row_groups(file, raw.size)):
         if not start <= begin < end:
@@ -491,7 +495,7 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
 
 
 def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
-    """One page per row. Raises InputError as `read_parquet`.
+    """One page per row.
 
     A batch with wrong offsets is damage at its first row, and so is the rest of a file that
     can't be read on.
@@ -499,7 +503,9 @@ def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
     row = 0
     try:
         file = open_arrow(raw)
-        _check_columns(raw, file.schema, settings)
+        if textless := _without_text(file.schema, settings, "arrow"):
+            yield textless
+            return
         for batch in file:
             if wrong := _wrong_buffers(batch):
                 detail = f"rows {row} to {row + batch.num_rows - 1}: {wrong}"

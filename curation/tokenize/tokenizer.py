@@ -274,7 +274,13 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> AnyTokenizer:
     if name == "cl100k_base":
         import tiktoken
 
-        ranks = tiktoken.get_encoding(name)._mergeable_ranks
+        try:
+            ranks = tiktoken.get_encoding(name)._mergeable_ranks
+        except OSError as error:  # requests' errors are
+            raise ConfigError(
+                f"tokenizer {name!r}: tiktoken has it not in its cache and can't download it "
+                f"({type(error).__name__}); give a .tiktoken file"
+            ) from None
         tokens = sorted(ranks, key=ranks.__getitem__)
         return Tokenizer(name, tokens, pattern("cl100k"), special_tokens(SPECIAL_TOKENS))
     raise ConfigError(f"no tokenizer {name!r}: neither a file nor one of {sorted(BUILTIN)}")

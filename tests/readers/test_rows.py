@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import zstandard
 
 from curation.readers import Damage, Page, ReaderSettings, discover, read, read_at
+from curation.readers.documents import others_of
+from curation.readers.ranges import why_whole
 from curation.recipe import load
 
 CSV = 'url,text,author\nhttp://a/1,"One, two\nand ""three""",Ann\nhttp://a/2,Four,Bob\n'
@@ -55,7 +59,80 @@ def test_csv_without_text_or_with_a_broken_end(tmp_path: Path) -> None:
     path.write_text(CSV + "http://a/3," + "x" * 5000 + "\n")
     events = list(read(str(path), settings("readers.max_record_bytes=2000")))
     assert isinstance(events[-1], Damage) and events[-1].reason == "csv.corrupt"
-    assert "after 1 rows" in events[-1].detail and len(events) == 3
+    assert "after 2 rows" in events[-1].detail and len(events) == 3
+
+
+def test_a_row_of_csv_with_more_fields_than_names_is_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text(CSV + "http://a/3,Five, six,Cid\nhttp://a/4,Seven,Dee,,\nhttp://a/5,Eight\n")
+    *pages, last = read(str(path), settings())
+    broken = pages.pop(2)
+    assert isinstance(broken, Damage) and (broken.offset, broken.reason) == (2, "csv.more_fields")
+    assert broken.detail == "4 fields, the first line has 3"
+    assert [p.offset for p in pages if isinstance(p, Page)] == [0, 1, 3]
+    assert isinstance(last, Page) and (last.content, last.offset) == (b"Eight", 4)
+    assert read_at(str(path), 4, settings()) == last
+
+
+ROWS = [{"text": f"Text {i} – é", "url": f"http://a/{i}", "n": [i]} for i in range(3000)]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("suffix", ["json", "json.gz", "json.zst"])
+def test_an_array_of_objects(tmp_path: Path, indent: int | None, suffix: str) -> None:
+    data = b"\xef\xbb\xbf \n" + json.dumps(ROWS, indent=indent, ensure_ascii=False).encode()
+    data = gzip.compress(data) if suffix.endswith("gz") else data
+    data = zstandard.compress(data) if suffix.endswith("zst") else data
+    path = tmp_path / f"in.{suffix}"
+    path.write_bytes(data)
+    pages = [e for e in read(str(path), settings()) if isinstance(e, Page)]
+    assert [p.content.decode() for p in pages] == [row["text"] for row in ROWS]
+    assert (pages[7].url, pages[7].offset, pages[7].fields) == ("http://a/7", 7, {"n": [7]})
+    assert read_at(str(path), 7, settings()) == pages[7]
+    assert why_whole(str(path), path.name, settings())
+    assert others_of(str(path), path.name, settings()) == {"n": pa.list_(pa.int64())}
+
+
+@pytest.mark.parametrize(
+    ("data", "pages", "detail"),
+    [
+        (b'[{"text": "a"}, {"text": "b"', 1, "after 1 rows: ValueError: Expecting"),
+        (b'[{"text": "a"}', 1, "the array does not end"),
+        (b'[{"text": "a"}, "b"]', 1, "'b' is no object"),
+        (b'[{"text": "' + b"a" * 3000 + b'"}]', 0, "an object of over 2000 characters"),
+        (b'[{"text": "a\xff\\ud800"}, {"text": "b"}]', 2, None),
+        (b"[]", 0, None),
+        (b"[" * 5000, 0, "after 0 rows"),
+    ],
+)
+def test_what_is_wrong_in_an_array(
+    tmp_path: Path, data: bytes, pages: int, detail: str | None
+) -> None:
+    path = tmp_path / "in.json"
+    path.write_bytes(data)
+    events = list(read(str(path), settings("readers.max_record_bytes=2000")))
+    assert sum(isinstance(event, Page) for event in events) == pages
+    if detail is None:
+        assert len(events) == pages
+    else:
+        assert isinstance(events[-1], Damage) and events[-1].reason == "json.corrupt"
+        assert detail in events[-1].detail
+
+
+def test_source_files_that_are_named_are_texts(tmp_path: Path) -> None:
+    for name, text in {
+        "words.py": "def words(text):\n    return text.split()\n",
+        "notes.md": "<!-- draft -->\n# Notes\n\nThe *ferry* left.\n",
+        "page.txt": "<!DOCTYPE html><p>A page.</p>",
+        "LICENSE": "All of it.",
+    }.items():
+        (tmp_path / name).write_text(text)
+    events = {f.name: next(read(f.path, settings(), f.name)) for f in discover([f"{tmp_path}/*"])}
+    kinds = {name: e.kind for name, e in events.items() if isinstance(e, Page)}
+    assert kinds == {"words.py": "text", "notes.md": "text", "page.txt": "html"}
+    (unknown,) = (e for e in events.values() if isinstance(e, Damage))
+    assert unknown.reason == "file.unknown_format"
+    assert [f.name for f in discover([str(tmp_path)])] == ["page.txt"]
 
 
 @pytest.mark.parametrize("error", ["RuntimeError", "SystemExit", "CancelledError"])
@@ -92,6 +169,6 @@ def test_a_csv_row_above_the_limit_ends_the_file(tmp_path: Path, text: str) -> N
 
 def test_csv_rows_of_other_lengths_than_the_head(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
-    path.write_text('\ntext,a,a\nx\n\n"y\n",1,2,3\n')
+    path.write_text('\ntext,a,a\nx\n\n"y\n",1,2\n')
     pages = [e for e in read(str(path), settings()) if isinstance(e, Page)]
     assert [(p.content, p.fields) for p in pages] == [(b"x", {}), (b"y\n", {"a": "2"})]
