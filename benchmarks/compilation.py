@@ -3,7 +3,8 @@
     python benchmarks/compilation.py [--recipe sample] [--top 40] [--write]
 
 Runs the stages of the recipe on the samples, each in a process of its own, then `decontaminate`,
-which no built-in recipe has, with items made of the samples' texts. Prints what was compiled and
+which no built-in recipe has, with items made of the samples' texts, and two stages on input with
+what the samples lack. Prints what was compiled and
 what it cost, and which kernels are compiled for several types of arguments. `--write` writes the
 list that `curate warm-up` works through (`configs/kernels.jsonl`).
 """
@@ -127,6 +128,33 @@ def measure_decontaminate(done: Path, folder: Path) -> dict[str, list[dict[str, 
     return {stage: _rows_of(stage, arguments, folder)}
 
 
+#: A page with what is rare: text decoded wrongly and written again, a link to its licence.
+_PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>Caf\u00c3\u00a9</title></head>
+<body><h1>Caf\u00c3\u00a9 Zw\u00c3\u00b6lf</h1>
+<p>It\u00e2\u20ac\u2122s a small caf\u00c3\u00a9 behind the harbour, na\u00c3\u00afve and old.</p>
+<!-- Copyright 2024 the authors -->
+<p>Licence: <a rel="license" href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a></p>
+<script>var note = "Copyright 2024";</script><p>\u00a9 2024 The authors. <a href="/terms">Terms</a></p>
+</body></html>
+"""
+_MANY = 3000  # documents, of which two are near duplicates: a graph with few nodes
+
+
+def measure_rare(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Rows of stages on what the samples lack."""
+    page, table = folder / "page.html", folder / "many.jsonl"
+    page.write_text(_PAGE, encoding="utf-8")
+    words = [f"word{number}" for number in range(60)]
+    texts = [" ".join(words), " ".join([*words[:-1], "other"])]
+    texts += [f"Text {number} of its own, {number * number}." for number in range(_MANY)]
+    table.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    found = {}
+    for stage, source in (("extract", page), ("dedup-documents", table)):
+        inputs = ["--recipe", "llama3", "--input", str(source), "--output", str(folder / "rare")]
+        found[stage] = _rows_of(stage, [stage, *inputs], folder)
+    return found
+
+
 def _items(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Items that the texts have whole, with words replaced, and in part; with choices; and code."""
     for number, text in enumerate(texts):
@@ -224,7 +252,7 @@ def main() -> None:
         for recipe in options.recipe or ["sample"]:
             done = measure(recipe, place)
             done |= measure_decontaminate(place / recipe / "filter", place)
-            for stage, rows in done.items():
+            for stage, rows in (*done.items(), *measure_rare(place).items()):
                 stages[stage] += rows
     report((row for rows in stages.values() for row in rows), options.top)
     if options.write:

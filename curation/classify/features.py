@@ -135,14 +135,16 @@ def measure(texts: Texts, max_bytes: int) -> Features:
         np.empty(bound, np.float32),
         np.zeros(1 << BITS, np.int32),
     )
-    shape = np.zeros((len(lengths), len(SHAPE)), np.float32)
+    # Columns of one row alone would be contiguous: another type, compiled anew.
+    shape = np.zeros((max(len(lengths), 2), len(SHAPE)), np.float32)
     rows = _Rows(shape.view(_SHAPE).reshape(-1), shape[:, _SIGNS])
     longest = int(lengths.max()) if len(lengths) else 0
     logs = 1.0 + np.log(np.maximum(np.arange(2 * longest + 2), 1))
     state = _State(np.zeros(len(lengths), tk.COUNTS), np.zeros(len(lengths), tk.PLACE))
     _measure(offsets, data, max_bytes, tk.tables(), logs, found, state, rows)
     entries = int(found.starts[-1])
-    return Features(found.starts, found.ids[:entries].copy(), found.values[:entries].copy(), shape)
+    ids, values = found.ids[:entries].copy(), found.values[:entries].copy()
+    return Features(found.starts, ids, values, shape[: len(lengths)])
 
 
 @inlined

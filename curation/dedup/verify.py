@@ -45,7 +45,8 @@ def jaccard(
     Args:
         first, second: [pairs], documents of `sets`.
     """
-    return _jaccard(sets.hashes, sets.offsets, first, second)
+    pairs = np.ascontiguousarray(first), np.ascontiguousarray(second)
+    return _jaccard(sets.hashes, sets.offsets, *pairs)
 
 
 def estimated_jaccard(

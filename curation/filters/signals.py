@@ -329,7 +329,8 @@ class Meter:
         """Signals but those of content -> float64 [texts, signals]."""
         offsets, data = read_only(texts)
         rows = len(offsets) - 1
-        out = np.empty((rows, len(NAMES)), np.float64)
+        # Columns of one row alone would be contiguous: another type, compiled anew.
+        out = np.empty((max(rows, 2), len(NAMES)), np.float64)
         most = 0
         if tokens is None:
             none = np.zeros(0, np.int64)
@@ -340,7 +341,7 @@ class Meter:
         batch = _Batch(offsets, self.list_numbers(languages, rows), tokens)
         table, grams = out.view(_ROW).reshape(-1), out[:, _FIRST_GRAM:]
         _measure(data, batch, self._kit, scratch.allocate(offsets, most), table, grams)
-        return out
+        return out[:rows]
 
 
 @functools.lru_cache(maxsize=8)
