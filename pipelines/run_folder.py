@@ -114,6 +114,7 @@ def _is_at(file: IO[str], path: str) -> bool:
 def load_run(directory: str, done: Collection[str] = ()) -> tuple[Folder, list[str]]:
     """Open a run folder; return it and its complete stages in order, named mixes last.
 
+    The order is the recipe's, but that a stage follows the one whose documents it read.
     The stages and mixes (`mix/annealing`) are those of the recipe in the folder: those left by an
     earlier run with another recipe are ignored. Stages in `done`, which this process has just
     finished, are complete even if a listing does not show all their files yet. Raises ConfigError
@@ -126,7 +127,22 @@ def load_run(directory: str, done: Collection[str] = ()) -> tuple[Folder, list[s
     stages = [s for s in all_stages(folder) if s in done or complete_manifest(folder / s, known)]
     if not stages:
         raise ConfigError(f"{directory}: no complete stage")
-    return folder, stages
+    manifests = {s: known.get((folder / s).url) or read_manifest(folder / s) for s in stages}
+    return folder, _as_they_ran(manifests)
+
+
+def _as_they_ran(manifests: dict[str, dict[str, Any]]) -> list[str]:
+    """Return stages, each behind the one whose documents it read, else in the order given."""
+    order: dict[str, None] = {}
+
+    def place(stage: str) -> None:
+        if stage in manifests and stage not in order:
+            place((manifests[stage].get("after") or {}).get("stage", ""))
+            order[stage] = None
+
+    for stage in manifests:
+        place(stage)
+    return list(order)
 
 
 def sums(folder: Folder, stages: Sequence[str]) -> bytes:

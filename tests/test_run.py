@@ -194,3 +194,15 @@ def test_the_report_tells_of_every_record_and_escapes_what_pages_hold(tmp_path: 
     assert "<script" not in shown
     facts["funnel"][0]["counters"]["records"] += 1
     assert _problems(facts["funnel"]) == ["extract: records do not add up to documents"]
+
+
+def test_stages_one_by_one_in_an_order_of_ones_own(tmp_path: Path) -> None:
+    rows = [{"text": f"The ferry left the harbour at {n}, and came back."} for n in range(9)]
+    rows.append({"text": "?"})
+    source, out = tmp_path / "t.jsonl", str(tmp_path / "out")
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ends = ["--output", out, "--workers", "0", "--quiet"]
+    assert main(["identify-language", "--input", str(source), *ends]) == 0
+    assert main(["dedup-urls", "--input", f"{out}/identify-language", *ends]) == 0
+    assert load_run(out)[1][-2:] == ["identify-language", "dedup-urls"]  # not the recipe's order
+    assert main(["verify", "--run", out]) == 0
