@@ -124,30 +124,37 @@ _COMMENTS = 1  # bit of the region of comments
 _P = TAG["p"]
 _LEVELS_OF_KIND = 3  # elements that are alike around blocks of one kind
 _NEAR = 4  # blocks before and behind
+#: Features of the page that it states itself.
+_STATED = [
+    (_PAGE.names or ()).index(f"page_{name}")
+    for name in ("og", "questions", "forum", "product", "article")
+]
 _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb", b"smf", b"invision",
            b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
 
 
-def _note_facts(source: bytes, page: s.Page, row: Any) -> None:
-    """Note what a page says it is: og:type, forum, product, article, questions."""
+def _stated(source: bytes, page: s.Page) -> npt.NDArray[np.float32]:
+    """Return the page's features, with those that it states itself: og:type, questions, forum,
+    product, article."""
     facts = page.facts.tolist()
     og = source[facts[s.OG_TYPE] : facts[s.OG_TYPE + 1]].lower()
     generator = source[facts[s.GENERATOR] : facts[s.GENERATOR + 1]].lower()
-    linked = b"".join(
-        source[facts[slot] : facts[slot + 1]] for slot in range(s.LINKED_DATA, s.QUESTIONS, 2)
-    )
+    linked = b""
+    if facts[s.LINKED_DATA]:
+        linked = b"".join(
+            source[facts[slot] : facts[slot + 1]] for slot in range(s.LINKED_DATA, s.QUESTIONS, 2)
+        )
     kind = 0
     if og:
         kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
     questions = bool(facts[s.QUESTIONS]) or b'"QAPage"' in linked
-    row["page_og"], row["page_questions"] = kind, questions
-    row["page_forum"] = (
-        questions
-        or b"DiscussionForumPosting" in linked
-        or any(name in generator for name in _FORUMS)
-    )
-    row["page_product"] = kind == 2 or b'Product"' in linked
-    row["page_article"] = kind == 1 or b"Article" in linked or b"BlogPosting" in linked
+    forum = questions or b"DiscussionForumPosting" in linked
+    forum = forum or (generator != b"" and any(name in generator for name in _FORUMS))
+    product = kind == 2 or b'Product"' in linked
+    article = kind == 1 or b"Article" in linked or b"BlogPosting" in linked
+    of_page = np.zeros(len(_PAGE), np.float32)
+    of_page[_STATED] = kind, questions, forum, product, article
+    return of_page
 
 
 # Of the counts that most pages have.
@@ -496,10 +503,8 @@ def features(
     """
     if judged is None:
         judged = np.ones(len(page.b_element), np.bool_)
-    of_page = np.zeros(1, _PAGE)
-    _note_facts(source, page, of_page[0])
     out: npt.NDArray[np.float32] = _measure(
-        _title(source, page), page, lexicons, judged, of_page.view(np.float32)
+        _title(source, page), page, lexicons, judged, _stated(source, page)
     )
     return out
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
+from curation.compiled import kernel
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
 from curation.extract.clean import clean, normal
@@ -148,14 +149,23 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
 
 def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:
     """Return what the kept blocks of a page say about its quality; zeros where none has text."""
-    kept = decisions.kept
-    characters = page.b_chars[kept].astype(np.float64)
-    total = float(characters.sum())
-    if not total:
-        return Evidence(0.0, 0.0)
-    links = page.b_link_chars[kept] >= np.maximum(_LINK * characters, 1)
-    score = float((decisions.score[kept] * characters).sum()) / total
-    return Evidence(round(score, 4), round(float(characters[links].sum()) / total, 4))
+    score, share = _means(decisions.kept, decisions.score, page.b_chars, page.b_link_chars)
+    return Evidence(round(score, 4), round(share, 4))
+
+
+@kernel
+def _means(kept, score, chars, link_chars):  # type: ignore[no-untyped-def]
+    """Of the characters of the kept blocks: their mean score, and the share that is in links."""
+    total = 0.0
+    sure = 0.0
+    links = 0.0
+    for b in range(len(kept)):
+        if kept[b]:
+            total += chars[b]
+            sure += chars[b] * score[b]
+            if link_chars[b] >= max(_LINK * chars[b], 1.0):
+                links += chars[b]
+    return (sure / total, links / total) if total > 0.0 else (0.0, 0.0)
 
 
 def _of_state(source: bytes, settings: ExtractSettings) -> str:
