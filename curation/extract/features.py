@@ -407,6 +407,8 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
         title_before += b_words[b]
     before = 0.0
     r = -1
+    levels = np.empty(m, _LEVEL)  # of the elements around blocks, each measured once
+    measured = np.zeros(m, np.bool_)
     for b in range(n):
         e = b_element[b]
         if judged[b]:
@@ -418,7 +420,10 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
             x = e
             for level in range(LEVELS):
                 x = max(x, 0)
-                _level(row.levels[level], x, sums, class_score, siblings, page_long)
+                if not measured[x]:
+                    _level(levels[x], x, sums, class_score, siblings, page_long)
+                    measured[x] = True
+                row.levels[level] = levels[x]
                 x = e_parent[x]
             _chain_row(row.chain, e, chain)
             for region in range(REGIONS):
@@ -482,7 +487,7 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
 
 
 @kernel
-def _measure(title, page, lexicons, judged, of_page):  # type: ignore[no-untyped-def]
+def measure(title, page, lexicons, judged, of_page):  # type: ignore[no-untyped-def]
     """The features of the blocks that are judged [n]; `of_page` has what is known of the page's."""
     texts = _text_counts(title, page.text, page.b_start, page.b_end)
     word_score = w.word_scores(texts.hashes, texts.hash_starts, *lexicons.words)
@@ -490,7 +495,9 @@ def _measure(title, page, lexicons, judged, of_page):  # type: ignore[no-untyped
     out = np.full((judged.sum(), COUNT), _ABSENT)
     rows = out.reshape(-1).view(ROW)
     _features(page, texts, word_score, names, judged, rows, of_page.view(_PAGE))
-    out[:, COUNT - len(of_page) :] = of_page
+    for r in range(len(out)):
+        for k in range(len(of_page)):
+            out[r, COUNT - len(of_page) + k] = of_page[k]
     return out
 
 
@@ -503,10 +510,14 @@ def features(
     """
     if judged is None:
         judged = np.ones(len(page.b_element), np.bool_)
-    out: npt.NDArray[np.float32] = _measure(
-        _title(source, page), page, lexicons, judged, _stated(source, page)
-    )
+    title, of_page = stated(source, page)
+    out: npt.NDArray[np.float32] = measure(title, page, lexicons, judged, of_page)
     return out
+
+
+def stated(source: bytes, page: s.Page) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
+    """Return the title of a page, padded, and its own features with those that it states filled in."""
+    return _title(source, page), _stated(source, page)
 
 
 def text_counts(source: bytes, page: s.Page) -> TextCounts:

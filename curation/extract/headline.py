@@ -27,7 +27,9 @@ def with_headline(
     """The kept blocks [n] and the headline before them, if there is one: the last heading, or else a
     block shortly before the text, that repeats one of the titles.
     """
-    squeezed = [_squeezed(title) for title in titles if title]
+    squeezed = [squeezed for title in titles if len(squeezed := _squeezed(title)) >= _LEAST]
+    if not squeezed:
+        return kept
     headings, near = _candidates(
         np.frombuffer("\n".join(squeezed).encode(), np.uint8), kept, page.text, page.b_start,
         page.b_end, page.b_element, page.e_above,

@@ -230,8 +230,9 @@ C1_POINTS = np.array(
     np.int64,
 )
 
-# Byte classes. PLAIN bytes stand for themselves in text: ASCII that is neither space nor markup.
-SPACE, LETTER, NAME_END, PLAIN = 1, 2, 4, 8
+# Byte classes. PLAIN bytes stand for themselves in text: ASCII that is neither space nor markup. So
+# do characters of TWO and THREE bytes that begin with such: all of them are text, none is white.
+SPACE, LETTER, NAME_END, PLAIN, TWO, THREE = 1, 2, 4, 8, 16, 32
 BYTES = np.zeros(256, np.uint8)
 for _byte in b"\t\n\x0c\r ":
     BYTES[_byte] |= SPACE | NAME_END
@@ -242,5 +243,8 @@ for _byte in b"/>":
 for _byte in range(33, 127):
     if _byte not in b"<&":
         BYTES[_byte] |= PLAIN
+BYTES[0xC3:0xE0] |= TWO  # U+00C0 to U+07FF
+for _byte in (0xE0, 0xE1, *range(0xE4, 0xED)):  # U+0800 to U+1FFF, U+4000 to U+CFFF
+    BYTES[_byte] |= THREE
 LOWER = np.arange(256, dtype=np.uint8)
 LOWER[65:91] += 32

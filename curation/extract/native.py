@@ -15,11 +15,18 @@ from curation.compiled import kernel
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
 from curation.extract.clean import clean, normal
-from curation.extract.decide import BlockDecisions, Places, decide, places
+from curation.extract.decide import (
+    BlockDecisions,
+    Limits,
+    Places,
+    decide_blocks,
+    find_places,
+    limits_of,
+)
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import PageTooLargeError
-from curation.extract.features import features
-from curation.extract.forest import probabilities
+from curation.extract.features import Lexicons, measure, stated
+from curation.extract.forest import Branches, judge_rows
 from curation.extract.headline import with_headline
 from curation.extract.latex_listings import with_sources
 from curation.extract.markdown import markdown
@@ -32,7 +39,7 @@ from curation.extract.sampling import representatives
 from curation.extract.scan import scan
 from curation.extract.shortcodes import without_shortcodes
 from curation.extract.streaming import in_place
-from curation.extract.tables import Tables, tables_of
+from curation.extract.tables import Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
 
 _TAGS = regex.compile(r"<[^<>]*>")
@@ -94,22 +101,48 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         limit = settings.max_nodes
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
     rows = np.arange(len(page.b_start))  # of the features, that of each block
-    judged = None
+    some = np.ones(len(rows), np.bool_)  # the blocks that are judged
     if len(rows) > settings.max_judged_blocks:
         stands = representatives(page, settings.max_judged_blocks)
-        judged = stands == rows
-        rows = (np.cumsum(judged) - 1)[stands]
-    measured = features(source, page, model.lexicons, judged)
-    probability = probabilities(model.forest, measured)
-    if judged is not None:
-        probability = probability[rows]
-    where = places(page, measured, rows, settings.decision.remark_words)
-    tables = tables_of(page, settings.tables)
-    decisions = decide(probability, page, tables, where, settings.decision, settings.comments)
+        some = stands == rows
+        rows = (np.cumsum(some) - 1)[stands]
+    tables, measured, where, decisions = _judge_blocks(
+        tuple(page), stated(source, page), (some, rows), model.arrays, _limits(settings)
+    )
     if settings.structure.title:
         titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
         decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
     return Judged(source, page, tables, measured, rows, decisions, where, keep_hidden)
+
+
+def _limits(settings: ExtractSettings) -> tuple[object, ...]:
+    """Settings as `_judge_blocks` takes them."""
+    tables = settings.tables
+    return (
+        (tables.cell_bytes, tables.least_rows, tables.regular_share),
+        settings.comments,
+        tuple(limits_of(settings.decision)),
+    )
+
+
+@kernel
+def _judge_blocks(columns, said, sample, model, limits):  # type: ignore[no-untyped-def]
+    """Measure the blocks of a page and decide on them.
+
+    One call, and plain tuples: to hand over a page costs as much as to decide on its blocks, and
+    named tuples cost five times as much.
+    """
+    page = s.Page(*columns)
+    some, rows = sample
+    lexicons, branches, bases, sure = model
+    of_tables, comments, of_decision = limits
+    decision = Limits(*of_decision)
+    tables = find_tables(page, *of_tables)
+    measured = measure(said[0], page, Lexicons(*lexicons), some, said[1])
+    probabilities = judge_rows(Branches(*branches), bases, sure, measured)[rows]
+    where = find_places(page.b_element, page.e_above, measured, rows, decision.remark_words)
+    decisions = decide_blocks(probabilities, page, tables, where, comments, decision)
+    return tables, measured, where, decisions
 
 
 def run(source: bytes, settings: ExtractSettings) -> Result:
