@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections import namedtuple
 from typing import NamedTuple
 
@@ -86,10 +86,13 @@ def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
 Limits = namedtuple("Limits", tuple(Decision.model_fields))  # type: ignore[misc]
 
 
-@functools.cache
+#: The settings of a decision, as a plain tuple.
+plain_limits = operator.attrgetter(*Decision.model_fields)
+
+
 def limits_of(decision: Decision) -> Limits:
     """The settings of a decision."""
-    return Limits(**decision.model_dump())
+    return Limits(*plain_limits(decision))
 
 
 class Places(NamedTuple):

@@ -116,6 +116,7 @@ NAMES = [
     *(_PAGE.names or ()),
 ]
 COUNT = len(NAMES)
+_PAGE_COUNT = len(_PAGE.names or ())
 _ABSENT = np.float32(-1)  # of what a block doesn't have: a title, a card, a neighbour, an article
 
 _ANCESTORS = len(ANCESTOR)
@@ -124,18 +125,23 @@ _COMMENTS = 1  # bit of the region of comments
 _P = TAG["p"]
 _LEVELS_OF_KIND = 3  # elements that are alike around blocks of one kind
 _NEAR = 4  # blocks before and behind
-#: Features of the page that it states itself.
-_STATED = [
-    (_PAGE.names or ()).index(f"page_{name}")
-    for name in ("og", "questions", "forum", "product", "article")
-]
 _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb", b"smf", b"invision",
            b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
 
 
-def _stated(source: bytes, page: s.Page) -> npt.NDArray[np.float32]:
-    """Return the page's features, with those that it states itself: og:type, questions, forum,
-    product, article."""
+class Stated(NamedTuple):
+    """What a page says of itself."""
+
+    title: npt.NDArray[np.uint8]  # padded
+    og: int  # kind of its og:type
+    questions: bool
+    forum: bool
+    product: bool
+    article: bool
+
+
+def stated(source: bytes, page: s.Page) -> Stated:
+    """Return what a page says of itself."""
     facts = page.facts.tolist()
     og = source[facts[s.OG_TYPE] : facts[s.OG_TYPE + 1]].lower()
     generator = source[facts[s.GENERATOR] : facts[s.GENERATOR + 1]].lower()
@@ -152,9 +158,7 @@ def _stated(source: bytes, page: s.Page) -> npt.NDArray[np.float32]:
     forum = forum or (generator != b"" and any(name in generator for name in _FORUMS))
     product = kind == 2 or b'Product"' in linked
     article = kind == 1 or b"Article" in linked or b"BlogPosting" in linked
-    of_page = np.zeros(len(_PAGE), np.float32)
-    of_page[_STATED] = kind, questions, forum, product, article
-    return of_page
+    return Stated(_title(source, page), kind, questions, forum, product, article)
 
 
 # Of the counts that most pages have.
@@ -487,17 +491,21 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
 
 
 @kernel
-def measure(title, page, lexicons, judged, of_page):  # type: ignore[no-untyped-def]
-    """The features of the blocks that are judged [n]; `of_page` has what is known of the page's."""
-    texts = _text_counts(title, page.text, page.b_start, page.b_end)
+def measure(said, page, lexicons, judged):  # type: ignore[no-untyped-def]
+    """The features of the blocks that are judged [n]; `said` is what the page says of itself."""
+    texts = _text_counts(said.title, page.text, page.b_start, page.b_end)
     word_score = w.word_scores(texts.hashes, texts.hash_starts, *lexicons.words)
     names = class_scores(page.e_tokens, page.tokens, *lexicons.names)
     out = np.full((judged.sum(), COUNT), _ABSENT)
     rows = out.reshape(-1).view(ROW)
+    of_page = np.zeros(_PAGE_COUNT, np.float32)
+    row = of_page.view(_PAGE)[0]
+    row.page_og, row.page_questions, row.page_forum = said.og, said.questions, said.forum
+    row.page_product, row.page_article = said.product, said.article
     _features(page, texts, word_score, names, judged, rows, of_page.view(_PAGE))
     for r in range(len(out)):
-        for k in range(len(of_page)):
-            out[r, COUNT - len(of_page) + k] = of_page[k]
+        for k in range(_PAGE_COUNT):
+            out[r, COUNT - _PAGE_COUNT + k] = of_page[k]
     return out
 
 
@@ -510,14 +518,8 @@ def features(
     """
     if judged is None:
         judged = np.ones(len(page.b_element), np.bool_)
-    title, of_page = stated(source, page)
-    out: npt.NDArray[np.float32] = measure(title, page, lexicons, judged, of_page)
+    out: npt.NDArray[np.float32] = measure(stated(source, page), page, lexicons, judged)
     return out
-
-
-def stated(source: bytes, page: s.Page) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
-    """Return the title of a page, padded, and its own features with those that it states filled in."""
-    return _title(source, page), _stated(source, page)
 
 
 def text_counts(source: bytes, page: s.Page) -> TextCounts:

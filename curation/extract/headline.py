@@ -27,7 +27,8 @@ def with_headline(
     """The kept blocks [n] and the headline before them, if there is one: the last heading, or else a
     block shortly before the text, that repeats one of the titles.
     """
-    squeezed = [squeezed for title in titles if len(squeezed := _squeezed(title)) >= _LEAST]
+    # Mostly, both titles are one.
+    squeezed = [text for text in map(_squeezed, dict.fromkeys(titles)) if len(text) >= _LEAST]
     if not squeezed:
         return kept
     headings, near = _candidates(

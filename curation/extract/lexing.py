@@ -13,7 +13,7 @@ import numpy as np
 from curation.compiled import borrowing, inlined
 from curation.extract import byte_names as ch
 from curation.extract.markup import (
-    ATTRIBUTE,
+    AT_LANGUAGE,
     ATTRIBUTE_KEYS,
     ATTRIBUTE_VALUES,
     BYTES,
@@ -27,16 +27,22 @@ from curation.extract.markup import (
     LONGEST_ENTITY,
     LOWER,
     NAME_END,
+    SHORT_NAME,
     SPACE,
     find,
-    fnv,
 )
-from curation.text.search import eight_of, next_byte
+from curation.text.search import (
+    HIGH,
+    ONES,
+    bits_below,
+    count_bytes,
+    eight_at,
+    eight_of,
+    next_byte,
+)
 
 #: Attributes that are read: those of ATTRIBUTE, and the language.
-AT_LANGUAGE = len(ATTRIBUTE)
-ATTRIBUTES = len(ATTRIBUTE) + 1
-_LANG_HASH, _XML_LANG_HASH = np.uint64(fnv(b"lang")), np.uint64(fnv(b"xml:lang"))
+ATTRIBUTES = AT_LANGUAGE + 1
 _CDATA = np.frombuffer(b"cdata[", np.uint8)
 
 
@@ -73,7 +79,7 @@ def count_open(src):  # type: ignore[no-untyped-def]
         some = np.uint8(0)
         for k in range(begin, min(begin + _COUNTED, len(src))):
             some = np.uint8(some + np.uint8(src[k] == ch.LESS))
-        count += some
+        count += int(some)
     return count
 
 
@@ -185,14 +191,60 @@ def _comment(src, n, i, never):  # type: ignore[no-untyped-def]
     return _behind_bracket(src, n, i)  # an unclosed comment ends at the next >
 
 
+# What names end in, and a few bytes more: up to the blank, `/`, and `<` to `?`.
+_BEHIND_BLANK, _FOUR = eight_of.py_func(ch.SPACE + 1), eight_of.py_func(4)
+_SLASHES, _SIGNS = eight_of.py_func(ch.SLASH), eight_of.py_func(ch.LESS)
+_FROM_A, _ABOVE_Z = eight_of.py_func(0x80 - ch.UPPER_A), eight_of.py_func(0x7F - ch.UPPER_Z)
+
+
+@inlined
+def _mixed(name):  # type: ignore[no-untyped-def]
+    name *= FNV_PRIME
+    return name ^ (name >> np.uint64(32))
+
+
+@inlined
+def _short_name(src, i):  # type: ignore[no-untyped-def]
+    """Size and hash (`name_hash`) of the name at i, in lower case, if it is short; else 0 and 0.
+
+    Names end where `=` or NAME_END is; where this one ends in another byte, it is longer.
+    """
+    x = eight_at(src, i)
+    slash = x ^ _SLASHES
+    sign = x ^ _SIGNS  # less than four for those that are meant
+    found = ((x - _BEHIND_BLANK) & ~x) | ((slash - ONES) & ~slash) | ((sign - _FOUR) & ~sign)
+    found &= HIGH
+    if found == 0:
+        return 0, np.uint64(0)
+    below = bits_below(found)
+    name = x & below
+    letters = name & ~HIGH
+    capitals = ~name & ((letters + _FROM_A) ^ (letters + _ABOVE_Z)) & HIGH
+    return count_bytes(below), _mixed(name | (capitals >> np.uint64(2)))
+
+
+@borrowing
+def _name_hash(src, i, j):  # type: ignore[no-untyped-def]
+    """`name_hash` of src[i:j] in lower case."""
+    short = j - i <= SHORT_NAME
+    name = np.uint64(0)
+    for k in range(i, j):
+        short = short and src[k] != 0
+        if short:
+            name |= np.uint64(LOWER[src[k]]) << np.uint64(8 * (k - i))
+    return _mixed(name) if short else hash_lower(src, i, j)
+
+
 @inlined
 def tag_name(src, n, i):  # type: ignore[no-untyped-def]
     """Hash of the tag name at i, in lower case, and where it ends."""
-    name = FNV_START
+    size, name = _short_name(src, i)
+    if size > 0 and BYTES[src[i + size]] & NAME_END:
+        return name, i + size
+    first = i
     while i < n and not BYTES[src[i]] & NAME_END:
-        name = (name ^ np.uint64(LOWER[src[i]])) * FNV_PRIME
         i += 1
-    return name, i
+    return _name_hash(src, first, i), i
 
 
 @inlined
@@ -209,11 +261,15 @@ def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def
             self_closing = c == ch.SLASH and src[j + 1] == ch.GREATER
             j += 1
             continue
-        name = FNV_START
         first = j
-        while j < n and (not (BYTES[src[j]] & NAME_END or src[j] == ch.EQUALS) or j == first):
-            name = (name ^ np.uint64(LOWER[src[j]])) * FNV_PRIME
-            j += 1
+        size, name = _short_name(src, j)
+        behind = src[j + size]
+        if size > 0 and (BYTES[behind] & NAME_END or behind == ch.EQUALS):
+            j += size
+        else:
+            while j < n and (not (BYTES[src[j]] & NAME_END or src[j] == ch.EQUALS) or j == first):
+                j += 1
+            name = _name_hash(src, first, j)
         k = j
         while k < n and BYTES[src[k]] & SPACE:
             k += 1
@@ -223,8 +279,6 @@ def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def
             start, end, j = _value(src, n, k + 1, never)
         if opening:
             which = find(ATTRIBUTE_KEYS, ATTRIBUTE_VALUES, name)
-            if which < 0 and (name == _LANG_HASH or name == _XML_LANG_HASH):
-                which = AT_LANGUAGE
             if which >= 0 and given.start[which] < 0:
                 given.start[which] = start
                 given.end[which] = end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,11 @@ from curation.extract.decide import (
     Places,
     decide_blocks,
     find_places,
-    limits_of,
+    plain_limits,
 )
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import PageTooLargeError
-from curation.extract.features import Lexicons, measure, stated
+from curation.extract.features import Lexicons, Stated, measure, stated
 from curation.extract.forest import Branches, judge_rows
 from curation.extract.headline import with_headline
 from curation.extract.latex_listings import with_sources
@@ -54,6 +54,7 @@ class Judged:
 
     source: bytes
     page: s.Page
+    titles: tuple[str, str]  # that of <title>, and `og:title`
     tables: Tables
     measured: npt.NDArray[np.float32]  # features of the blocks that were judged
     rows: npt.NDArray[np.int64]  # [n] of them, that of each block
@@ -107,12 +108,12 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         some = stands == rows
         rows = (np.cumsum(some) - 1)[stands]
     tables, measured, where, decisions = _judge_blocks(
-        tuple(page), stated(source, page), (some, rows), model.arrays, _limits(settings)
+        tuple(page), tuple(stated(source, page)), (some, rows), model.arrays, _limits(settings)
     )
+    titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
     if settings.structure.title:
-        titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
         decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
-    return Judged(source, page, tables, measured, rows, decisions, where, keep_hidden)
+    return Judged(source, page, titles, tables, measured, rows, decisions, where, keep_hidden)
 
 
 def _limits(settings: ExtractSettings) -> tuple[object, ...]:
@@ -121,7 +122,7 @@ def _limits(settings: ExtractSettings) -> tuple[object, ...]:
     return (
         (tables.cell_bytes, tables.least_rows, tables.regular_share),
         settings.comments,
-        tuple(limits_of(settings.decision)),
+        plain_limits(settings.decision),
     )
 
 
@@ -136,9 +137,9 @@ def _judge_blocks(columns, said, sample, model, limits):  # type: ignore[no-unty
     some, rows = sample
     lexicons, branches, bases, sure = model
     of_tables, comments, of_decision = limits
-    decision = Limits(*of_decision)
+    decision: Any = Limits(*of_decision)
     tables = find_tables(page, *of_tables)
-    measured = measure(said[0], page, Lexicons(*lexicons), some, said[1])
+    measured = measure(Stated(*said), page, Lexicons(*lexicons), some)
     probabilities = judge_rows(Branches(*branches), bases, sure, measured)[rows]
     where = find_places(page.b_element, page.e_above, measured, rows, decision.remark_words)
     decisions = decide_blocks(probabilities, page, tables, where, comments, decision)
@@ -168,7 +169,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if len(text) < _NO_ARTICLE and (body := _of_state(source, settings)):
         if len(text) < settings.stated_share * len(body):
             text, stated = body, True
-    title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
+    title = next(filter(None, judged.titles), "") or _headline(page)
     if "[" in text and not _has_code(page):
         text = without_shortcodes(text)
     if ("&" in text or "&" in title) and not _has_code(page):
@@ -219,7 +220,7 @@ def _has_code(page: s.Page) -> bool:
 
 
 def _fact(source: bytes, page: s.Page, slot: int) -> str:
-    start, end = page.facts[slot], page.facts[slot + 1]
+    start, end = page.facts[slot : slot + 2].tolist()
     raw = source[start : min(end, start + _TITLE_BYTES)].decode("utf-8", "replace")
     return " ".join(html.unescape(raw).split())
 

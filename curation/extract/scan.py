@@ -33,9 +33,10 @@ from curation.extract.attributes import (
     names,
     visibility,
 )
-from curation.extract.lexing import AT_LANGUAGE, OPEN, Given, contains, has_name, stands_at
+from curation.extract.lexing import OPEN, Given, contains, has_name, stands_at
 from curation.extract.markup import (
     ANCESTOR_OF_TAG,
+    AT_LANGUAGE,
     ATTRIBUTE,
     BYTES,
     FNV_PRIME,
@@ -53,6 +54,7 @@ from curation.extract.markup import (
     TAG_VALUES,
     find,
     fnv,
+    name_hash,
 )
 from curation.extract.nesting import (
     Stack,
@@ -84,7 +86,7 @@ _AT_LABEL = ATTRIBUTE["aria-label"]
 _AT_DATA, _AT_READONLY = ATTRIBUTE["data-attrs"], ATTRIBUTE["readonly"]
 _AT_ROLE = ATTRIBUTE["role"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
-_META_HASH = np.uint64(fnv(b"meta"))
+_META_HASH = np.uint64(name_hash(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
 _OG_TITLE_HASH = np.uint64(fnv(b"og:title"))
 _MATH_TYPE, _DISPLAY = _word(b"math/"), _word(b"display")

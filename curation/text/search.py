@@ -14,7 +14,7 @@ _BLOCK = 512  # bytes that are looked at before those of a block that may have t
 _BYTE = np.uint8
 # Subtracting one from each byte of a 64-bit word borrows into the high bit of those that are zero
 # (H. Warren, Hacker's Delight, 6-1). Up to the first of them, no other byte's is set.
-_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+ONES, HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 def word(letters: bytes) -> npt.NDArray[np.uint8]:
@@ -68,24 +68,41 @@ def has(source: bytes, word: npt.NDArray[np.uint8]) -> bool:
 @inlined
 def eight_of(byte):  # type: ignore[no-untyped-def]
     """Return a byte eight times, as `next_byte` takes it."""
-    return np.uint64(byte) * _ONES
+    return np.uint64(byte) * ONES
 
 
-@borrowing
+@inlined
+def eight_at(src, i):  # type: ignore[no-untyped-def]
+    """Return the eight bytes from i on, the first one lowest."""
+    x = np.uint64(0)
+    for k in range(8):
+        # An unsigned index spares the test for negative ones, and the loop becomes one load.
+        x |= np.uint64(src[np.uint64(i) + np.uint64(k)]) << np.uint64(8 * k)
+    return x
+
+
+@inlined
+def bits_below(found):  # type: ignore[no-untyped-def]
+    """Return all bits of the bytes below the first one whose high bit is set."""
+    return ((found & (~found + np.uint64(1))) >> np.uint64(7)) - np.uint64(1)
+
+
+@inlined
+def count_bytes(bits):  # type: ignore[no-untyped-def]
+    """Return how many bytes have their lowest bit set."""
+    return np.int64(((bits & ONES) * ONES) >> np.uint64(56))
+
+
+@inlined
 def next_byte(src, i, n, eight):  # type: ignore[no-untyped-def]
     """Return where a byte comes next, from i; n where it doesn't come before.
 
     `src` (uint8) has eight bytes behind n at least; `eight` is the byte as `eight_of` has it.
     """
     while i < n:
-        x = np.uint64(0)
-        for k in range(8):
-            # An unsigned index spares the test for negative ones, and the loop becomes one load.
-            x |= np.uint64(src[np.uint64(i) + np.uint64(k)]) << np.uint64(8 * k)
-        x ^= eight
-        found = (x - _ONES) & ~x & _HIGH
+        x = eight_at(src, i) ^ eight
+        found = (x - ONES) & ~x & HIGH
         if found:
-            below = ((found & (~found + np.uint64(1))) >> np.uint64(7)) - np.uint64(1)
-            return min(n, i + np.int64(((below & _ONES) * _ONES) >> np.uint64(56)))
+            return min(n, i + count_bytes(bits_below(found)))
         i += 8
     return n
