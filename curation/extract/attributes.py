@@ -111,6 +111,7 @@ def names(src, given, hashed, with_id, tokens, count, known):  # type: ignore[no
 
 
 _DIGIT, _WORD, _CAPITAL, _SMALL = 1, 2, 4, 8  # digits are small letters, too
+_LETTER = _WORD | _SMALL
 _IN_NAMES = np.zeros(256, np.uint8)
 _IN_NAMES[48:58] = _DIGIT | _WORD | _SMALL
 _IN_NAMES[65:91] = _WORD | _CAPITAL
@@ -171,6 +172,12 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
             low = LOWER[src[m]]
             exact = (exact ^ np.uint64(low)) * FNV_PRIME
             bits = _IN_NAMES[src[m]]
+            if bits == _LETTER:  # as most are
+                whole = (whole ^ np.uint64(low)) * FNV_PRIME
+                part = (part ^ np.uint64(low)) * FNV_PRIME
+                part_length += 1
+                before = bits
+                continue
             again = bits & before & _DIGIT != 0
             if bits & _DIGIT:
                 low = np.uint8(48)

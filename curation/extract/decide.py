@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import math
+import operator
 from collections import namedtuple
 from typing import NamedTuple
 
@@ -87,10 +86,13 @@ def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
 Limits = namedtuple("Limits", tuple(Decision.model_fields))  # type: ignore[misc]
 
 
-@functools.cache
+#: The settings of a decision, as a plain tuple.
+plain_limits = operator.attrgetter(*Decision.model_fields)
+
+
 def limits_of(decision: Decision) -> Limits:
     """The settings of a decision."""
-    return Limits(**decision.model_dump())
+    return Limits(*plain_limits(decision))
 
 
 class Places(NamedTuple):
@@ -110,13 +112,14 @@ def places(
     remark_words: int,
 ) -> Places:
     """Where the blocks of a page are; row `rows` [n] of `measured` has the features of each."""
-    remark = np.float32(math.log1p(remark_words))  # as `b_words` counts
-    found: Places = _places(page.b_element, page.e_above, measured, rows, remark)
+    found: Places = find_places(page.b_element, page.e_above, measured, rows, remark_words)
     return found
 
 
 @kernel
-def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-untyped-def]
+def find_places(b_element, e_above, measured, rows, remark_words):  # type: ignore[no-untyped-def]
+    """The Places of a page."""
+    remark = np.float32(np.log1p(np.float64(remark_words)))  # as `b_words` counts
     n = len(b_element)
     comments = np.zeros(n, np.bool_)
     short_comments = np.zeros(n, np.bool_)
@@ -179,14 +182,15 @@ def decide(
     that one odd among them doesn't stay or go alone, and runs of kept blocks are made whole
     (`units.whole`). What the page holds twice is kept once. Something is always kept.
     """
-    found: BlockDecisions = _decide(
+    found: BlockDecisions = decide_blocks(
         probabilities, page, tables, where, comments, limits_of(decision)
     )
     return found
 
 
 @kernel
-def _decide(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
+def decide_blocks(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
+    """The decisions of `decide`."""
     score, linked, weight, special = _first_look(probabilities, page, limits)
     # The posts of a thread and the entries of a list are each in an element of its own.
     kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)

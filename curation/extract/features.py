@@ -116,6 +116,7 @@ NAMES = [
     *(_PAGE.names or ()),
 ]
 COUNT = len(NAMES)
+_PAGE_COUNT = len(_PAGE.names or ())
 _ABSENT = np.float32(-1)  # of what a block doesn't have: a title, a card, a neighbour, an article
 
 _ANCESTORS = len(ANCESTOR)
@@ -128,26 +129,36 @@ _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb",
            b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
 
 
-def _note_facts(source: bytes, page: s.Page, row: Any) -> None:
-    """Note what a page says it is: og:type, forum, product, article, questions."""
+class Stated(NamedTuple):
+    """What a page says of itself."""
+
+    title: npt.NDArray[np.uint8]  # padded
+    og: int  # kind of its og:type
+    questions: bool
+    forum: bool
+    product: bool
+    article: bool
+
+
+def stated(source: bytes, page: s.Page) -> Stated:
+    """Return what a page says of itself."""
     facts = page.facts.tolist()
     og = source[facts[s.OG_TYPE] : facts[s.OG_TYPE + 1]].lower()
     generator = source[facts[s.GENERATOR] : facts[s.GENERATOR + 1]].lower()
-    linked = b"".join(
-        source[facts[slot] : facts[slot + 1]] for slot in range(s.LINKED_DATA, s.QUESTIONS, 2)
-    )
+    linked = b""
+    if facts[s.LINKED_DATA]:
+        linked = b"".join(
+            source[facts[slot] : facts[slot + 1]] for slot in range(s.LINKED_DATA, s.QUESTIONS, 2)
+        )
     kind = 0
     if og:
         kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
     questions = bool(facts[s.QUESTIONS]) or b'"QAPage"' in linked
-    row["page_og"], row["page_questions"] = kind, questions
-    row["page_forum"] = (
-        questions
-        or b"DiscussionForumPosting" in linked
-        or any(name in generator for name in _FORUMS)
-    )
-    row["page_product"] = kind == 2 or b'Product"' in linked
-    row["page_article"] = kind == 1 or b"Article" in linked or b"BlogPosting" in linked
+    forum = questions or b"DiscussionForumPosting" in linked
+    forum = forum or (generator != b"" and any(name in generator for name in _FORUMS))
+    product = kind == 2 or b'Product"' in linked
+    article = kind == 1 or b"Article" in linked or b"BlogPosting" in linked
+    return Stated(_title(source, page), kind, questions, forum, product, article)
 
 
 # Of the counts that most pages have.
@@ -400,6 +411,8 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
         title_before += b_words[b]
     before = 0.0
     r = -1
+    levels = np.empty(m, _LEVEL)  # of the elements around blocks, each measured once
+    measured = np.zeros(m, np.bool_)
     for b in range(n):
         e = b_element[b]
         if judged[b]:
@@ -411,7 +424,10 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
             x = e
             for level in range(LEVELS):
                 x = max(x, 0)
-                _level(row.levels[level], x, sums, class_score, siblings, page_long)
+                if not measured[x]:
+                    _level(levels[x], x, sums, class_score, siblings, page_long)
+                    measured[x] = True
+                row.levels[level] = levels[x]
                 x = e_parent[x]
             _chain_row(row.chain, e, chain)
             for region in range(REGIONS):
@@ -475,15 +491,21 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
 
 
 @kernel
-def _measure(title, page, lexicons, judged, of_page):  # type: ignore[no-untyped-def]
-    """The features of the blocks that are judged [n]; `of_page` has what is known of the page's."""
-    texts = _text_counts(title, page.text, page.b_start, page.b_end)
+def measure(said, page, lexicons, judged):  # type: ignore[no-untyped-def]
+    """The features of the blocks that are judged [n]; `said` is what the page says of itself."""
+    texts = _text_counts(said.title, page.text, page.b_start, page.b_end)
     word_score = w.word_scores(texts.hashes, texts.hash_starts, *lexicons.words)
     names = class_scores(page.e_tokens, page.tokens, *lexicons.names)
     out = np.full((judged.sum(), COUNT), _ABSENT)
     rows = out.reshape(-1).view(ROW)
+    of_page = np.zeros(_PAGE_COUNT, np.float32)
+    row = of_page.view(_PAGE)[0]
+    row.page_og, row.page_questions, row.page_forum = said.og, said.questions, said.forum
+    row.page_product, row.page_article = said.product, said.article
     _features(page, texts, word_score, names, judged, rows, of_page.view(_PAGE))
-    out[:, COUNT - len(of_page) :] = of_page
+    for r in range(len(out)):
+        for k in range(_PAGE_COUNT):
+            out[r, COUNT - _PAGE_COUNT + k] = of_page[k]
     return out
 
 
@@ -496,11 +518,7 @@ def features(
     """
     if judged is None:
         judged = np.ones(len(page.b_element), np.bool_)
-    of_page = np.zeros(1, _PAGE)
-    _note_facts(source, page, of_page[0])
-    out: npt.NDArray[np.float32] = _measure(
-        _title(source, page), page, lexicons, judged, of_page.view(np.float32)
-    )
+    out: npt.NDArray[np.float32] = measure(stated(source, page), page, lexicons, judged)
     return out
 
 

@@ -13,7 +13,7 @@ from curation.compiled import borrowing, inlined
 from curation.extract import blocks as s
 from curation.extract import byte_names as ch
 from curation.extract.lexing import code_point, put, reference
-from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
+from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, SPACE, TAG, THREE, TWO
 
 STATE = np.dtype(
     [
@@ -95,6 +95,7 @@ _LEFT, _RIGHT = ord("\uff08"), ord("\uff09")  # brackets around readings
 _TAG_BYTES = 200  # longer tags in superscripts aren't looked into
 _SCRIPT = 12  # characters; longer ones are fine print
 _TEXT, _WHITE, _NOTHING, _JOINER, _DIRECTION, _NO_WIDTH_SPACE = range(6)
+_RUN = PLAIN | TWO | THREE
 # White space that is due: a blank, one that the source has as a line break, a place for one.
 BLANK, LINE_FEED, NO_WIDTH = 1, 2, 3
 _I, _EM, _VAR, _SUB, _SUP = TAG["i"], TAG["em"], TAG["var"], TAG["sub"], TAG["sup"]
@@ -189,19 +190,37 @@ def run_of_text(src, n, i, flow):  # type: ignore[no-untyped-def]
     chars = 0
     while i < n:
         c = src[i]
-        if not keep and BYTES[c] & PLAIN:
+        if not keep and BYTES[c] & SPACE:
+            if space != LINE_FEED:
+                space = BLANK
+            while BYTES[c] & SPACE:  # the padding is neither white nor plain
+                if c == ch.LF:
+                    space = LINE_FEED
+                i += 1
+                c = src[i]
+            continue
+        if not keep and BYTES[c] & (PLAIN if space else _RUN):
             if space:
                 if space != NO_WIDTH and (o == atom_at or (o > start and text[o - 1] != ch.LF)):
                     text[o] = ch.SPACE
                     o += 1
                 space = 0
             after_break = False
-            while True:  # the padding isn't plain
+            while True:
+                text[o] = c
                 if BYTES[c] & PLAIN:
                     chars += 1
-                elif c != ch.SPACE or not BYTES[src[i + 1]] & PLAIN:
+                elif BYTES[c] & (TWO | THREE):
+                    chars += 1
+                    o += 1
+                    i += 1
+                    text[o] = src[i]
+                    if BYTES[c] & THREE:
+                        o += 1
+                        i += 1
+                        text[o] = src[i]
+                elif c != ch.SPACE or not BYTES[src[i + 1]] & _RUN:
                     break
-                text[o] = c
                 o += 1
                 i += 1
                 c = src[i]

@@ -14,7 +14,9 @@ import binascii
 import html
 import re
 
-_NAME = b"ltx_listing_data"
+from curation.text.search import has, word
+
+_NAME = word(b"ltx_listing_data")
 _LISTING = re.compile(
     rb"""<div\b[^<>]{0,400}\bltx_listing_data\b[^<>]{0,400}>\s*+
     <a\b[^<>]{0,400}?\bhref=["']data:text/plain[^"',<>]{0,100};base64,(?P<data>[A-Za-z0-9+/=\s]++)["']
@@ -26,7 +28,7 @@ _LISTING = re.compile(
 
 def with_sources(source: bytes) -> bytes:
     """A page with each listing that links to its source replaced by it. O(bytes)."""
-    return _LISTING.sub(_preformatted, source) if _NAME in source else source
+    return _LISTING.sub(_preformatted, source) if has(source, _NAME) else source
 
 
 def _preformatted(found: re.Match[bytes]) -> bytes:

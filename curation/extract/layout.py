@@ -11,6 +11,7 @@ from curation.compiled import kernel
 from curation.extract import blocks as s
 from curation.extract import byte_names as ch
 from curation.extract.normalized import is_normalized
+from curation.extract.tables import Tables
 
 
 class Layout(NamedTuple):
@@ -24,9 +25,16 @@ class Layout(NamedTuple):
     normalized: bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
 
 
-@kernel
-def laid_out(page, tables, kept):  # type: ignore[no-untyped-def]
+def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layout:
     """The Layout of the kept blocks [n] of a page."""
+    # Plain tuples are handed over in a fifth of the time that named ones take.
+    layout: Layout = _laid_out(tuple(page), tuple(tables), kept)
+    return layout
+
+
+@kernel
+def _laid_out(page_columns, table_columns, kept):  # type: ignore[no-untyped-def]
+    page, tables = s.Page(*page_columns), Tables(*table_columns)
     chosen = np.flatnonzero(kept)
     beside, empty = _joints(chosen, page, tables)
     plain = True

@@ -1,7 +1,7 @@
 """The bytes of HTML: names, attributes, comments, references, and what to look for in them.
 
 All functions are compiled and take the page as `src` (uint8, padded so that looking ahead needs no
-care), `words` (the same as 64-bit words) and its length `n`; positions are offsets into it.
+care) and its length `n`; positions are offsets into it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from curation.compiled import borrowing, inlined
 from curation.extract import byte_names as ch
 from curation.extract.markup import (
-    ATTRIBUTE,
+    AT_LANGUAGE,
     ATTRIBUTE_KEYS,
     ATTRIBUTE_VALUES,
     BYTES,
@@ -27,15 +27,22 @@ from curation.extract.markup import (
     LONGEST_ENTITY,
     LOWER,
     NAME_END,
+    SHORT_NAME,
     SPACE,
     find,
-    fnv,
+)
+from curation.text.search import (
+    HIGH,
+    ONES,
+    bits_below,
+    count_bytes,
+    eight_at,
+    eight_of,
+    next_byte,
 )
 
 #: Attributes that are read: those of ATTRIBUTE, and the language.
-AT_LANGUAGE = len(ATTRIBUTE)
-ATTRIBUTES = len(ATTRIBUTE) + 1
-_LANG_HASH, _XML_LANG_HASH = np.uint64(fnv(b"lang")), np.uint64(fnv(b"xml:lang"))
+ATTRIBUTES = AT_LANGUAGE + 1
 _CDATA = np.frombuffer(b"cdata[", np.uint8)
 
 
@@ -60,50 +67,28 @@ def hash_lower(src, i, j):  # type: ignore[no-untyped-def]
     return h
 
 
-# Bytes are looked for eight at a time: `words` is the page as 64-bit words. Subtracting one from
-# each byte borrows into the high bit of those that are zero (H. Warren, Hacker's Delight, 6-1).
-_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_LOW_BITS = ~_HIGH
-OPEN = np.uint64(ch.LESS) * _ONES
-DASHES = np.uint64(ch.DASH) * _ONES
+OPEN, _CLOSE, _DASHES = (eight_of.py_func(byte) for byte in (ch.LESS, ch.GREATER, ch.DASH))
+_COUNTED = 128  # bytes in a row, of which a byte counts those of one value
 
 
 @borrowing
-def count_open(words):  # type: ignore[no-untyped-def]
+def count_open(src):  # type: ignore[no-untyped-def]
     """How many `<` the page has."""
-    count = np.uint64(0)
-    for k in range(len(words)):
-        x = words[k] ^ OPEN
-        zero = ~(((x & _LOW_BITS) + _LOW_BITS) | x | _LOW_BITS)
-        count += ((zero >> np.uint64(7)) * _ONES) >> np.uint64(56)
-    return np.int64(count)
+    count = 0
+    for begin in range(0, len(src), _COUNTED):
+        some = np.uint8(0)
+        for k in range(begin, min(begin + _COUNTED, len(src))):
+            some = np.uint8(some + np.uint8(src[k] == ch.LESS))
+        count += int(some)
+    return count
 
 
 @borrowing
-def next_byte(src, words, i, n, byte, eight):  # type: ignore[no-untyped-def]
-    """Where `byte` (`eight` of it in a word) comes next, from `i`; at least n when it doesn't."""
-    while i < n:
-        if i & 7 == 0:
-            k = i >> 3
-            last = n >> 3
-            while k < last:
-                x = words[k] ^ eight
-                if (x - _ONES) & ~x & _HIGH:
-                    break
-                k += 1
-            i = k << 3
-        if src[i] == byte:
-            break
-        i += 1
-    return i
-
-
-@borrowing
-def _find_end(src, words, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
+def _find_end(src, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
     """Where `</name` starts, from `at`; -1 when it doesn't."""
     size = name_end - name_start
     last = n - size - 2
-    i = next_byte(src, words, at, n, ch.LESS, OPEN)
+    i = next_byte(src, at, n, OPEN)
     while i <= last:
         if src[i + 1] == ch.SLASH:
             k = 0
@@ -111,16 +96,16 @@ def _find_end(src, words, n, at, name_start, name_end):  # type: ignore[no-untyp
                 k += 1
             if k == size and BYTES[src[i + 2 + size]] & NAME_END:
                 return i
-        i = next_byte(src, words, i + 1, n, ch.LESS, OPEN)
+        i = next_byte(src, i + 1, n, OPEN)
     return -1
 
 
 @borrowing
-def end_of(src, words, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-untyped-def]
+def end_of(src, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-untyped-def]
     """`_find_end`, which searches to the end of the page only once for a tag that never ends."""
     if no_end[tag]:
         return -1
-    stop = _find_end(src, words, n, at, name_start, name_end)
+    stop = _find_end(src, n, at, name_start, name_end)
     if stop < 0:
         no_end[tag] = 1
     return stop
@@ -167,7 +152,7 @@ def is_tag(src, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def passed_over(src, words, n, i, visible, never):  # type: ignore[no-untyped-def]
+def passed_over(src, n, i, visible, never):  # type: ignore[no-untyped-def]
     """The position behind what begins with the `<` at i and is no tag: comments, declarations.
 
     The text of a CDATA section counts where it is `visible`, its brackets don't.
@@ -175,7 +160,7 @@ def passed_over(src, words, n, i, visible, never):  # type: ignore[no-untyped-de
     first = src[i + 1]
     if first == ch.BANG:
         if src[i + 2] == ch.DASH and src[i + 3] == ch.DASH:
-            return _comment(src, words, n, i, never)
+            return _comment(src, n, i, never)
         if visible and src[i + 2] == ch.BRACKET and contains(src, i + 3, i + 9, _CDATA):
             return i + 9
     elif first != ch.QUESTION and first != ch.SLASH:
@@ -185,19 +170,17 @@ def passed_over(src, words, n, i, visible, never):  # type: ignore[no-untyped-de
 
 @borrowing
 def _behind_bracket(src, n, i):  # type: ignore[no-untyped-def]
-    while i < n and src[i] != ch.GREATER:
-        i += 1
-    return min(n, i + 1)
+    return min(n, next_byte(src, i, n, _CLOSE) + 1)
 
 
 @borrowing
-def _comment(src, words, n, i, never):  # type: ignore[no-untyped-def]
+def _comment(src, n, i, never):  # type: ignore[no-untyped-def]
     if src[i + 4] == ch.GREATER:
         return i + 5
     j = i + 2
     if not never[_COMMENT_END]:
         while j + 2 < n:
-            j = next_byte(src, words, j + 1, n, ch.DASH, DASHES)
+            j = next_byte(src, j + 1, n, _DASHES)
             if src[j] == ch.DASH and src[j + 1] == ch.DASH and j + 1 < n:
                 k = j + 2
                 if src[k] == ch.BANG:
@@ -208,14 +191,60 @@ def _comment(src, words, n, i, never):  # type: ignore[no-untyped-def]
     return _behind_bracket(src, n, i)  # an unclosed comment ends at the next >
 
 
+# What names end in, and a few bytes more: up to the blank, `/`, and `<` to `?`.
+_BEHIND_BLANK, _FOUR = eight_of.py_func(ch.SPACE + 1), eight_of.py_func(4)
+_SLASHES, _SIGNS = eight_of.py_func(ch.SLASH), eight_of.py_func(ch.LESS)
+_FROM_A, _ABOVE_Z = eight_of.py_func(0x80 - ch.UPPER_A), eight_of.py_func(0x7F - ch.UPPER_Z)
+
+
+@inlined
+def _mixed(name):  # type: ignore[no-untyped-def]
+    name *= FNV_PRIME
+    return name ^ (name >> np.uint64(32))
+
+
+@inlined
+def _short_name(src, i):  # type: ignore[no-untyped-def]
+    """Size and hash (`name_hash`) of the name at i, in lower case, if it is short; else 0 and 0.
+
+    Names end where `=` or NAME_END is; where this one ends in another byte, it is longer.
+    """
+    x = eight_at(src, i)
+    slash = x ^ _SLASHES
+    sign = x ^ _SIGNS  # less than four for those that are meant
+    found = ((x - _BEHIND_BLANK) & ~x) | ((slash - ONES) & ~slash) | ((sign - _FOUR) & ~sign)
+    found &= HIGH
+    if found == 0:
+        return 0, np.uint64(0)
+    below = bits_below(found)
+    name = x & below
+    letters = name & ~HIGH
+    capitals = ~name & ((letters + _FROM_A) ^ (letters + _ABOVE_Z)) & HIGH
+    return count_bytes(below), _mixed(name | (capitals >> np.uint64(2)))
+
+
+@borrowing
+def _name_hash(src, i, j):  # type: ignore[no-untyped-def]
+    """`name_hash` of src[i:j] in lower case."""
+    short = j - i <= SHORT_NAME
+    name = np.uint64(0)
+    for k in range(i, j):
+        short = short and src[k] != 0
+        if short:
+            name |= np.uint64(LOWER[src[k]]) << np.uint64(8 * (k - i))
+    return _mixed(name) if short else hash_lower(src, i, j)
+
+
 @inlined
 def tag_name(src, n, i):  # type: ignore[no-untyped-def]
     """Hash of the tag name at i, in lower case, and where it ends."""
-    name = FNV_START
+    size, name = _short_name(src, i)
+    if size > 0 and BYTES[src[i + size]] & NAME_END:
+        return name, i + size
+    first = i
     while i < n and not BYTES[src[i]] & NAME_END:
-        name = (name ^ np.uint64(LOWER[src[i]])) * FNV_PRIME
         i += 1
-    return name, i
+    return _name_hash(src, first, i), i
 
 
 @inlined
@@ -232,11 +261,15 @@ def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def
             self_closing = c == ch.SLASH and src[j + 1] == ch.GREATER
             j += 1
             continue
-        name = FNV_START
         first = j
-        while j < n and (not (BYTES[src[j]] & NAME_END or src[j] == ch.EQUALS) or j == first):
-            name = (name ^ np.uint64(LOWER[src[j]])) * FNV_PRIME
-            j += 1
+        size, name = _short_name(src, j)
+        behind = src[j + size]
+        if size > 0 and (BYTES[behind] & NAME_END or behind == ch.EQUALS):
+            j += size
+        else:
+            while j < n and (not (BYTES[src[j]] & NAME_END or src[j] == ch.EQUALS) or j == first):
+                j += 1
+            name = _name_hash(src, first, j)
         k = j
         while k < n and BYTES[src[k]] & SPACE:
             k += 1
@@ -246,8 +279,6 @@ def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def
             start, end, j = _value(src, n, k + 1, never)
         if opening:
             which = find(ATTRIBUTE_KEYS, ATTRIBUTE_VALUES, name)
-            if which < 0 and (name == _LANG_HASH or name == _XML_LANG_HASH):
-                which = AT_LANGUAGE
             if which >= 0 and given.start[which] < 0:
                 given.start[which] = start
                 given.end[which] = end
@@ -265,9 +296,7 @@ def _value(src, n, j, never):  # type: ignore[no-untyped-def]
     start = j + quoted
     end = n
     if quoted and not never[which]:
-        end = start
-        while end < n and src[end] != quote:
-            end += 1
+        end = next_byte(src, start, n, eight_of(quote))
         never[which] = end >= n
     behind = end + 1
     if end >= n:  # no quotes; one that is unclosed ends with its tag

@@ -1,7 +1,8 @@
 """What HTML markup means to the scanner: elements, attributes, entities and telling class names.
 
 Everything is turned into flat tables once at import, because the scanner is compiled and reads
-nothing but arrays. Names are found by the 64-bit FNV-1a hash of their lower-case bytes.
+nothing but arrays. Names of tags and attributes are found by `name_hash` of their lower-case bytes,
+other words by the 64-bit FNV-1a hash.
 """
 
 from __future__ import annotations
@@ -25,6 +26,17 @@ def fnv(name: bytes) -> int:
     for byte in name:
         value = ((value ^ byte) * int(FNV_PRIME)) & _MASK
     return value
+
+
+SHORT_NAME = 7  # bytes of a name that are hashed as one number
+
+
+def name_hash(name: bytes) -> int:
+    """Hash of the name of a tag or an attribute: in one step where it is short, as most are."""
+    if len(name) > SHORT_NAME or 0 in name:
+        return fnv(name)
+    value = (int.from_bytes(name, "little") * int(FNV_PRIME)) & _MASK
+    return value ^ (value >> 32)
 
 
 def hash_table(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
@@ -102,7 +114,7 @@ TAG = {name: index for index, name in enumerate(BLOCKS + SKIPPED + INLINE)}
 OTHER = len(TAG)
 LAST_BLOCK = len(BLOCKS) - 1
 LAST_SKIPPED = LAST_BLOCK + len(SKIPPED)
-TAG_KEYS, TAG_VALUES = hash_table({fnv(name.encode()): index for name, index in TAG.items()})
+TAG_KEYS, TAG_VALUES = hash_table({name_hash(name.encode()): index for name, index in TAG.items()})
 
 # Attributes that the scanner looks at.
 ATTRIBUTES = """
@@ -113,9 +125,11 @@ readonly data-line
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 # Other names of an attribute: WeChat and Canvas keep the TeX of a formula in attributes of their own.
 _SAME_ATTRIBUTE = {"data-formula": "data-tex", "data-equation-content": "data-tex"}
+AT_LANGUAGE = len(ATTRIBUTE)
 ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = hash_table(
-    {fnv(name.encode()): index for name, index in ATTRIBUTE.items()}
-    | {fnv(name.encode()): ATTRIBUTE[same] for name, same in _SAME_ATTRIBUTE.items()}
+    {name_hash(name.encode()): index for name, index in ATTRIBUTE.items()}
+    | {name_hash(name.encode()): ATTRIBUTE[same] for name, same in _SAME_ATTRIBUTE.items()}
+    | {name_hash(name): AT_LANGUAGE for name in (b"lang", b"xml:lang")}
 )
 
 # What an element is inside of: one bit each, inherited by everything below it.
@@ -230,8 +244,9 @@ C1_POINTS = np.array(
     np.int64,
 )
 
-# Byte classes. PLAIN bytes stand for themselves in text: ASCII that is neither space nor markup.
-SPACE, LETTER, NAME_END, PLAIN = 1, 2, 4, 8
+# Byte classes. PLAIN bytes stand for themselves in text: ASCII that is neither space nor markup. So
+# do characters of TWO and THREE bytes that begin with such: all of them are text, none is white.
+SPACE, LETTER, NAME_END, PLAIN, TWO, THREE = 1, 2, 4, 8, 16, 32
 BYTES = np.zeros(256, np.uint8)
 for _byte in b"\t\n\x0c\r ":
     BYTES[_byte] |= SPACE | NAME_END
@@ -242,5 +257,8 @@ for _byte in b"/>":
 for _byte in range(33, 127):
     if _byte not in b"<&":
         BYTES[_byte] |= PLAIN
+BYTES[0xC3:0xE0] |= TWO  # U+00C0 to U+07FF
+for _byte in (0xE0, 0xE1, *range(0xE4, 0xED)):  # U+0800 to U+1FFF, U+4000 to U+CFFF
+    BYTES[_byte] |= THREE
 LOWER = np.arange(256, dtype=np.uint8)
 LOWER[65:91] += 32

@@ -51,6 +51,12 @@ class Model:
         """The lexicons as the hash tables that kernels read."""
         return Lexicons(_names(self.classes, self.regions), _weights(self.words))
 
+    @functools.cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """Lexicons, branches, bases and `sure`, as plain tuples."""
+        forest = self.forest
+        return tuple(self.lexicons), tuple(forest.branches), forest.bases, forest.sure
+
     def save(self, path: Path) -> None:
         """Write the model; the same model gives the same bytes."""
         head = {"features": VERSION, "columns": COUNT, "sure": self.forest.sure}

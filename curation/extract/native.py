@@ -5,20 +5,28 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import regex
 
+from curation.compiled import kernel
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
 from curation.extract.clean import clean, normal
-from curation.extract.decide import BlockDecisions, Places, decide, places
+from curation.extract.decide import (
+    BlockDecisions,
+    Limits,
+    Places,
+    decide_blocks,
+    find_places,
+    plain_limits,
+)
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import PageTooLargeError
-from curation.extract.features import features
-from curation.extract.forest import probabilities
+from curation.extract.features import Lexicons, Stated, measure, stated
+from curation.extract.forest import Branches, judge_rows
 from curation.extract.headline import with_headline
 from curation.extract.latex_listings import with_sources
 from curation.extract.markdown import markdown
@@ -31,7 +39,7 @@ from curation.extract.sampling import representatives
 from curation.extract.scan import scan
 from curation.extract.shortcodes import without_shortcodes
 from curation.extract.streaming import in_place
-from curation.extract.tables import Tables, tables_of
+from curation.extract.tables import Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
 
 _TAGS = regex.compile(r"<[^<>]*>")
@@ -46,6 +54,7 @@ class Judged:
 
     source: bytes
     page: s.Page
+    titles: tuple[str, str]  # that of <title>, and `og:title`
     tables: Tables
     measured: npt.NDArray[np.float32]  # features of the blocks that were judged
     rows: npt.NDArray[np.int64]  # [n] of them, that of each block
@@ -93,22 +102,48 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         limit = settings.max_nodes
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
     rows = np.arange(len(page.b_start))  # of the features, that of each block
-    judged = None
+    some = np.ones(len(rows), np.bool_)  # the blocks that are judged
     if len(rows) > settings.max_judged_blocks:
         stands = representatives(page, settings.max_judged_blocks)
-        judged = stands == rows
-        rows = (np.cumsum(judged) - 1)[stands]
-    measured = features(source, page, model.lexicons, judged)
-    probability = probabilities(model.forest, measured)
-    if judged is not None:
-        probability = probability[rows]
-    where = places(page, measured, rows, settings.decision.remark_words)
-    tables = tables_of(page, settings.tables)
-    decisions = decide(probability, page, tables, where, settings.decision, settings.comments)
+        some = stands == rows
+        rows = (np.cumsum(some) - 1)[stands]
+    tables, measured, where, decisions = _judge_blocks(
+        tuple(page), tuple(stated(source, page)), (some, rows), model.arrays, _limits(settings)
+    )
+    titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
     if settings.structure.title:
-        titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
         decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
-    return Judged(source, page, tables, measured, rows, decisions, where, keep_hidden)
+    return Judged(source, page, titles, tables, measured, rows, decisions, where, keep_hidden)
+
+
+def _limits(settings: ExtractSettings) -> tuple[object, ...]:
+    """Settings as `_judge_blocks` takes them."""
+    tables = settings.tables
+    return (
+        (tables.cell_bytes, tables.least_rows, tables.regular_share),
+        settings.comments,
+        plain_limits(settings.decision),
+    )
+
+
+@kernel
+def _judge_blocks(columns, said, sample, model, limits):  # type: ignore[no-untyped-def]
+    """Measure the blocks of a page and decide on them.
+
+    One call, and plain tuples: to hand over a page costs as much as to decide on its blocks, and
+    named tuples cost five times as much.
+    """
+    page = s.Page(*columns)
+    some, rows = sample
+    lexicons, branches, bases, sure = model
+    of_tables, comments, of_decision = limits
+    decision: Any = Limits(*of_decision)
+    tables = find_tables(page, *of_tables)
+    measured = measure(Stated(*said), page, Lexicons(*lexicons), some)
+    probabilities = judge_rows(Branches(*branches), bases, sure, measured)[rows]
+    where = find_places(page.b_element, page.e_above, measured, rows, decision.remark_words)
+    decisions = decide_blocks(probabilities, page, tables, where, comments, decision)
+    return tables, measured, where, decisions
 
 
 def run(source: bytes, settings: ExtractSettings) -> Result:
@@ -134,7 +169,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if len(text) < _NO_ARTICLE and (body := _of_state(source, settings)):
         if len(text) < settings.stated_share * len(body):
             text, stated = body, True
-    title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
+    title = next(filter(None, judged.titles), "") or _headline(page)
     if "[" in text and not _has_code(page):
         text = without_shortcodes(text)
     if ("&" in text or "&" in title) and not _has_code(page):
@@ -148,14 +183,23 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
 
 def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:
     """Return what the kept blocks of a page say about its quality; zeros where none has text."""
-    kept = decisions.kept
-    characters = page.b_chars[kept].astype(np.float64)
-    total = float(characters.sum())
-    if not total:
-        return Evidence(0.0, 0.0)
-    links = page.b_link_chars[kept] >= np.maximum(_LINK * characters, 1)
-    score = float((decisions.score[kept] * characters).sum()) / total
-    return Evidence(round(score, 4), round(float(characters[links].sum()) / total, 4))
+    score, share = _means(decisions.kept, decisions.score, page.b_chars, page.b_link_chars)
+    return Evidence(round(score, 4), round(share, 4))
+
+
+@kernel
+def _means(kept, score, chars, link_chars):  # type: ignore[no-untyped-def]
+    """Of the characters of the kept blocks: their mean score, and the share that is in links."""
+    total = 0.0
+    sure = 0.0
+    links = 0.0
+    for b in range(len(kept)):
+        if kept[b]:
+            total += chars[b]
+            sure += chars[b] * score[b]
+            if link_chars[b] >= max(_LINK * chars[b], 1.0):
+                links += chars[b]
+    return (sure / total, links / total) if total > 0.0 else (0.0, 0.0)
 
 
 def _of_state(source: bytes, settings: ExtractSettings) -> str:
@@ -176,7 +220,7 @@ def _has_code(page: s.Page) -> bool:
 
 
 def _fact(source: bytes, page: s.Page, slot: int) -> str:
-    start, end = page.facts[slot], page.facts[slot + 1]
+    start, end = page.facts[slot : slot + 2].tolist()
     raw = source[start : min(end, start + _TITLE_BYTES)].decode("utf-8", "replace")
     return " ".join(html.unescape(raw).split())
 

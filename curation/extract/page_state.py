@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from curation.text.search import has, word
+
 _SCRIPT = re.compile(
     rb"""<script\b(?=[^<>]*\b(?:id=["']?__\w+|type=["']?application/json))[^<>]*>""", re.I
 )
 _ASSIGNED = re.compile(
     rb"\b(?:window|self|globalThis)\.__[A-Z][A-Z_]{2,40}__\s*=\s*(?=\{)|\b__INITIAL_STATE__\s*=\s*(?=\{)"
 )
-_MARKS = (b"__NEXT_DATA__", b"application/json", b"_STATE__", b"_DATA__")
+_MARKS = tuple(map(word, (b"__NEXT_DATA__", b"application/json", b"_STATE__", b"_DATA__")))
 _MOST_BYTES = 5_000_000  # of a script
 _MOST_SCRIPTS = 8
 _LEAST = 400  # characters of an article
@@ -36,7 +38,7 @@ _MOST_DEPTH = 40
 
 def stated_article(source: bytes) -> str:
     """The longest article in the state of a page: HTML, or lines of text; "" when there is none."""
-    if not any(mark in source for mark in _MARKS):
+    if not any(has(source, mark) for mark in _MARKS):
         return ""
     best = ""
     for state in _states(source):

@@ -10,7 +10,10 @@ from __future__ import annotations
 import bisect
 import re
 
+from curation.text.search import has, word
+
 _MOVE = re.compile(rb"""\$R([CS])\(\s*["']([\w:.-]{1,40})["']\s*,\s*["']([\w:.-]{1,40})["']""")
+_TEMPLATE, _COMPLETES, _SHOWS = word(b"<template"), word(b"$RC("), word(b"$RS(")
 _PART = re.compile(rb"""<div\s+hidden(?:="")?\s+id=["']([\w:.-]{1,40})["']\s*>""")
 _PLACE = re.compile(
     rb"""<template\s[^<>]{0,100}?id=["']([\w:.-]{1,40})["'][^<>]{0,100}>\s*</template>"""
@@ -23,7 +26,7 @@ _MOST_DEPTH = 50  # parts within parts
 
 def in_place(source: bytes) -> bytes:
     """A page with its late parts where their script puts them; any other page as it is. O(bytes)."""
-    if b"<template" not in source or b"$R" not in source:  # the longer is found faster
+    if not has(source, _TEMPLATE) or not (has(source, _COMPLETES) or has(source, _SHOWS)):
         return source
     moves: dict[bytes, bytes] = {}  # part by place
     for kind, one, other in _MOVE.findall(source):

@@ -137,7 +137,8 @@ def _data_rows(row, cell, table, width, b_element, short, least_rows, regular_sh
 
 
 @kernel
-def _tables(page, cell_bytes, least_rows, regular_share):  # type: ignore[no-untyped-def]
+def find_tables(page, cell_bytes, least_rows, regular_share):  # type: ignore[no-untyped-def]
+    """The Tables of a page."""
     row, cell, table, column, width = _rows_and_cells(page.e_parent, page.e_tag, page.e_span)
     b_element = page.b_element
     n = len(b_element)
@@ -155,8 +156,10 @@ def _tables(page, cell_bytes, least_rows, regular_share):  # type: ignore[no-unt
 
 def tables_of(page: Page, settings: DataTables) -> Tables:
     """The tables of a page."""
-    tables: Tables = _tables(page, settings.cell_bytes, settings.least_rows, settings.regular_share)
-    return tables
+    found: Tables = find_tables(
+        page, settings.cell_bytes, settings.least_rows, settings.regular_share
+    )
+    return found
 
 
 @kernel

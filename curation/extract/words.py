@@ -223,6 +223,14 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
                     first = kind
                 last = kind if point != 58 else 20
             i += size
+            if in_word:  # most letters follow others, and are small ones of ASCII
+                while i < end and _ASCII_KINDS[text[i]] == _LOWER:
+                    word = (word ^ np.uint64(text[i])) * FNV_PRIME
+                    word_length += 1
+                    word_digit = False
+                    letters += 1
+                    last = _LOWER
+                    i += 1
         counts[b, WORDS] = words
         counts[b, SENTENCES] = sentences
         counts[b, COMMAS] = commas

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import Extractor, default_settings, extract
-from curation.extract.markup import ANCESTOR
+from curation.extract.lexing import tag_name
+from curation.extract.markup import ANCESTOR, name_hash
 from curation.extract.scan import scan
 from curation.hashing import xxh64
 
@@ -228,3 +229,22 @@ def test_numbers_of_elements_tell_no_kinds_apart(one: str, other: str, alike: bo
     page = scan(f'<div class="{one}">x</div><div class="{other}">y</div>'.encode(), 64, 99, 99)
     first, second = page.e_signature[page.b_element]
     assert (first == second) == alike
+
+
+@given(st.binary(max_size=12) | st.text("aZz-:=<?[@\x00\x01\xe9", max_size=12).map(str.encode))
+def test_names_are_hashed_as_their_table_hashes_them(name: bytes) -> None:
+    end = next((k for k, byte in enumerate(name) if byte in b"\t\n\f\r />"), len(name))
+    src = np.frombuffer(name + b">" + bytes(16), np.uint8)
+    assert tag_name(src, len(name) + 1, 0) == (name_hash(name[:end].lower()), end)
+
+
+@pytest.mark.parametrize(
+    "text", ["Zürich – naïve", "漢字かな　交じり", "Привет мир", "ไทย", "😀 ﬁn"]
+)
+@pytest.mark.parametrize("space", [" ", "\n", " \n\t ", "\xa0", "\u3000"])
+def test_characters_of_every_size_are_read_with_at_most_one_blank_between(
+    text: str, space: str
+) -> None:
+    (found,) = texts(f"<p>a{space}{space.join(text.split())}{space}b</p>")
+    assert "".join(found.split()) == "a" + "".join(text.split()) + "b"
+    assert "  " not in found
