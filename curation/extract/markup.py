@@ -242,5 +242,11 @@ for _byte in b"/>":
 for _byte in range(33, 127):
     if _byte not in b"<&":
         BYTES[_byte] |= PLAIN
+#: Case of the characters of two bytes or one: Latin, Greek, Cyrillic, Armenian.
+SMALL, CAPITAL = 1, 2
+CASE = np.array(
+    [SMALL * chr(point).islower() + CAPITAL * chr(point).isupper() for point in range(0x590)],
+    np.uint8,
+)
 LOWER = np.arange(256, dtype=np.uint8)
 LOWER[65:91] += 32
