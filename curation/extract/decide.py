@@ -197,7 +197,7 @@ def _decide(probabilities, page, tables, where, comments, limits):  # type: igno
     )
     kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits)
     kept, filled, ended = whole(
-        kept, probabilities, score, where.comments, page, tables.data, limits
+        kept, probabilities, score, where.comments, page, tables.data, limits, article
     )
     copied = copies(kept, page, where.comments, limits.copy_characters, limits.near_copy_characters)
     return BlockDecisions(
