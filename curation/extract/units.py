@@ -181,8 +181,9 @@ def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
             least = limits.hole_probability if b - last == 2 else limits.long_hole_probability
             # Cards begin with names, dates and votes, and comments have them in between.
             if card[last] != card[b] and (card[b] >= 0 or b - last > 2):
-                listed = run.article and _among_entries(page, last, b)
-                least = limits.entry_probability if listed else limits.card_hole_probability
+                least = limits.card_hole_probability
+            if run.article and _among_entries(page, last, b):
+                least = min(least, limits.entry_probability)
             if total >= least * whole and not remarks:
                 for i in range(last + 1, b):
                     button = page.e_tag[page.b_element[i]] == _BUTTON
