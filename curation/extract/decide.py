@@ -201,7 +201,7 @@ def decide_blocks(probabilities, page, tables, where, comments, limits):  # type
     )
     kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits)
     kept, filled, ended = whole(
-        kept, probabilities, score, where.comments, page, tables.data, limits
+        kept, probabilities, score, where.comments, page, tables.data, limits, article
     )
     copied = copies(kept, page, where.comments, limits.copy_characters, limits.near_copy_characters)
     return BlockDecisions(

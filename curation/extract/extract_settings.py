@@ -83,6 +83,12 @@ class Decision(Settings):
     long_hole_probability: float = Field(
         ge=0, le=1, description="the same of several blocks in a row, in the mean"
     )
+    card_hole_probability: float = Field(
+        ge=0, le=1, description="the same where another post, product or entry begins behind them"
+    )
+    entry_probability: float = Field(
+        ge=0, le=1, description="the same of entries of lists and tables in an article"
+    )
     hole_blocks: int = Field(ge=0, description="such blocks in a row at most")
     copy_characters: int = Field(
         ge=0,

@@ -13,7 +13,19 @@ from curation.compiled import borrowing, inlined
 from curation.extract import blocks as s
 from curation.extract import byte_names as ch
 from curation.extract.lexing import code_point, put, reference
-from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, SPACE, TAG, THREE, TWO
+from curation.extract.markup import (
+    BYTES,
+    CAPITAL,
+    CASE,
+    LETTER,
+    LOWER,
+    PLAIN,
+    SMALL,
+    SPACE,
+    TAG,
+    THREE,
+    TWO,
+)
 
 STATE = np.dtype(
     [
@@ -33,7 +45,9 @@ STATE = np.dtype(
             "tilted",  # where the last <i>, <em> or <var> ended
             # Inline elements: a link, where it began and how deep, and how many of others are open.
             *("linked", "link_at", "link_top", "bold", "code"),
-            "ended",  # where the last end tag of one ended
+            # Where the tags end that are between two runs of text, and what they are: EDGE, BESIDE, ...
+            *("seam", "seam_kind"),
+            "ended_tag",  # of the last end tag of an inline element
             # Code.
             "pre_top",  # depth of the outermost element that keeps white space; -1: none
             "typed_top",  # how deep a font for code was asked for; -1: it wasn't
@@ -49,7 +63,10 @@ STATE = np.dtype(
             ),  # drawing of a formula without a source; -1: none; its atom
         )
     ]
-    + [("skip_hash", np.uint64)]  # of the tag of the element that is passed over
+    + [
+        ("skip_hash", np.uint64),  # of the tag of the element that is passed over
+        ("class_hash", np.uint64),  # of the class of the last inline element that has one
+    ]
 )
 
 
@@ -86,6 +103,9 @@ class Flow(NamedTuple):
     now: Any  # STATE
 
 
+#: What is between two runs of text: the edge of an element, or the end of one and the beginning of
+#: another, perhaps of another class, or two pieces of code. The more likely a style parts them.
+EDGE, BESIDE, UNLIKE, CODES = 0, 1, 2, 3
 STATED = 2  # in `atom_soft`: the source of the formula, which may be here in MathML, too
 
 _A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
@@ -540,23 +560,90 @@ def _power(src, n, i, text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def keep_apart(src, at, i, text, now):  # type: ignore[no-untyped-def]
-    """An inline element opens at `at`, its content from i on, right behind the end of another.
+def _case(point):  # type: ignore[no-untyped-def]
+    return CASE[point] if point < len(CASE) else 0
 
-    Such elements are often set apart by style only: a small letter or digit before a capital with a
-    small one behind it, and capitals before a digit, are the ends of words there.
-    """
+
+@borrowing
+def _words_meet(src, i, text, now):  # type: ignore[no-untyped-def]
+    """Whether a word ends at the end of the text and another begins in src[i:], by the letters and
+    digits on both sides."""
     o = now.length
-    if now.ended != at or o - now.start < 2 or now.pre_top >= 0 or now.code > 0:
+    last, first = _last_point(text, o), np.int64(src[i])
+    size = 1
+    if last == 0:
+        last = np.int64(text[o - 1])
+        before = o - 2
+    else:
+        before = o - 1
+        while before > now.start and text[before] & 0xC0 == 0x80:
+            before -= 1
+        before -= 1
+    if before < now.start:
+        return False
+    if first >= 0x80:
+        first, size = code_point(src, i)
+    second = np.int64(src[i + size])
+    if second >= 0x80:
+        second = code_point(src, i + size)[0]
+    # The second character from the end may be of two bytes, of which its last is read.
+    earlier = text[before]
+    small = _case(last) == SMALL and (earlier >= 0x80 or CASE[earlier] == SMALL)
+    word = _case(first) == CAPITAL and _case(second) == SMALL
+    if small and word:
+        return True
+    if now.seam_kind < BESIDE:
+        return False
+    if word and _case(last) == SMALL and CASE[earlier] == CAPITAL:
+        return True
+    capitals = _case(last) == CAPITAL and (earlier >= 0x80 or CASE[earlier] == CAPITAL)
+    ends, begins = ch.ZERO <= last <= ch.NINE, ch.ZERO <= first <= ch.NINE
+    if (ends and word) or (capitals and begins):
+        return True
+    if now.seam_kind < UNLIKE:
+        return False
+    if now.seam_kind == CODES:
+        return (ends or _case(last) != 0) and (begins or _case(first) != 0)
+    return (begins and (ends or small)) or (capitals and word)
+
+
+@borrowing
+def keep_apart(src, i, text, now):  # type: ignore[no-untyped-def]
+    """Set a space between two runs of text that tags part, and often their style, where these are
+    words; the tags end at i."""
+    now.seam = i
+    if now.length - now.start < 2 or now.pre_top >= 0 or now.code > 0 or now.space_due:
         return
-    before = text[o - 1]
-    earlier = text[o - 2]
-    c = src[i]
-    small = ch.LOWER_A <= before <= ch.LOWER_Z and ch.LOWER_A <= LOWER[earlier] <= ch.LOWER_Z
-    word = ch.UPPER_A <= c <= ch.UPPER_Z and ch.LOWER_A <= src[i + 1] <= ch.LOWER_Z
-    capitals = ch.UPPER_A <= before <= ch.UPPER_Z and ch.UPPER_A <= earlier <= ch.UPPER_Z
-    if ((small or ch.ZERO <= before <= ch.NINE) and word) or (capitals and ch.ZERO <= c <= ch.NINE):
-        now.space_due = 1
+    if text[now.length - 1] > ch.SPACE and src[i] > ch.SPACE and src[i] != ch.LESS:
+        if _words_meet(src, i, text, now):
+            now.space_due = BLANK
+
+
+@inlined
+def inline_opened(src, at, i, tag, hashed, text, now):  # type: ignore[no-untyped-def]
+    """An inline element, its tag in src[at:i], its class of this hash, opens: a word may begin in it."""
+    if tag == _SUB or tag == _SUP:
+        return
+    kind = EDGE
+    if now.seam == at:
+        unlike = hashed != 0 and now.class_hash != 0 and hashed != now.class_hash
+        kind = UNLIKE if unlike else BESIDE
+        if tag == _CODE and now.ended_tag == _CODE:
+            kind = CODES
+        kind = max(now.seam_kind, kind)
+    now.seam_kind = kind
+    keep_apart(src, i, text, now)
+    if hashed != 0:
+        now.class_hash = hashed
+
+
+@inlined
+def inline_closed(src, at, i, tag, text, now):  # type: ignore[no-untyped-def]
+    """An inline element ended, or an image, its tag in src[at:i]: a word may begin behind it."""
+    if now.seam != at:
+        now.seam_kind = EDGE
+    now.ended_tag = tag
+    keep_apart(src, i, text, now)
 
 
 @borrowing

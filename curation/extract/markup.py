@@ -260,5 +260,11 @@ for _byte in range(33, 127):
 BYTES[0xC3:0xE0] |= TWO  # U+00C0 to U+07FF
 for _byte in (0xE0, 0xE1, *range(0xE4, 0xED)):  # U+0800 to U+1FFF, U+4000 to U+CFFF
     BYTES[_byte] |= THREE
+#: Case of the characters of two bytes or one: Latin, Greek, Cyrillic, Armenian.
+SMALL, CAPITAL = 1, 2
+CASE = np.array(
+    [SMALL * chr(point).islower() + CAPITAL * chr(point).isupper() for point in range(0x590)],
+    np.uint8,
+)
 LOWER = np.arange(256, dtype=np.uint8)
 LOWER[65:91] += 32

@@ -398,23 +398,27 @@ def _root(given, tag, first_token, element_tokens, facts, now):  # type: ignore[
 
 
 @inlined
-def _inline(src, n, at, i, tag, mark, given, flow):  # type: ignore[no-untyped-def]
+def _inline(src, n, at, i, tag, mark, hashed, given, flow):  # type: ignore[no-untyped-def]
     """An inline element begins, its tag in src[at:i]. Whether it ends the block, as lines do."""
     text, now = flow.text, flow.now
     if tag == _BR:
         return f.line_break(text, now)
     if tag == _IMG:
+        before = now.atoms + now.chars
         _image(src, at, i, given, mark, flow)
+        if now.atoms + now.chars == before:
+            f.inline_closed(src, at, i, tag, text, now)
     elif now.pre_top >= 0 and (mark == MARK_LINE or given.start[_AT_LINE] >= 0):
         f.line_element(text, now)
     elif tag == _CODE and now.pre_top >= 0:
         if given.start[_AT_CLASS] >= 0:
             f.class_of_code(flow, given.start[_AT_CLASS], given.end[_AT_CLASS])
     else:
-        label = tag == _LABEL and now.ended == at
+        label = tag == _LABEL and now.seam == at
         if label or (given.start[_AT_ROLE] >= 0 and now.pre_top < 0 and is_cell(src, given)):
             now.space_due = f.BLANK
-        f.keep_apart(src, at, i, text, now)
+        if tag != _WBR:
+            f.inline_opened(src, at, i, tag, hashed, text, now)
         if tag == _SUP or tag == _SUB:
             f.script(src, n, i, text, now, tag)
         f.inline_start(flow, tag, given.start[_AT_HREF] >= 0)
@@ -605,6 +609,7 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     first_token = now.tokens
     mark = np.int64(-1)
     kind = np.uint64(0)
+    hashed = np.uint64(0)
     keeps_space = False
     typed = False
     hidden = False
@@ -667,10 +672,10 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             if now.atoms == before:
                 f.alternative(src, given.start[_AT_ALT], given.end[_AT_ALT], flow)
         elif opening:
-            flush = _inline(src, n, at, i, tag, mark, given, flow)
+            flush = _inline(src, n, at, i, tag, mark, hashed, given, flow)
         else:
             f.inline_end(flow, tag)
-            now.ended = i
+            f.inline_closed(src, at, i, tag, flow.text, now)
         if not flush:
             return i
     elif now.pre_top >= 0 and not ends_code(stack, now, tag, not opening):

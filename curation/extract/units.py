@@ -12,13 +12,17 @@ import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined, kernel
 from curation.extract import blocks as s
+from curation.extract.byte_names import COLON
 from curation.extract.containers import cards_of, group, like
 from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
 
 _PRE = s.PRE
-_HEADING = ANCESTOR["heading"]
+_HEADING, _ENTRY = ANCESTOR["heading"], ANCESTOR["item"] | ANCESTOR["cell"]
 _DIV, _P, _H1, _H6 = TAG["div"], TAG["p"], TAG["h1"], TAG["h6"]
 _BUTTON = TAG["button"]
+_ANNOUNCEMENT = (
+    32  # characters that are no blanks; longer ones are sentences that say something themselves
+)
 _CARDS = 3  # like elements at least, of which it can be said what they have in common
 
 
@@ -66,6 +70,7 @@ class Run(NamedTuple):
     comments: npt.NDArray[np.bool_]  # in readers' comments
     card: npt.NDArray[np.int32]
     size: npt.NDArray[np.float64]  # what a block counts for in means
+    article: bool  # the page has a sure body of text
 
 
 class Whole(NamedTuple):
@@ -104,6 +109,16 @@ def _of_rights(page, b):  # type: ignore[no-untyped-def]
     return page.text[start] == 0xC2 and page.text[start + 1] == 0xA9
 
 
+@inlined
+def _announces(page, b):  # type: ignore[no-untyped-def]
+    """Whether block b is short and ends in a colon: what it announces isn't kept where it is the last."""
+    text, end = page.text, page.b_end[b]
+    if page.b_chars[b] > _ANNOUNCEMENT or end - page.b_start[b] < 3:
+        return False
+    wide = text[end - 3] == 0xEF and text[end - 2] == 0xBC and text[end - 1] == 0x9A
+    return wide or text[end - 1] == COLON
+
+
 @borrowing
 def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
     """Take from `kept` the short last blocks that are unlikely by themselves, and note them."""
@@ -121,6 +136,7 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
         if not kept[b]:
             continue
         heading, rights = _ends_in_heading(page, kept, b), _of_rights(page, b)
+        heading = heading or _announces(page, b)
         special = page.b_flags[b] & _PRE != 0 or page.b_atoms[b] > 0 or data[b] >= 0
         special = special or run.comments[b]
         # The last post of a thread may be short.
@@ -137,6 +153,16 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
 
 
 @borrowing
+def _among_entries(page, last, b):  # type: ignore[no-untyped-def]
+    """Whether the blocks between two are entries of lists or tables, and so is one of the two."""
+    above, element = page.e_above, page.b_element
+    for i in range(last + 1, b):
+        if above[element[i]] & _ENTRY == 0:
+            return False
+    return (above[element[last]] | above[element[b]]) & _ENTRY != 0
+
+
+@borrowing
 def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
     """Add to `kept` what is between two kept blocks and may be content, and note it."""
     kept, comments, card = run.kept, run.comments, run.card
@@ -147,15 +173,18 @@ def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
         if last >= 0 and 1 < b - last <= limits.hole_blocks + 1:
             total = 0.0
             whole = 0.0
-            # Cards begin with names, dates and votes, and comments have them in between.
-            apart = card[last] != card[b] and (card[b] >= 0 or b - last > 2)
-            apart = apart or comments[last] or comments[b]
+            remarks = comments[last] or comments[b]
             for i in range(last + 1, b):
                 total += run.size[i] * run.probabilities[i]
                 whole += run.size[i]
-                apart = apart or comments[i]
+                remarks = remarks or comments[i]
             least = limits.hole_probability if b - last == 2 else limits.long_hole_probability
-            if total >= least * whole and not apart:
+            # Cards begin with names, dates and votes, and comments have them in between.
+            if card[last] != card[b] and (card[b] >= 0 or b - last > 2):
+                least = limits.card_hole_probability
+            if run.article and _among_entries(page, last, b):
+                least = min(least, limits.entry_probability)
+            if total >= least * whole and not remarks:
                 for i in range(last + 1, b):
                     button = page.e_tag[page.b_element[i]] == _BUTTON
                     filled[i] = run.score[i] > 0.0 and not button  # 0 is a rule's
@@ -254,7 +283,7 @@ def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def whole(kept, probabilities, score, comments, page, data, limits):  # type: ignore[no-untyped-def]
+def whole(kept, probabilities, score, comments, page, data, limits, article):  # type: ignore[no-untyped-def]
     """Judge the runs of kept blocks [n] as wholes.
 
     `probabilities`, `score` and `comments` [n] are those of Run; comments stay as they are. `data`
@@ -262,8 +291,9 @@ def whole(kept, probabilities, score, comments, page, data, limits):  # type: ig
     lift what is among them; at the end of the text that is mostly a link to the next page, a
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
     the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
-    `hole_probability` or more in the mean, are kept like these, except between two cards and what a
-    rule took out. What at least half of three like elements or more keep, all of them keep. A heading
+    `hole_probability` or more in the mean, are kept like these; between two cards they need
+    `card_hole_probability`, entries of lists and tables of an `article` `entry_probability`, and what a
+    rule took out stays out. What at least half of three like elements or more keep, all of them keep. A heading
     goes with the text behind it. The text doesn't end in a short block that is kept only so. O(n).
     """
     ended = np.zeros(len(kept), np.bool_)
@@ -271,7 +301,7 @@ def whole(kept, probabilities, score, comments, page, data, limits):  # type: ig
     groups, sizes = like(page.e_parent, page.e_signature)
     card = _named_cards(page, groups, sizes)
     size = np.sqrt(page.b_chars.astype(np.float64)) + 1.0
-    run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size)
+    run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size, article)
     _drop_ends(run, page, data, limits, ended)
     _fill_holes(run, page, limits, filled)
     parts, count = _parts_of(page, groups, card)

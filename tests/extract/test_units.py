@@ -66,6 +66,18 @@ def test_what_stands_between_two_cards_stays_out() -> None:
     assert kept(html, [0.99, likely, 0.99, 0.99]) == [True, True, True, True]
 
 
+def test_entries_of_a_list_in_an_article_stay_with_their_neighbours() -> None:
+    for tag, child, least in (
+        ("ul", "li", DECISION.entry_probability),
+        ("section", "article", DECISION.card_hole_probability),
+    ):
+        entries = f"<{child}>depth of the lock</{child}>" * 5
+        html = f"<p>{LONG * 3}</p><{tag}>{entries}</{tag}><p>{LONG}</p>"
+        for likely, stays in ((least + 0.03, True), (least - 0.03, False)):
+            found = kept(html, [0.99, 0.99, likely, likely, likely, 0.99, 0.99])
+            assert found == [True, True, *[stays] * 3, True, True]
+
+
 def test_what_a_rule_took_out_of_a_run_stays_out() -> None:
     html = f"<p>{LONG}</p><div hidden>unseen</div><div>seen</div><p>{LONG}</p>"
     found = kept(html, [0.99, 0.4, 0.4, 0.99])
@@ -84,6 +96,17 @@ def test_a_text_does_not_end_in_what_its_neighbours_lift() -> None:
     assert kept(inside, [0.99, own, 0.99]) == [True, True, True]
     listing = f"<div><p>{LONG}</p><p>{LONG}</p><pre>run it</pre></div>"
     assert kept(listing, [0.99, 0.99, own]) == [True, True, True]
+
+
+def test_a_text_does_not_end_in_what_announces_more() -> None:
+    for text, stays in (
+        ("Related:", False),
+        ("延伸阅读：", False),
+        ("Related", True),
+        ("This is what he said when they asked him:", True),
+    ):
+        html = "".join(f"<p>{one}</p>" for one in (LONG, LONG, text))
+        assert kept(html, [0.99, 0.99, 0.9]) == [True, True, stays]
 
 
 def test_several_blocks_in_a_row_need_to_be_likelier_than_one() -> None:
@@ -131,9 +154,10 @@ def reference(
         cards = (page.b_flags & PRE > 0).sum() >= 3  # so many listings under one parent are cards
         listed_code = [bool(cards and page.b_flags[b] & PRE) for b in (before, behind)]
         apart = listed_code[1] or (listed_code[0] and len(hole) > 1)
-        few = 0 < len(hole) <= DECISION.hole_blocks and not apart
+        few = 0 < len(hole) <= DECISION.hole_blocks
         single = DECISION.hole_probability
         least = single if len(hole) == 1 else DECISION.long_hole_probability
+        least = DECISION.card_hole_probability if apart else least
         if few and likely >= least * sum(area):
             filled |= {b for b in hole if score[b] > 0}
     out = [one or b in filled for b, one in enumerate(out)]
@@ -152,7 +176,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
         likely = np.full(9, 0.01)
         found = whole(
             first, likely, likely, np.zeros(9, np.bool_), page, np.full(9, -1, np.int32),
-            limits_of(DECISION.model_copy(update={"ending_blocks": 0})),
+            limits_of(DECISION.model_copy(update={"ending_blocks": 0})), False,
         )  # fmt: skip
         assert np.flatnonzero(found.kept).tolist() == sorted({0, names[0], *all_texts})
         assert set(np.flatnonzero(found.filled)) == set(all_texts) - set(kept_texts)
@@ -163,6 +187,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
     found = whole(
         alone, np.full(4, 0.01), np.full(4, 0.01), np.zeros(4, np.bool_), div,
         np.full(4, -1, np.int32), limits_of(DECISION.model_copy(update={"ending_blocks": 0})),
+        False,
     )  # fmt: skip
     assert found.kept.tolist() == alone.tolist()
 
@@ -191,6 +216,7 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
         page,
         data,
         limits_of(DECISION),
+        False,
     )
     out, filled, ended = reference(page, first, own, score)
     assert found.kept.tolist() == out
@@ -236,7 +262,7 @@ def test_the_last_part_of_a_card_is_not_kept_for_the_other_cards_sake() -> None:
         first = np.array([True, True, True, True, True, False])
         found = whole(
             first, np.full(6, 0.9), np.full(6, 0.9), np.zeros(6, np.bool_), page,
-            np.full(6, -1, np.int32), limits_of(DECISION),
+            np.full(6, -1, np.int32), limits_of(DECISION), False,
         )  # fmt: skip
         assert found.kept.tolist() == [True] * 5 + [stays]
         assert found.filled[5] == stays
