@@ -3,7 +3,8 @@
 A model file is an npz archive: weights of the buckets that have any (float16), weights of the
 dense features with the means and deviations that standardise them, and what its outputs mean. With
 scales of the buckets, a text's values are multiplied by them and brought back to unit length over
-the model's buckets, so that those it does not have count nothing.
+the model's buckets, so that those it does not have count nothing. The weights may vary with some
+of the dense features: a word says one thing in an article and another in a list of headlines.
 Outputs are calibrated: a sigmoid or softmax of them is a probability. A file may have a second
 model, for texts in other languages than the first one's.
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +33,22 @@ FEATURES_VERSION = 4
 #: Before the names of the second model's arrays.
 _OTHERS = "others_"
 
+#: Before the names of the arrays of `Varying`.
+_VARYING = "varying_"
+
 #: Standardised dense features are cut here, so that one odd page can't outvote its words.
 CLIP = 4.0
 
 Floats = npt.NDArray[np.float64]
 Kind = Literal["quality", "classes", "scores"]
+
+
+class Varying(NamedTuple):
+    """What is added to a model's weights per deviation of some dense features from their means."""
+
+    columns: npt.NDArray[np.int32]  # [v], of SHAPE
+    weights: npt.NDArray[np.float32]  # [rows, v * k]
+    shape_weights: npt.NDArray[np.float32]  # [len(SHAPE), v * k]
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class LinearModel:
     scales: npt.NDArray[np.float32] = field(  # [rows], or none: values count as they are
         default_factory=lambda: np.zeros(0, np.float32)
     )
+    varying: Varying | None = None
     languages: tuple[str, ...] = ()  # whose texts it judges, if `others` judges the rest
     others: LinearModel | None = None
 
@@ -67,14 +80,23 @@ class LinearModel:
         """Outputs of every text: [texts, k]."""
         rows = np.full(1 << BITS, -1, np.int32)
         rows[self.buckets] = np.arange(len(self.buckets), dtype=np.int32)
-        out = np.empty((len(features), len(self.labels)))
-        out[:] = self.intercept
-        _add_sparse(
-            features.starts, features.ids, features.values, rows, self.weights, self.scales, out
-        )
         shape = standardise(features.shape, self.mean, self.deviation)
+        weights, shape_weights = self.weights, self.shape_weights
+        if self.varying is not None:
+            weights = np.hstack([weights, self.varying.weights])
+            shape_weights = np.hstack([shape_weights, self.varying.shape_weights])
+        k = len(self.labels)
+        sums = np.zeros((len(features), weights.shape[1]))
+        sums[:, :k] = self.intercept
+        _add_sparse(
+            features.starts, features.ids, features.values, rows, weights, self.scales, sums
+        )
         for column in range(len(SHAPE)):  # sums in one order, whatever the BLAS
-            out += shape[:, column, None] * self.shape_weights[column]
+            sums += shape[:, column, None] * shape_weights[column]
+        out = sums[:, :k]
+        if self.varying is not None:
+            for number, column in enumerate(self.varying.columns, 1):
+                out = out + shape[:, column, None] * sums[:, number * k : (number + 1) * k]
         return out
 
     def outputs_by_language(
@@ -97,13 +119,27 @@ class LinearModel:
     ) -> LinearModel:
         """Return the model whose outputs are those of this one @ slopes + offsets, in the precision
         of its file."""
+
+        def scaled(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+            parts = np.split(weights, weights.shape[1] // len(slopes), axis=1)
+            return np.hstack([part @ slopes for part in parts]).astype(np.float32)
+
+        def in_file(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+            return scaled(weights).astype(np.float16).astype(np.float32)
+
+        varying = self.varying
+        if varying is not None:
+            varying = Varying(
+                varying.columns, in_file(varying.weights), scaled(varying.shape_weights)
+            )
         return replace(
             self,
             kind=kind,
             labels=labels,
-            weights=(self.weights @ slopes).astype(np.float16).astype(np.float32),
-            shape_weights=(self.shape_weights @ slopes).astype(np.float32),
+            weights=in_file(self.weights),
+            shape_weights=scaled(self.shape_weights),
             intercept=(self.intercept @ slopes + offsets).astype(np.float32),
+            varying=varying,
         )
 
     def save(self, path: Path) -> None:
@@ -137,6 +173,10 @@ class LinearModel:
         }
         if len(self.scales):
             arrays["scales"] = self.scales.astype(np.float16)
+        if self.varying is not None:
+            arrays[_VARYING + "columns"] = self.varying.columns
+            arrays[_VARYING + "weights"] = self.varying.weights.astype(np.float16)
+            arrays[_VARYING + "shape_weights"] = self.varying.shape_weights
         return arrays
 
 
@@ -155,16 +195,23 @@ def load(path: Path, name: str) -> LinearModel:
     make: Callable[..., LinearModel] = partial(
         LinearModel, head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"]
     )
-    others = {
-        key.removeprefix(_OTHERS): arrays.pop(key)
-        for key in list(arrays)
-        if key.startswith(_OTHERS)
-    }
-    return make(
-        **arrays,
+
+    def part(arrays: dict[str, Any], **more: Any) -> LinearModel:
+        varying = _taken(arrays, _VARYING)
+        return make(**arrays, varying=Varying(**varying) if varying else None, **more)
+
+    others = _taken(arrays, _OTHERS)
+    return part(
+        arrays,
         languages=tuple(head.get("languages", ())),
-        others=make(**others) if others else None,
+        others=part(others) if others else None,
     )
+
+
+def _taken(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Remove the arrays whose names begin with `prefix`; return them by the rest of their names."""
+    names = [name for name in arrays if name.startswith(prefix)]
+    return {name.removeprefix(prefix): arrays.pop(name) for name in names}
 
 
 def standardise(

@@ -19,7 +19,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from curation.classify.features import BITS, SHAPE, Features, measure
-from curation.classify.linear import LinearModel, softmax, standardise
+from curation.classify.linear import LinearModel, Varying, softmax, standardise
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.text import characters as ch
@@ -97,8 +97,14 @@ def fit(
     deviation[deviation < 1e-6] = 1.0
     used = _used(settings)
     shape_scale = used * np.sqrt(settings.shape_share / max(int(used.sum()), 1))
-    shape = standardise(features.shape, mean, deviation) * shape_scale
-    design = sp.hstack([matrix @ sp.diags(scale), sp.csr_matrix(shape)]).tocsr()
+    standard = standardise(features.shape, mean, deviation)
+    design = sp.hstack([matrix @ sp.diags(scale), sp.csr_matrix(standard * shape_scale)]).tocsr()
+    # Every feature once more, times each feature that weights vary with. One ridge over all of it
+    # keeps the weights of different texts together (after "frustratingly easy domain adaptation",
+    # Daume 2007).
+    varying = np.array([_column("vary_with", name) for name in settings.vary_with], np.int32)
+    factors = [sp.diags(standard[:, column] * settings.vary_share) for column in varying]
+    design = sp.hstack([design, *(factor @ design for factor in factors)]).tocsr()
     with threadpool_limits(1):
         ridge = Ridge(
             alpha=settings.alpha,
@@ -108,17 +114,24 @@ def fit(
         )
         ridge.fit(design, targets, sample_weight=weights)
     coefficients = np.atleast_2d(ridge.coef_).T
+    split, scales_of_all = len(buckets), np.concatenate([scale, shape_scale])[:, None]
+    own, *slopes = (
+        (part * scales_of_all).astype(np.float32)
+        for part in np.split(coefficients, 1 + len(varying))
+    )
+    slope = np.hstack(slopes) * np.float32(settings.vary_share) if slopes else None
     return LinearModel(
         kind="scores",
         labels=("",) * targets.shape[1],
         max_bytes=settings.max_bytes,
         buckets=buckets,
-        weights=(coefficients[: len(buckets)] * scale[:, None]).astype(np.float32),
+        weights=own[:split],
         mean=mean,
         deviation=deviation,
-        shape_weights=(coefficients[len(buckets) :] * shape_scale[:, None]).astype(np.float32),
+        shape_weights=own[split:],
         intercept=np.atleast_1d(ridge.intercept_).astype(np.float32),
         scales=scales,
+        varying=None if slope is None else Varying(varying, slope[:split], slope[split:]),
     )
 
 
@@ -132,10 +145,16 @@ def _used(settings: LinearTraining) -> npt.NDArray[np.bool_]:
     """Which dense features the settings name: [len(SHAPE)]."""
     if settings.shape_features is None:
         return np.ones(len(SHAPE), bool)
-    for name in settings.shape_features:
-        if name not in SHAPE:
-            raise ConfigError(f"shape_features: no feature {name!r}{nearest(name, SHAPE)}")
-    return np.array([name in settings.shape_features for name in SHAPE])
+    used = np.zeros(len(SHAPE), bool)
+    used[[_column("shape_features", name) for name in settings.shape_features]] = True
+    return used
+
+
+def _column(setting: str, name: str) -> int:
+    """Return the place of a dense feature that a setting names. Raises ConfigError for others."""
+    if name not in SHAPE:
+        raise ConfigError(f"{setting}: no feature {name!r}{nearest(name, SHAPE)}")
+    return SHAPE.index(name)
 
 
 def out_of_fold(

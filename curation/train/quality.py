@@ -67,7 +67,7 @@ def train_quality(
     files = np.array(examples.inputs)
 
     def part(
-        by_file: Sequence[float] | None, judged: Sequence[int]
+        settings: LinearTraining, by_file: Sequence[float] | None, judged: Sequence[int]
     ) -> tuple[LinearModel, dict[str, Any]]:
         """A model of the examples that weigh something, and how it judges some of the files."""
         weights = examples.weights(by_file)
@@ -85,9 +85,10 @@ def train_quality(
         return fitted.calibrated("quality", ("grade", "log_odds"), slopes, offsets), found
 
     first = range(settings.judged_files or len(examples.files))
-    model, found = part(settings.file_weights, first)
+    model, found = part(settings, settings.file_weights, first)
     if (others := settings.others) is not None:
-        second, of_others = part(others.file_weights, others.judged)
+        own = settings.model_copy(update={"vary_with": others.vary_with})
+        second, of_others = part(own, others.file_weights, others.judged)
         model = replace(model, languages=others.languages, others=second)
         found["other_languages"] = of_others
     path = Path(output) / FILE

@@ -41,6 +41,7 @@ class OtherLanguages(Settings):
         min_length=1, description="those that the first part judges; this one judges all others"
     )
     file_weights: tuple[float, ...] = Field(description="weight of the examples of each file")
+    vary_with: tuple[str, ...] = Field((), description="as for the first part")
     judged: tuple[int, ...] = Field(
         min_length=1, description="the files, counted from 0, by which this part is calibrated"
     )
@@ -62,6 +63,12 @@ class LinearTraining(TrainingSettings):
     shape_features: tuple[str, ...] | None = Field(
         description="dense features that are used, by name; null uses all"
     )
+    vary_with: tuple[str, ...] = Field(
+        (),
+        description="dense features that all weights may vary with, by name: every feature counts "
+        "once more, times `vary_share` and the deviation of this one",
+    )
+    vary_share: float = Field(0.0, ge=0, description="how far they may vary")
     file_weights: tuple[float, ...] | None = Field(
         description="weight of the examples of each file, in the order of the files; null: 1"
     )

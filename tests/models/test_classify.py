@@ -7,9 +7,11 @@ import math
 import pickle
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,7 @@ from curation.classify import Classifier, ClassifyResult, ClassifySettings, deci
 from curation.classify import default_settings as defaults
 from curation.classify.classifier import check_labels
 from curation.classify.features import BITS, SHAPE, measure
-from curation.classify.linear import LinearModel, load
+from curation.classify.linear import LinearModel, Varying, load, standardise
 from curation.errors import ConfigError
 from curation.schema import DOCUMENTS
 from pipelines.classify import ClassifyDocuments
@@ -227,6 +229,50 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert paths[0].read_bytes() == paths[1].read_bytes()
     features = measure(TEXTS, model.max_bytes)
     assert (load(paths[0], "a").outputs(features) == model.outputs(features)).all()
+
+
+def test_weights_vary_with_features(tmp_path: Path) -> None:
+    """The outputs are those of a model of its own for every text, whose weights are the sums."""
+    random = np.random.default_rng(0)
+    k, rows, columns = 2, 2000, (SHAPE.index("lines_ended"), SHAPE.index("log_lines"))
+
+    def weights(length: int, wide: int) -> npt.NDArray[np.float32]:
+        return random.normal(size=(length, wide * k)).astype(np.float16).astype(np.float32)
+
+    plain = LinearModel(
+        kind="classes",
+        labels=("a", "b"),
+        max_bytes=500,
+        buckets=np.sort(random.choice(1 << BITS, rows, replace=False)).astype(np.int32),
+        weights=weights(rows, 1),
+        mean=np.full(len(SHAPE), 0.5, np.float32),
+        deviation=np.full(len(SHAPE), 2.0, np.float32),
+        shape_weights=weights(len(SHAPE), 1),
+        intercept=np.ones(k, np.float32),
+    )
+    varying = Varying(np.array(columns, np.int32), weights(rows, 2), weights(len(SHAPE), 2))
+    model = replace(plain, varying=varying)
+    model.save(tmp_path / "m.npz")
+    features = measure(TEXTS, model.max_bytes)
+    outputs = load(tmp_path / "m.npz", "m").outputs(features)
+    shape = standardise(features.shape, model.mean, model.deviation)
+    for i in range(len(TEXTS)):
+        a, b = shape[i, columns[0]], shape[i, columns[1]]
+        own = replace(
+            plain,
+            weights=(plain.weights + varying.weights @ _blend(a, b)).astype(np.float32),
+            shape_weights=(plain.shape_weights + varying.shape_weights @ _blend(a, b)).astype(
+                np.float32
+            ),
+        )
+        assert np.allclose(own.outputs(features)[i], outputs[i], atol=1e-4)
+    slopes, offsets = np.array([[2.0, 0.5], [0.0, 1.0]]), np.array([1.0, -1.0])
+    calibrated = model.calibrated("classes", ("a", "b"), slopes, offsets).outputs(features)
+    assert np.allclose(calibrated, outputs @ slopes + offsets, rtol=0.01, atol=0.05)
+
+
+def _blend(a: float, b: float) -> npt.NDArray[np.float64]:
+    return np.vstack([a * np.eye(2), b * np.eye(2)])
 
 
 def test_documents_without_a_language() -> None:

@@ -140,6 +140,12 @@ def test_words_count_at_unit_length_without_the_rest(graded: Path, tmp_path: Pat
     assert np.allclose(outputs[2], outputs[3], atol=1e-6)
 
 
+def test_features_that_weights_vary_with_are_named(graded: Path, tmp_path: Path) -> None:
+    settings = linear("quality", vary_with=("log_line",))
+    with pytest.raises(ConfigError, match=r"vary_with: no feature 'log_line'.*log_lines"):
+        train_quality([graded], tmp_path / "m", ABOUT, settings)
+
+
 def test_quality_from_positive_and_negative_files(tmp_path: Path) -> None:
     good = write(tmp_path / "good.jsonl", [{"text": shuffled(GOOD, i)} for i in range(9)])
     bad = write(tmp_path / "bad.jsonl", [{"text": shuffled(BAD, i)} for i in range(9)])
