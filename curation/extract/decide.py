@@ -15,7 +15,7 @@ from curation.extract.containers import group, kinds_of, like
 from curation.extract.extract_settings import Decision
 from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR
-from curation.extract.repeated import copies
+from curation.extract.repeated import copies, title_again
 from curation.extract.tables import Tables, whole_tables
 from curation.extract.units import whole
 
@@ -204,6 +204,9 @@ def decide_blocks(probabilities, page, tables, where, comments, limits):  # type
         kept, probabilities, score, where.comments, page, tables.data, limits, article
     )
     copied = copies(kept, page, where.comments, limits.copy_characters, limits.near_copy_characters)
+    title = title_again(kept & ~copied, page)
+    if title >= 0:
+        copied[title] = True
     return BlockDecisions(
         kept & ~copied, score, threshold, article, copied, filled & ~copied, ended
     )

@@ -17,6 +17,7 @@ from curation.hashing import xxh64
 # Quotations repeat on purpose, and so do cells and lines of code.
 _REPEAT = ANCESTOR["quote"] | ANCESTOR["code"] | ANCESTOR["cell"]
 _PRE = s.PRE
+_HEADING = ANCESTOR["heading"]
 _BLOCKS = 2  # of a passage; what single blocks say twice is mostly a motto or an offer
 
 
@@ -67,3 +68,26 @@ def copies(kept, page, in_comments, least, least_near):  # type: ignore[no-untyp
         behind = source if i > start else 0
         i = max(i, start + 1)
     return out
+
+
+@kernel
+def title_again(kept, page):  # type: ignore[no-untyped-def]
+    """Return the one of the first two kept blocks that says what the other, a heading, says; -1 for
+    none. Manuals have a page's title in a row for navigation, above the title itself."""
+    first = second = -1
+    for b in range(len(kept)):
+        if kept[b]:
+            first, second = second, b
+            if first >= 0:
+                break
+    if first < 0 or page.b_atoms[first] > 0 or page.b_atoms[second] > 0:
+        return -1
+    size = page.b_end[first] - page.b_start[first]
+    if size != page.b_end[second] - page.b_start[second]:
+        return -1
+    for k in range(size):
+        if page.text[page.b_start[first] + k] != page.text[page.b_start[second] + k]:
+            return -1
+    if page.e_above[page.b_element[second]] & _HEADING:
+        return first
+    return second if page.e_above[page.b_element[first]] & _HEADING else -1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import blocks as s
-from curation.extract.repeated import copies
+from curation.extract.repeated import copies, title_again
 from curation.extract.scan import scan
 
 LEAST, NEAR = 30, 90
@@ -105,3 +105,21 @@ def test_copies_agree_with_a_plain_search(
     none = np.zeros(len(kept), np.bool_)
     found = np.flatnonzero(copies(kept, page, none, least, near)).tolist()
     assert found == plainly(page, np.flatnonzero(kept).tolist(), least, near)
+
+
+@pytest.mark.parametrize(
+    ("html", "again"),
+    [
+        ("<table><tr><th>The FAQ</th></tr></table><h1>The FAQ</h1><p>One.</p>", 0),
+        ("<h3>The FAQ</h3><p>The FAQ</p><p>One.</p>", 1),
+        ("<h1>The FAQ</h1><h2>The FAQ</h2><p>One.</p>", 0),
+        ("<p>The FAQ</p><p>The FAQ</p><p>One.</p>", -1),
+        ("<p>The FAQ</p><h1>The FAQs</h1><p>One.</p>", -1),
+        ("<p>One.</p><h1>The FAQ</h1><h2>The FAQ</h2>", -1),
+        ("<h1>The FAQ</h1>", -1),
+        ("", -1),
+    ],
+)
+def test_a_title_beside_itself(html: str, again: int) -> None:
+    page = scan(html.encode(), 512, 10_000, 2000)
+    assert title_again(np.ones(len(page.b_start), np.bool_), page) == again
