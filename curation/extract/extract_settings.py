@@ -87,7 +87,7 @@ class Decision(Settings):
         ge=0, le=1, description="the same where another post, product or entry begins behind them"
     )
     entry_probability: float = Field(
-        ge=0, le=1, description="the same of entries of lists and tables in an article"
+        ge=0, le=1, description="the same of items of lists in an article"
     )
     hole_blocks: int = Field(ge=0, description="such blocks in a row at most")
     copy_characters: int = Field(

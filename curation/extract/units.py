@@ -17,7 +17,7 @@ from curation.extract.containers import cards_of, group, like
 from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
 
 _PRE = s.PRE
-_HEADING, _ENTRY = ANCESTOR["heading"], ANCESTOR["item"] | ANCESTOR["cell"]
+_HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
 _DIV, _P, _H1, _H6 = TAG["div"], TAG["p"], TAG["h1"], TAG["h6"]
 _BUTTON = TAG["button"]
 _ANNOUNCEMENT = (
@@ -153,13 +153,13 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _among_entries(page, last, b):  # type: ignore[no-untyped-def]
-    """Whether the blocks between two are entries of lists or tables, and so is one of the two."""
+def _among_items(page, last, b):  # type: ignore[no-untyped-def]
+    """Whether the blocks between two are items of lists, and so is one of the two."""
     above, element = page.e_above, page.b_element
     for i in range(last + 1, b):
-        if above[element[i]] & _ENTRY == 0:
+        if above[element[i]] & _ITEM == 0:
             return False
-    return (above[element[last]] | above[element[b]]) & _ENTRY != 0
+    return (above[element[last]] | above[element[b]]) & _ITEM != 0
 
 
 @borrowing
@@ -182,7 +182,7 @@ def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
             # Cards begin with names, dates and votes, and comments have them in between.
             if card[last] != card[b] and (card[b] >= 0 or b - last > 2):
                 least = limits.card_hole_probability
-            if run.article and _among_entries(page, last, b):
+            if run.article and _among_items(page, last, b):
                 least = min(least, limits.entry_probability)
             if total >= least * whole and not remarks:
                 for i in range(last + 1, b):
@@ -292,7 +292,7 @@ def whole(kept, probabilities, score, comments, page, data, limits, article):  #
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
     the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
     `hole_probability` or more in the mean, are kept like these; between two cards they need
-    `card_hole_probability`, entries of lists and tables of an `article` `entry_probability`, and what a
+    `card_hole_probability`, items of lists in an `article` `entry_probability`, and what a
     rule took out stays out. What at least half of three like elements or more keep, all of them keep. A heading
     goes with the text behind it. The text doesn't end in a short block that is kept only so. O(n).
     """
