@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,9 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest, read_manifest
 from pipelines.storage.shards import open_parquet
 
+#: Suffixes of tables, and of what they may be compressed by.
+_TABLES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+_COMPRESSED = re.compile(r"\.(gz|zst|zstd|lz4|bz2|xz)$")
 #: The stage that comes first if the input is a table.
 _READ_TABLES = "read-tables"
 
@@ -63,10 +67,12 @@ def plan(
     folder = Folder(output, sync)
     if not find(chosen[0]).is_source:
         paths = [_split(path, recipe)[1] for path in given]
-        if not given and _complete_before(chosen[0], recipe, folder) is None:
-            paths = [path for paths in _of_recipe(recipe).values() for path in paths]
         if paths and _are_tables(paths, recipe):
             chosen = (_READ_TABLES, *chosen)
+        elif not given and _complete_before(chosen[0], recipe, folder) is None:
+            own = [path for paths in _of_recipe(recipe).values() for path in paths]
+            if own and _are_tables(own, recipe, alone=True):
+                chosen = (_READ_TABLES, *chosen)
     described = [find(stage) for stage in chosen]
     if chosen[0] == _READ_TABLES:
         settled = {
@@ -132,8 +138,9 @@ def _check_values(recipe: Recipe, stages: Collection[str]) -> None:
         stage.check(recipe.section(stage), recipe, known)
 
 
-def _are_tables(paths: Sequence[str], recipe: Recipe) -> bool:
-    """Return whether these are tables still to be turned into documents."""
+def _are_tables(paths: Sequence[str], recipe: Recipe, alone: bool = False) -> bool:
+    """Return whether these are tables still to be turned into documents; `alone`: by their names,
+    and nothing else is among them."""
     for folder in map(Folder, paths):
         if read_manifest(folder) or folder.exists("documents") or folder.exists("shards"):
             return False
@@ -141,6 +148,10 @@ def _are_tables(paths: Sequence[str], recipe: Recipe) -> bool:
         files = discover(paths, suffixes=recipe.readers.formats)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
+    if alone:
+        suffixes = (*_TABLES, *recipe.readers.formats)
+        names = (_COMPRESSED.sub("", file.name.lower()) for file in files)
+        return bool(files) and all(name.endswith(suffixes) for name in names)
     return not all(_is_documents(file.path) for file in files)
 
 

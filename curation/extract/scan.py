@@ -398,8 +398,9 @@ def _root(given, tag, first_token, element_tokens, facts, now):  # type: ignore[
 
 
 @inlined
-def _inline(src, n, at, i, tag, mark, hashed, given, flow):  # type: ignore[no-untyped-def]
+def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
     """An inline element begins, its tag in src[at:i]. Whether it ends the block, as lines do."""
+    src, given, flow = scan.src, scan.given, scan.flow
     text, now = flow.text, flow.now
     if tag == _BR:
         return f.line_break(text, now)
@@ -420,7 +421,7 @@ def _inline(src, n, at, i, tag, mark, hashed, given, flow):  # type: ignore[no-u
         if tag != _WBR:
             f.inline_opened(src, at, i, tag, hashed, text, now)
         if tag == _SUP or tag == _SUB:
-            f.script(src, n, i, text, now, tag)
+            f.script(src, scan.size, i, text, now, tag)
         f.inline_start(flow, tag, given.start[_AT_HREF] >= 0)
     return False
 
@@ -672,7 +673,7 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             if now.atoms == before:
                 f.alternative(src, given.start[_AT_ALT], given.end[_AT_ALT], flow)
         elif opening:
-            flush = _inline(src, n, at, i, tag, mark, hashed, given, flow)
+            flush = _inline(scan, at, i, tag, mark, hashed)
         else:
             f.inline_end(flow, tag)
             f.inline_closed(src, at, i, tag, flow.text, now)

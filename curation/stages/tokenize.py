@@ -9,9 +9,8 @@ from typing import Any
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.stages.base import Columns, Stage
-from curation.tokenize.card import checksums
+from curation.tokenize.card import checksums, is_hugging_face
 from curation.tokenize.formats import format_packages
-from curation.tokenize.hf_tokenizer import from_path, is_hugging_face
 from curation.tokenize.tokenize_settings import TokenizeSettings
 
 #: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
@@ -43,6 +42,8 @@ class _Tokenize(Stage[TokenizeSettings]):
 
     def load(self, settings: TokenizeSettings) -> None:
         if is_hugging_face(Path(settings.tokenizer)):
+            from curation.tokenize.hf_tokenizer import from_path  # NumPy and Arrow
+
             loaded = from_path(Path(settings.tokenizer))
             _ = settings.bos and loaded.bos, settings.eos and loaded.eos, loaded.pad
 

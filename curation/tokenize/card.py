@@ -16,6 +16,13 @@ from curation.resources import resolve
 BUILTIN = {"curation-128k": "builtin:models/tokenizer/curation-128k.tiktoken"}
 
 CARD = "card.yaml"
+#: A tokenizer of Hugging Face.
+HF_FILE = "tokenizer.json"
+
+
+def is_hugging_face(path: Path) -> bool:
+    """Whether this is a `tokenizer.json`, or a folder that has one."""
+    return path.suffix == ".json" or (path / HF_FILE).is_file()
 
 
 def read_card(path: Path) -> dict[str, Any]:

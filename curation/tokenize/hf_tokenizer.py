@@ -22,8 +22,9 @@ import pyarrow as pa
 from curation.arrow import Texts
 from curation.errors import ConfigError, InputError
 from curation.text.surrogates import well_formed
+from curation.tokenize.card import HF_FILE
 
-FILE, CONFIG = "tokenizer.json", "tokenizer_config.json"
+CONFIG = "tokenizer_config.json"
 _BATCH_BYTES = 1 << 22  # text given to the library at once; bounds what its encodings take
 _NAMES = ("bos", "eos", "pad")
 
@@ -46,7 +47,7 @@ class HuggingFaceTokenizer:
     def __init__(self, path: Path) -> None:
         """Raises ConfigError without the library, InputError for a file that it can't read."""
         self.path = path
-        self.name = path.parent.name if path.name == FILE else path.stem
+        self.name = path.parent.name if path.name == HF_FILE else path.stem
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -136,14 +137,9 @@ class HuggingFaceTokenizer:
         return np.cumsum([0, *sizes], dtype=np.int64)[[end for _, end in ends]]
 
 
-def is_hugging_face(path: Path) -> bool:
-    """Whether this is a `tokenizer.json`, or a folder that has one."""
-    return path.suffix == ".json" or (path / FILE).is_file()
-
-
 def from_path(path: Path) -> HuggingFaceTokenizer:
     """Return the tokenizer of a `tokenizer.json` or of the folder that has it."""
-    return HuggingFaceTokenizer(path / FILE if path.is_dir() else path)
+    return HuggingFaceTokenizer(path / HF_FILE if path.is_dir() else path)
 
 
 def _library(path: Path, content: bytes) -> Any:
@@ -177,6 +173,6 @@ def _marks(config: Path, library: Any) -> Marks:
         text = named.get("content") if isinstance(named, dict) else named
         found = None if text is None else library.token_to_id(text)
         if text is not None and found is None:
-            raise InputError(f"{config}: {name}_token {text!r} is no token of {FILE}")
+            raise InputError(f"{config}: {name}_token {text!r} is no token of {HF_FILE}")
         ids.append(found)
     return Marks(*ids)

@@ -17,7 +17,7 @@ from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.tokenize import hf, hf_tokenizer
-from curation.tokenize.card import BUILTIN, CARD, read_card
+from curation.tokenize.card import BUILTIN, CARD, is_hugging_face, read_card
 from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
 from curation.tokenize.piece_cache import SPARE
 from curation.tokenize.pretokenize import Pattern, pattern
@@ -267,7 +267,7 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> AnyTokenizer:
     """
     name = os.fspath(name_or_path)
     path = Path(resolve(BUILTIN.get(name, name)))
-    if hf_tokenizer.is_hugging_face(path):
+    if is_hugging_face(path):
         return hf_tokenizer.from_path(path)
     if path.exists():
         return from_file(path)
