@@ -65,11 +65,13 @@ def plan(
     chosen, given = tuple(stages) or recipe.stages, tuple(inputs)
     check_order(recipe, chosen)
     folder = Folder(output, sync)
-    if not find(chosen[0]).is_source:
+    reads = find(chosen[0]).is_source
+    earlier = None if given or reads else _complete_before(chosen[0], recipe, folder)
+    if not reads:
         paths = [_split(path, recipe)[1] for path in given]
         if paths and _are_tables(paths, recipe):
             chosen = (_READ_TABLES, *chosen)
-        elif not given and _complete_before(chosen[0], recipe, folder) is None:
+        elif not given and earlier is None:
             own = [path for paths in _of_recipe(recipe).values() for path in paths]
             if own and _are_tables(own, recipe, alone=True):
                 chosen = (_READ_TABLES, *chosen)
@@ -89,7 +91,6 @@ def plan(
         if not recipe.inputs:
             raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
     elif not given:
-        earlier = _complete_before(chosen[0], recipe, folder)
         if earlier is None:
             raise ConfigError(
                 f"{chosen[0]} needs documents: name a stage folder with --input; "

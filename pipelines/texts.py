@@ -65,8 +65,9 @@ class Corpora:
         for number in range(shards.samples):
             row = shards.take(np.array([number]))[0]
             special = self.tokenizer.is_special(row)
-            for ids in np.split(row, np.flatnonzero(special)):
-                text = self.tokenizer.decode(ids[~self.tokenizer.is_special(ids)])
+            ends = np.flatnonzero(special)
+            for ids, marks in zip(np.split(row, ends), np.split(special, ends), strict=True):
+                text = self.tokenizer.decode(ids[~marks])
                 if text.strip():
                     yield Text(text)
 

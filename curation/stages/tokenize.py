@@ -42,9 +42,9 @@ class _Tokenize(Stage[TokenizeSettings]):
 
     def load(self, settings: TokenizeSettings) -> None:
         if is_hugging_face(Path(settings.tokenizer)):
-            from curation.tokenize.hf_tokenizer import from_path  # NumPy and Arrow
+            from curation.tokenize.tokenizer import load_tokenizer  # NumPy and Arrow
 
-            loaded = from_path(Path(settings.tokenizer))
+            loaded = load_tokenizer(settings.tokenizer)
             _ = settings.bos and loaded.bos, settings.eos and loaded.eos, loaded.pad
 
     def models(self, settings: TokenizeSettings, also: Mapping[str, Any]) -> dict[str, str]:
