@@ -10,7 +10,7 @@ import numpy as np
 
 from curation.extract.texts import text_of
 from curation.language.language_settings import LanguageSettings
-from curation.readers import Damage, Page, ReaderSettings, read
+from curation.readers import Damage, Page, ReaderSettings, Skipped, read
 from curation.readers.documents import (
     ROWS,
     Others,
@@ -20,6 +20,7 @@ from curation.readers.documents import (
     joined,
     others_of,
 )
+from curation.readers.sampling import drawn
 from curation.schema import Verdicts
 from curation.stages.read_tables import LANGUAGES, TableSettings
 from pipelines.engine.stage import StageRun
@@ -56,7 +57,9 @@ class ReadTables:
         with ShardWriter(folder, shard.name, "read-tables", tally) as writer:
             for name, row in self._rows(shard, dict(task.inputs)):
                 tally.add("records")
-                if isinstance(row, Damage):
+                if isinstance(row, Skipped):
+                    tally.add(f"skipped.{row.reason}")
+                elif isinstance(row, Damage):
                     tally.add("set_aside")
                     tally.add(f"set_aside.{row.reason}")
                     beside.set_aside.append(damaged_row(name, row))
@@ -78,15 +81,15 @@ class ReadTables:
 
     def _rows(
         self, shard: SourceShard, planned: dict[str, str]
-    ) -> Iterator[tuple[str, tuple[Page, Row, Row] | Damage]]:
+    ) -> Iterator[tuple[str, tuple[Page, Row, Row] | Damage | Skipped]]:
         for path, name in shard.files:
             with as_planned(path, planned[name]):
-                for event in read(path, self.readers, name):
+                for event in drawn(read(path, self.readers, name), self.readers.sample, name):
                     if isinstance(event, Page) and event.kind == "text":
                         yield name, (event, *document_row(name, event, text_of(event)))
                     elif isinstance(event, Page):
                         yield name, self._no_text(event)
-                    elif isinstance(event, Damage):
+                    else:
                         yield name, event
 
     def _no_text(self, page: Page) -> Damage:

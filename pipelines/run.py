@@ -19,6 +19,7 @@ from curation.recipe import STAGES, check_order
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.plan import Plan, columns_of, input_files
+from pipelines.report.values import NOT_DRAWN_COUNT, skipped
 from pipelines.run_folder import (
     KNOWN_BY,
     RECIPE_FILE,
@@ -113,8 +114,9 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
         return
     reasons = {k.partition(".")[2]: v for k, v in counts.items() if k.startswith("set_aside.")}
     most = sorted(reasons, key=lambda reason: -reasons[reason])[:_REASONS]
-    skipped = sum(count for name, count in counts.items() if name.startswith("skipped."))
-    found = [f"{skipped:,} not pages"] if skipped else []
+    left_out = counts.get(NOT_DRAWN_COUNT, 0)
+    others = {"not drawn by readers.sample": left_out, "not pages": skipped(counts) - left_out}
+    found = [f"{count:,} {what}" for what, count in others.items() if count]
     why = "; ".join([*found, *(f"{reasons[reason]:,} {reason}" for reason in most)])
     one = len(work.files) == 1
     files = work.files[0].path if one else f"{len(work.files):,} files read"

@@ -93,9 +93,10 @@ def extract(
     split: int,
     workers: int = 0,
     executor: type[Executor] = Executor,
+    share: str = "null",
 ) -> dict[str, Any]:
     """Run the stage; return its manifest."""
-    recipe = load("sample", [f"readers.split_bytes={split}"])
+    recipe = load("sample", [f"readers.split_bytes={split}", f"readers.sample={share}"])
     work = plan(recipe, str(output), [given], ["extract"], sync=False)
     with executor(parse_beam_args([], workers)) as at_work:
         run_plan(work, at_work)
@@ -140,6 +141,38 @@ def test_the_rows_of_whole_files(crawl: Path, by_ranges: Path, tmp_path: Path) -
         assert number.pop(name) == 1
     assert number == {name: len(spans((crawl / name).stat().st_size, _SPLIT)) for name in number}
     assert min(number.values()) > 2
+
+
+def test_a_sample_is_the_same_by_ranges_and_part_of_a_larger_one(
+    crawl: Path, by_ranges: Path, tmp_path: Path
+) -> None:
+    """Copies of an address are drawn together; every record is counted."""
+    drawn: dict[str, dict[str, dict[str, Any]]] = {}
+    for share in ("0.1", "0.5"):
+        manifests = [
+            extract(tmp_path / f"{share}-{split}", str(crawl), split, share=share)
+            for split in (_SPLIT, _WHOLE)
+        ]
+        assert manifests[0]["counts"] == manifests[1]["counts"]
+        counts = manifests[0]["counts"]
+        skipped = sum(n for name, n in counts.items() if name.startswith("skipped."))
+        assert skipped > counts["skipped.not_drawn"] > 0
+        assert counts["records"] == skipped + counts["set_aside"] + counts["documents_in"]
+        places = [tmp_path / f"{share}-{split}" for split in (_SPLIT, _WHOLE)]
+        for kind in _KINDS:
+            assert rows_of(places[0], kind) == rows_of(places[1], kind)
+        drawn[share] = _documents(places[0])
+    every = _documents(by_ranges)
+    assert drawn["0.1"].items() <= drawn["0.5"].items() <= every.items()
+    addresses = {row["url"] for row in drawn["0.5"].values() if row["url"]}
+    found = {name for name, row in every.items() if row["url"] in addresses}
+    assert found <= drawn["0.5"].keys()
+    assert 0.35 < len(drawn["0.5"]) / len(every) < 0.65
+
+
+def _documents(output: Path) -> dict[str, dict[str, Any]]:
+    rows = [row for kind in _KINDS[:2] for row in rows_of(output, kind)]
+    return {str(row["source"]): row for row in rows}
 
 
 def test_a_document_is_found_again_where_it_is_from(crawl: Path, by_ranges: Path) -> None:

@@ -407,3 +407,22 @@ def test_bytes_of_a_csv_that_are_not_utf8_are_told(home: Path) -> None:
     assert [r["reason"] for r in kept("out/read-tables/mended")] == ["csv.bad_utf8"]
     counts = json.loads(Path("out/read-tables/manifest.json").read_text())["counts"]
     assert counts["mended.csv.bad_utf8"] == 1
+
+
+def test_a_sample_of_the_rows(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"text": f"row {n}", "id": str(n), "url": f"https://a.example/{n}"} for n in range(400)]
+    Path("many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["identify-language", "--input", "many.jsonl", "--output", "out"]
+    arguments += ["--set", "identify-language.thresholds={default: 0}"]
+    assert run(*arguments, "--set", "readers.sample=0.25") == 0
+    shown = {row["id"] for row in kept("out/read-tables/documents")}
+    assert 60 < len(shown) < 140
+    counts = json.loads(Path("out/read-tables/manifest.json").read_text())["counts"]
+    assert counts["skipped.not_drawn"] == 400 - len(shown)
+    assert run(*arguments, "--set", "readers.sample=0.5") == 0
+    assert shown < {row["id"] for row in kept("out/read-tables/documents")}
+    capsys.readouterr()
+    assert run(*arguments[:4], "none", "--set", "readers.sample=1e-9") == 1
+    assert "no document in it (400 not drawn by readers.sample)" in capsys.readouterr().err
+    assert run(*arguments[:4], "none", "--set", "readers.sample=0") == 2
+    assert "readers.sample" in capsys.readouterr().err

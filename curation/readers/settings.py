@@ -32,6 +32,9 @@ class CustomFormat(CodeSettings):
 class ReaderSettings(Settings):
     """What to read and how much of it; the defaults are in `configs/defaults/readers.yaml`."""
 
+    sample: float | None = Field(
+        gt=0, le=1, description="share of the documents to read, drawn by address; null: all"
+    )
     record_types: tuple[str, ...] = Field(
         description="WARC record types that may hold a document; ARC records count as `response`"
     )

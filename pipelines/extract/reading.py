@@ -19,6 +19,7 @@ import pyarrow as pa
 from curation.readers import Checkpoint, Damage, Page, RangeReader, Reading, Skipped, Span, read
 from curation.readers.documents import others_in, others_of
 from curation.readers.ranges import BEGINNING, Rest, rest_of
+from curation.readers.sampling import drawn
 from curation.readers.settings import ReaderSettings
 from pipelines.runners.guard import Crash, Guard
 
@@ -83,7 +84,8 @@ class _Source:
         return RangeReader(self.path, self.name, self.settings, self.span, self.begin)
 
     def events(self, reader: RangeReader | None) -> Iterator[Event]:
-        return iter(reader) if reader else read(self.path, self.settings, self.name)
+        found = iter(reader) if reader else read(self.path, self.settings, self.name)
+        return drawn(found, self.settings.sample, self.name)
 
     def others(self) -> dict[str, pa.DataType]:
         return others_of(self.path, self.name, self.settings, self.range())

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from curation.readers.sampling import NOT_DRAWN
 from curation.readers.settings import NAME_COLUMN
 
 #: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.
 _DATED = "url."
+#: Counter of the documents that `readers.sample` left out.
+NOT_DRAWN_COUNT = f"skipped.{NOT_DRAWN}"
 #: Prefixes of counters by reason, of records set aside and repaired; most reasons shown.
 _ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
 
@@ -21,8 +25,8 @@ def value_text(reason: str, value: float | None) -> str:
     return f"{value:.6g}"
 
 
-def skipped(counters: dict[str, int]) -> int:
-    """Count the records of the input that are not documents."""
+def skipped(counters: Mapping[str, int]) -> int:
+    """Count the records of the input that are not documents, or were not drawn."""
     return sum(n for name, n in counters.items() if name.startswith("skipped."))
 
 
@@ -34,8 +38,11 @@ def records_text(counters: dict[str, int]) -> str:
     mended = _ranked(counters, _MENDED)
     broken = sum(count for _, count in mended)
     also = f"; {broken:,} are broken and were read as far as they go{_told(mended)}"
+    left_out = counters.get(NOT_DRAWN_COUNT, 0)
+    drawn = f"{left_out:,} were not drawn (readers.sample), " if left_out else ""
     return (
-        f"{counters['records']:,} records read: {skipped(counters):,} are not documents, "
+        f"{counters['records']:,} records read: {drawn}"
+        f"{skipped(counters) - left_out:,} are not documents, "
         f"{aside:,} could not be read and were set aside{_told(why)}{hint}"
         f"{also if broken else ''}"
     )

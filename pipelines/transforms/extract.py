@@ -23,6 +23,7 @@ from curation.readers.documents import (
     own_columns,
     with_own,
 )
+from curation.readers.sampling import drawn
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, HEADERS, SET_ASIDE, SOURCE
 from pipelines.engine.transform import Outcome
@@ -136,7 +137,7 @@ class _Read(beam.DoFn):
 
     def _records(self, files: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Any]]:
         for path, name in files:
-            for record in read(path, self.settings, name):
+            for record in drawn(read(path, self.settings, name), self.settings.sample, name):
                 yield name, record
 
 

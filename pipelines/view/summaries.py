@@ -11,6 +11,7 @@ import numpy.typing as npt
 from curation.dedup.line_verdicts import GOOD_SHARE
 from curation.filters.margins import Bits
 from curation.stages import find
+from pipelines.report.values import NOT_DRAWN_COUNT
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import read_batches
@@ -257,7 +258,11 @@ def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:
     counts: Mapping[str, Any] = read_manifest(folder / source)["counts"]
     kinds = {"skipped.": "not a document", "set_aside.": "set aside", "mended.": "repaired"}
     reasons = [
-        {"what": what, "reason": name.removeprefix(prefix), "records": number}
+        {
+            "what": "left out" if name == NOT_DRAWN_COUNT else what,
+            "reason": name.removeprefix(prefix),
+            "records": number,
+        }
         for prefix, what in kinds.items()
         for name, number in sorted(counts.items())
         if name.startswith(prefix)
