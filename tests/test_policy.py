@@ -239,6 +239,38 @@ def test_a_corpus_that_drifted_is_refused(
     assert manifest["recipe"]["policy"]["force"] == "a crawl of junk, on purpose"
 
 
+def test_stages_of_ones_own_measured_and_applied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table needs no recipe file, and what was measured is what is removed."""
+    rows = [{"text": f"A fine day at sea, number {n}. " * 4} for n in range(40)]
+    rows += [{"text": "word " * 60} for _ in range(20)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    common = ["llama3", "--stages", "identify-language,filter", "--workers", "0", "--quiet"]
+    common += ["--input", str(tmp_path / "rows.jsonl")]
+    before, after = str(tmp_path / "measured"), str(tmp_path / "out")
+    target = str(tmp_path / "policy.yaml")
+    assert main(["measure", *common, "--output", before]) == 0
+    assert main(["policy", "--run", before, "--output", target]) == 0
+    assert main(["apply", *common, "--policy", target, "--output", after]) == 0
+    assert "every share is within its margin" in capsys.readouterr().out
+    assert (
+        load_run(after)[1] == load_run(before)[1] == ["read-tables", "identify-language", "filter"]
+    )
+    measured = pq.read_table(Path(before) / "filter" / "documents").to_pylist()
+    removed = pq.read_table(Path(after) / "filter" / "removed")["id"].to_pylist()
+    fired = {v["id"] for v in measured if any(w["stage"] == "filter" for w in v["verdicts"])}
+    assert removed and set(removed) == fired
+    for stages, told in (
+        ("mix", "no stage removes"),
+        ("fliter", "fliter"),
+        (" ", "no stage is named"),
+    ):
+        common[2] = stages
+        assert main(["measure", *common, "--output", str(tmp_path / "none")]) == 2
+        assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

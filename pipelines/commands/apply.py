@@ -14,7 +14,7 @@ from curation.config import read_yaml, validate
 from curation.errors import ConfigError, DriftError
 from curation.models import sha256_of
 from curation.policy import Drift, Policy, drift
-from pipelines.commands.run import add_options, execute, planned
+from pipelines.commands.run import add_options, execute, named_stages, planned
 from pipelines.console import PlainConsole
 from pipelines.plan import Plan
 from pipelines.terminal import say
@@ -46,8 +46,8 @@ def apply(options: argparse.Namespace) -> int:
     noted = {"sha256": sha256_of(Path(options.policy)), "approved": policy.approved.model_dump()}
     noted |= {"force": options.force} if options.force else {}
     changes = [f"{key}={json.dumps(value)}" for key, value in policy.assignments().items()]
-    whole = replace(planned(options, assignments=changes), policy=noted)
-    judged = measured_stages(whole.recipe.stages)
+    whole = replace(planned(options, named_stages(options), changes), policy=noted)
+    judged = measured_stages(whole.stages)
     if missing := sorted(set(policy.settings) - set(judged)):
         raise ConfigError(f"{options.policy}: {options.recipe} has no stage {missing[0]}")
     execute(_only(whole, judged), options, report=judged == list(whole.stages))

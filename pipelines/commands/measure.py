@@ -6,7 +6,7 @@ import argparse
 
 from curation.errors import ConfigError
 from curation.recipe import load
-from pipelines.commands.run import add_options, execute, planned
+from pipelines.commands.run import add_options, execute, named_stages, planned
 from pipelines.terminal import say
 from pipelines.verdict_counts import judging, measured_stages
 
@@ -22,10 +22,14 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 def measure(options: argparse.Namespace) -> int:
     """Run the recipe's stages before its mix. Deduplication still removes duplicates."""
-    stages = measured_stages(load(options.recipe, options.assignments).stages)
-    if not judging(stages):
-        raise ConfigError(f"{options.recipe}: no stage removes documents by measured values")
-    execute(planned(options, stages, [MEASURE]), options)
+    named = named_stages(options)
+    stages = measured_stages(named or load(options.recipe, options.assignments).stages)
+    work = planned(options, stages, [MEASURE]) if stages else None
+    if work is None or not judging(work.stages):
+        raise ConfigError(
+            f"{options.stages or options.recipe}: no stage removes documents by measured values"
+        )
+    execute(work, options)
     if not options.quiet:
         say(f"next: curate policy --run {options.output} --output policy.yaml")
     return 0

@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from curation.mix import align, plan_table
 from curation.mix.design import Design, draw_design
 from curation.mix.fit import Fitted, fit_results, read_results
 from curation.recipe import load
+from curation.stages import find
 from pipelines import mix as stage
 from pipelines.commands.options import count
 from pipelines.commands.run import run as run_stages
 from pipelines.mix_search import search, space_of
 from pipelines.plan import Plan, plan
-from pipelines.run import mixes_of, stage_run
+from pipelines.run import mixes_of, run_plan, stage_run
 from pipelines.run_folder import locked
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import Mode, open_display
@@ -103,14 +105,27 @@ def mix(options: argparse.Namespace) -> int:
     with (
         open_display(mode) as display,
         Executor(runner, display) as executor,
-        locked(work.output),
     ):
-        if options.design is not None:
-            shown = _design(work, executor, options)
-        else:
-            shown = _plans(work, executor) if options.plan else _search(work, executor)
+        work = _of_documents(work, executor)
+        with locked(work.output):
+            shown = _planned(work, executor, options)
     say(shown)
     return 0
+
+
+def _of_documents(work: Plan, executor: Executor) -> Plan:
+    """Read tables into documents, as drawing the mix would; return the plan for what is left."""
+    source, *rest = work.stages
+    if not find(source).is_source:
+        return work
+    run_plan(replace(work, stages=(source,)), executor)
+    return replace(work, stages=tuple(rest), inputs=((work.output / source).url,))
+
+
+def _planned(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
+    if options.design is not None:
+        return _design(work, executor, options)
+    return _plans(work, executor) if options.plan else _search(work, executor)
 
 
 def _plans(work: Plan, executor: Executor) -> str:

@@ -28,7 +28,6 @@ from pipelines.terminal import say, tell
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_options(parser)
-    parser.add_argument("--stages", metavar="A,B", help="run only these stages")
     parser.set_defaults(command=run)
 
 
@@ -37,17 +36,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help="a recipe file or a built-in name")
     add_input(parser, "files, folders, globs or URLs; NAME=GLOB for a named input of the recipe")
     parser.add_argument("--output", default="out", metavar="DIR", help="run folder (default: out)")
+    parser.add_argument("--stages", metavar="A,B", help="run only these stages")
     add_index(parser)
     add_recipe_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Plan and run a recipe, and report."""
+    execute(planned(options, named_stages(options)), options)
+    return 0
+
+
+def named_stages(options: argparse.Namespace) -> list[str]:
+    """Return the stages of `--stages`; none without it. Raises ConfigError if it names none."""
     stages = [s.strip() for s in (options.stages or "").split(",") if s.strip()]
     if options.stages is not None and not stages:
         raise ConfigError(f"--stages {options.stages!r}: no stage is named")
-    execute(planned(options, stages), options)
-    return 0
+    return stages
 
 
 def planned(

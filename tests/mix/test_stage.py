@@ -296,6 +296,26 @@ def test_the_plan_is_what_is_drawn_then(
         assert f"{row['kept']:,}" in line.split() and f"{row['available']:,}" in line.split()
 
 
+def test_the_plan_of_a_table_is_what_is_drawn_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = documents(60, "web", 7).drop_columns(["source", "date", "topic", "format"])
+    rows = rows.set_column(
+        rows.column_names.index("quality"), "quality", pa.nulls(60, pa.float32())
+    )
+    lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist())
+    (tmp_path / "rows.jsonl").write_text(lines)
+    arguments = ["mix", "--input", f"{tmp_path}/rows.jsonl", "--output", str(tmp_path / "out")]
+    arguments += ["--workers", "0", "--quiet"]
+    assert main([*arguments, "--plan"]) == 0
+    printed = capsys.readouterr().out
+    assert not (tmp_path / "out" / "mix" / "manifest.json").exists()
+    assert main(arguments) == 0
+    for row in manifest(tmp_path / "out" / "mix")["notes"]["mix"]:
+        line = next(line for line in printed.splitlines() if line.startswith(row["domain"]))
+        assert f"{row['kept']:,}" in line.split() and f"{row['available']:,}" in line.split()
+
+
 def test_the_search_proposes_shares(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
