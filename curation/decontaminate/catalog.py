@@ -18,8 +18,7 @@ from curation.batches import batched
 from curation.decontaminate.background import Background, load_background
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings, EvalSettings
 from curation.decontaminate.index import Index, build_index, map_index, save_index
-from curation.decontaminate.items import Item, read_items
-from curation.decontaminate.mappings import load_mapping
+from curation.decontaminate.items import Item, fields_of, read_items
 from curation.decontaminate.ngrams import SIZE
 from curation.decontaminate.normalize import WORD, Tokens, sums, tokenize
 
@@ -67,8 +66,7 @@ class Catalog(NamedTuple):
 def items_of(evals: Mapping[str, EvalSettings]) -> Iterator[Item]:
     """Yield the items of all sets. Raises InputError or ConfigError."""
     for name, settings in evals.items():
-        fields = load_mapping(settings.mapping).fields if settings.mapping else settings.fields
-        yield from read_items(name, settings.files, fields)
+        yield from read_items(name, settings.files, fields_of(settings))
 
 
 def build_catalog(items: Iterable[Item], background: Background) -> Catalog:

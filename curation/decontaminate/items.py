@@ -20,12 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from curation.decontaminate.decontaminate_settings import EvalSettings
 from curation.decontaminate.fields import COMMON, Fields
-from curation.errors import InputError
+from curation.decontaminate.mappings import load_mapping
+from curation.errors import ConfigError, InputError
 from curation.readers.raw import RawFile
 
 Row = Mapping[str, Any]
 _LETTERS, _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+#: Most fields that an error names.
+_NAMES_SHOWN = 12
 #: Longest cell of a CSV file, in characters.
 _LONGEST_CELL = 1 << 24
 
@@ -48,7 +52,7 @@ def read_items(name: str, paths: Iterable[str], fields: Fields | None = None) ->
     """
     ids = Counter[str]()
     for path in paths:
-        found = False
+        found, names = False, Counter[str]()
         for number, row in enumerate(_rows(path)):
             item = item_of(name, row, fields or COMMON, str(number))
             if item.question:
@@ -56,9 +60,28 @@ def read_items(name: str, paths: Iterable[str], fields: Fields | None = None) ->
                 ids[item.id] += 1
                 again = ids[item.id] > 1
                 yield item._replace(id=f"{item.id}#{ids[item.id]}") if again else item
+            elif not found:
+                names.update(map(str, row))
         if not found:
             wanted = ", ".join((fields or COMMON).question)
-            raise InputError(f"{path}: no row has a question in any of: {wanted}")
+            there = ", ".join(name for name, _ in names.most_common(_NAMES_SHOWN))
+            has = f"; rows have: {there}" if there else ""
+            raise InputError(f"{path}: no row has a question in any of: {wanted}{has}")
+
+
+def check_fields(name: str, settings: EvalSettings) -> None:
+    """Read each file of a set up to its first question. Raises ConfigError if it has none."""
+    fields = fields_of(settings)
+    for i, path in enumerate(settings.files):
+        try:
+            next(read_items(name, [path], fields), None)
+        except InputError as error:
+            raise ConfigError(f"decontaminate.evals.{name}.files[{i}]: {error}") from None
+
+
+def fields_of(settings: EvalSettings) -> Fields | None:
+    """Return the fields that a set's mapping or its own settings name. Raises ConfigError."""
+    return load_mapping(settings.mapping).fields if settings.mapping else settings.fields
 
 
 def item_of(name: str, row: Row, fields: Fields, number: str) -> Item:

@@ -29,6 +29,8 @@ class _Decontaminate(Stage[DecontaminationSettings]):
         return Columns()
 
     def load(self, settings: DecontaminationSettings) -> None:
+        from curation.decontaminate.items import check_fields  # its packages are slow to import
+
         if not settings.evals:
             raise ConfigError("decontaminate.evals: names no evaluation set")
         for name, of_set in settings.evals.items():
@@ -37,6 +39,7 @@ class _Decontaminate(Stage[DecontaminationSettings]):
                     load_mapping(of_set.mapping)
                 except ConfigError as error:
                     raise ConfigError(f"decontaminate.evals.{name}.mapping: {error}") from None
+            check_fields(name, of_set)
 
     def files(self, settings: DecontaminationSettings) -> Iterator[NamedFile]:
         for name, of_set in settings.evals.items():
