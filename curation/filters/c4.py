@@ -79,7 +79,7 @@ def _is_digit(c):  # type: ignore[no-untyped-def]
 
 @borrowing
 def citation_end(data, i, end):  # type: ignore[no-untyped-def]
-    """Byte after the citation mark `[12]`, `[]`, `[edit]`, `[citation needed]` at i, or i.
+    r"""Byte after the citation mark `[12]`, `[]`, `[edit]`, `[citation needed]` at i, or i.
 
     Digits are those of any script, as in the published `\[\d*\]`.
     """
