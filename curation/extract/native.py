@@ -141,7 +141,7 @@ def _judge_blocks(columns, said, sample, model, limits):  # type: ignore[no-unty
     tables = find_tables(page, *of_tables)
     measured = measure(Stated(*said), page, Lexicons(*lexicons), some)
     probabilities = judge_rows(Branches(*branches), bases, sure, measured)[rows]
-    where = find_places(page.b_element, page.e_above, measured, rows, decision.remark_words)
+    where = find_places(page.b_element, page.e_above, measured, rows, decision)
     decisions = decide_blocks(probabilities, page, tables, where, comments, decision)
     return tables, measured, where, decisions
 
@@ -240,7 +240,7 @@ def _headline(page: s.Page) -> str:
 def stated_body(source: bytes, page: s.Page) -> str:
     """The longest `articleBody` in the JSON-LD of a page, "" when there is none."""
     best = ""
-    for slot in range(s.LINKED_DATA, s.QUESTIONS, 2):
+    for slot in range(s.LINKED_DATA, s.ITEM_TYPES, 2):
         start, end = page.facts[slot], page.facts[slot + 1]
         if not start or b"articleBody" not in source[start:end]:
             continue
