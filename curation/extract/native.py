@@ -38,6 +38,7 @@ from curation.extract.references import unescaped
 from curation.extract.sampling import representatives
 from curation.extract.scan import scan
 from curation.extract.shortcodes import without_shortcodes
+from curation.extract.stated_posts import stated_posts
 from curation.extract.streaming import in_place
 from curation.extract.tables import Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
@@ -60,6 +61,7 @@ class Judged:
     rows: npt.NDArray[np.int64]  # [n] of them, that of each block
     decisions: BlockDecisions
     where: Places
+    stated: npt.NDArray[np.bool_]  # [n] kept because the page's JSON-LD says the same
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
 
 
@@ -113,7 +115,14 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
     if settings.structure.title:
         decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
-    return Judged(source, page, titles, tables, measured, rows, decisions, where, keep_hidden)
+    stated_ones = np.zeros(len(rows), np.bool_)
+    if page.facts[s.LINKED_DATA]:
+        barred = where.comments if not settings.comments else stated_ones
+        stated_ones = stated_posts(source, page, decisions.kept, barred)
+        decisions = decisions._replace(kept=decisions.kept | stated_ones)
+    return Judged(
+        source, page, titles, tables, measured, rows, decisions, where, stated_ones, keep_hidden
+    )
 
 
 def _limits(settings: ExtractSettings) -> tuple[object, ...]:
