@@ -499,6 +499,14 @@ def linked_data(scale: float) -> bytes:
     return page(ARTICLE, head % (b'["articleBody"' + b"[" * n) + head % body)
 
 
+@case
+def stated_answers(scale: float) -> bytes:
+    n = int(50_000 * scale)
+    stated = b'<script type="application/ld+json">{"@type":"Answer","text":"%s"}</script>'
+    blocks = b"".join(b"<div>what is at number %d, in words</div>" % i for i in range(n))
+    return page(ARTICLE + blocks, stated % (b"what is at number 1, in figures. " * n))
+
+
 # ------------------------------------------------------------------------------------ measurement
 
 

@@ -23,9 +23,12 @@ PRE, CONTINUED, IN_LINK, HAS_BREAK = 1, 2, 4, 8
 # Slots of `Page.facts`.
 TITLE, LANGUAGE, OG_TYPE, GENERATOR, LINKED_DATA = 0, 2, 4, 6, 8
 MAX_LINKED_DATA = 8
-QUESTIONS = LINKED_DATA + 2 * MAX_LINKED_DATA  # 1: an element is of schema.org's type QAPage
-OG_TITLE = QUESTIONS + 1
+ITEM_TYPES = LINKED_DATA + 2 * MAX_LINKED_DATA  # bits of the schema.org types of its elements
+OG_TITLE = ITEM_TYPES + 1
 FACTS = OG_TITLE + 2
+
+# Bits of `Page.facts[ITEM_TYPES]`.
+QA_PAGE, QUESTION, FAQ_PAGE, FORUM_POST = 1, 2, 4, 8
 
 STATUS_OK, STATUS_TOO_MANY, STATUS_UNCLOSED_HIDDEN = 0, 1, 2
 
@@ -65,4 +68,4 @@ class Page(NamedTuple):
     a_kind: Ints
     a_start: Ints
     a_end: Ints
-    facts: Ints  # [FACTS] spans of the source, and QUESTIONS
+    facts: Ints  # [FACTS] spans of the source, and ITEM_TYPES

@@ -27,6 +27,7 @@ _LEVELS_OF_KIN = 4
 CUTS = 40  # thresholds between 0 and 1 that are weighed against each other
 _COMMENTS = NAMES.index("region_0")
 _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
+_DIGITS = NAMES.index("b_digits")
 _LINK_DENSITY = NAMES.index("b_link_density")
 _HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["heading"]
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
@@ -109,17 +110,17 @@ def places(
     page: s.Page,
     measured: npt.NDArray[np.float32],
     rows: npt.NDArray[np.int64],
-    remark_words: int,
+    decision: Decision,
 ) -> Places:
     """Where the blocks of a page are; row `rows` [n] of `measured` has the features of each."""
-    found: Places = find_places(page.b_element, page.e_above, measured, rows, remark_words)
+    found: Places = find_places(page.b_element, page.e_above, measured, rows, limits_of(decision))
     return found
 
 
 @kernel
-def find_places(b_element, e_above, measured, rows, remark_words):  # type: ignore[no-untyped-def]
+def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-untyped-def]
     """The Places of a page."""
-    remark = np.float32(np.log1p(np.float64(remark_words)))  # as `b_words` counts
+    remark = np.float32(np.log1p(np.float64(limits.remark_words)))  # as `b_words` counts
     n = len(b_element)
     comments = np.zeros(n, np.bool_)
     short_comments = np.zeros(n, np.bool_)
@@ -130,6 +131,7 @@ def find_places(b_element, e_above, measured, rows, remark_words):  # type: igno
         above = e_above[b_element[b]]
         comments[b] = measured[r, _COMMENTS] > 0
         wordy = measured[r, _WORDS] > remark and measured[r, _LINK_DENSITY] < 0.5
+        wordy = wordy and measured[r, _DIGITS] < limits.remark_digits
         short_comments[b] = comments[b] and wordy and measured[r, _QUESTIONS] > 0
         unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
         hidden[b] = above & _HIDDEN != 0 and not unfolds

@@ -118,6 +118,8 @@ def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) ->
 def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
     decisions = judged.decisions
     score, threshold = decisions.score[block], decisions.threshold[block]
+    if judged.stated[block]:
+        return "the page's JSON-LD has it as a question, an answer or a post"
     if decisions.filled[block]:
         return f"score {score:.2f} is under {threshold:.2f}, but what surrounds it is kept"
     if decisions.ended[block]:

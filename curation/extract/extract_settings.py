@@ -103,6 +103,9 @@ class Decision(Settings):
         description="comments on questions and answers with more words than these are content; "
         "shorter ones are names, dates and votes",
     )
+    remark_digits: float = Field(
+        ge=0, le=1, description="share of digits from which such a comment is a date"
+    )
     formula_characters: float = Field(
         ge=0, description="characters that a formula counts for in the size of a block"
     )

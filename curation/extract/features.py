@@ -148,13 +148,16 @@ def stated(source: bytes, page: s.Page) -> Stated:
     linked = b""
     if facts[s.LINKED_DATA]:
         linked = b"".join(
-            source[facts[slot] : facts[slot + 1]] for slot in range(s.LINKED_DATA, s.QUESTIONS, 2)
+            source[facts[slot] : facts[slot + 1]] for slot in range(s.LINKED_DATA, s.ITEM_TYPES, 2)
         )
     kind = 0
     if og:
         kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
-    questions = bool(facts[s.QUESTIONS]) or b'"QAPage"' in linked
-    forum = questions or b"DiscussionForumPosting" in linked
+    types = facts[s.ITEM_TYPES]
+    # A list of frequent questions has questions, too, which nobody discusses.
+    asked = types & (s.QUESTION | s.FAQ_PAGE) == s.QUESTION
+    questions = asked or bool(types & s.QA_PAGE) or b'"QAPage"' in linked
+    forum = questions or bool(types & s.FORUM_POST) or b"DiscussionForumPosting" in linked
     forum = forum or (generator != b"" and any(name in generator for name in _FORUMS))
     product = kind == 2 or b'Product"' in linked
     article = kind == 1 or b"Article" in linked or b"BlogPosting" in linked

@@ -38,6 +38,7 @@ from curation.extract.references import unescaped
 from curation.extract.sampling import representatives
 from curation.extract.scan import scan
 from curation.extract.shortcodes import without_shortcodes
+from curation.extract.stated_posts import stated_posts
 from curation.extract.streaming import in_place
 from curation.extract.tables import Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
@@ -60,6 +61,7 @@ class Judged:
     rows: npt.NDArray[np.int64]  # [n] of them, that of each block
     decisions: BlockDecisions
     where: Places
+    stated: npt.NDArray[np.bool_]  # [n] kept because the page's JSON-LD says the same
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
 
 
@@ -113,7 +115,14 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
     if settings.structure.title:
         decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
-    return Judged(source, page, titles, tables, measured, rows, decisions, where, keep_hidden)
+    stated_ones = np.zeros(len(rows), np.bool_)
+    if page.facts[s.LINKED_DATA]:
+        barred = where.comments if not settings.comments else stated_ones
+        stated_ones = stated_posts(source, page, decisions.kept, barred)
+        decisions = decisions._replace(kept=decisions.kept | stated_ones)
+    return Judged(
+        source, page, titles, tables, measured, rows, decisions, where, stated_ones, keep_hidden
+    )
 
 
 def _limits(settings: ExtractSettings) -> tuple[object, ...]:
@@ -141,7 +150,7 @@ def _judge_blocks(columns, said, sample, model, limits):  # type: ignore[no-unty
     tables = find_tables(page, *of_tables)
     measured = measure(Stated(*said), page, Lexicons(*lexicons), some)
     probabilities = judge_rows(Branches(*branches), bases, sure, measured)[rows]
-    where = find_places(page.b_element, page.e_above, measured, rows, decision.remark_words)
+    where = find_places(page.b_element, page.e_above, measured, rows, decision)
     decisions = decide_blocks(probabilities, page, tables, where, comments, decision)
     return tables, measured, where, decisions
 
@@ -240,7 +249,7 @@ def _headline(page: s.Page) -> str:
 def stated_body(source: bytes, page: s.Page) -> str:
     """The longest `articleBody` in the JSON-LD of a page, "" when there is none."""
     best = ""
-    for slot in range(s.LINKED_DATA, s.QUESTIONS, 2):
+    for slot in range(s.LINKED_DATA, s.ITEM_TYPES, 2):
         start, end = page.facts[slot], page.facts[slot + 1]
         if not start or b"articleBody" not in source[start:end]:
             continue

@@ -91,7 +91,9 @@ _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"gen
 _OG_TITLE_HASH = np.uint64(fnv(b"og:title"))
 _MATH_TYPE, _DISPLAY = _word(b"math/"), _word(b"display")
 _MML, _ASCII = _word(b"mml"), _word(b"ascii")
-_QA_PAGE = _word(b"schema.org/qapage")
+_SCHEMA = _word(b"schema.org/")
+_QA_PAGE, _QUESTION = _word(b"qapage"), _word(b"question")
+_FAQ_PAGE, _FORUM_POST = _word(b"faqpage"), _word(b"discussionforumposting")
 _LD_JSON = _word(b"ld+json")
 _COLON_MATH = _word(b":math")
 _MJX_MATH = _word(b"mjx-math")
@@ -548,6 +550,17 @@ def _is_words(stack, now, opening):  # type: ignore[no-untyped-def]
     return around == _P or (unfolds and stack.open_count[_BUTTON] == 0)
 
 
+@borrowing
+def _item_types(src, start, end):  # type: ignore[no-untyped-def]
+    """Bits of the schema.org types that an `itemtype` names."""
+    if not contains(src, start, end, _SCHEMA):
+        return 0
+    types = s.QA_PAGE if contains(src, start, end, _QA_PAGE) else 0
+    types |= s.QUESTION if contains(src, start, end, _QUESTION) else 0
+    types |= s.FAQ_PAGE if contains(src, start, end, _FAQ_PAGE) else 0
+    return types | (s.FORUM_POST if contains(src, start, end, _FORUM_POST) else 0)
+
+
 @inlined
 def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     """What the tag at `at` does; return where reading goes on, -1 where there are too many elements,
@@ -561,8 +574,8 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     j, self_closing = x.attributes(src, n, name_end, opening, given, scan.never)
     i = min(n, j + 1)
     kind = given.start[_AT_ITEMTYPE]
-    if kind >= 0 and contains(src, kind, given.end[_AT_ITEMTYPE], _QA_PAGE):
-        scan.facts[s.QUESTIONS] = 1
+    if kind >= 0:
+        scan.facts[s.ITEM_TYPES] |= _item_types(src, kind, given.end[_AT_ITEMTYPE])
 
     if LAST_BLOCK < tag <= LAST_SKIPPED:
         if not opening:

@@ -175,7 +175,8 @@ def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
             whole = 0.0
             remarks = comments[last] or comments[b]
             for i in range(last + 1, b):
-                total += run.size[i] * run.probabilities[i]
+                if run.score[i] > 0.0:  # what a rule took out speaks against the others
+                    total += run.size[i] * run.probabilities[i]
                 whole += run.size[i]
                 remarks = remarks or comments[i]
             least = limits.hole_probability if b - last == 2 else limits.long_hole_probability

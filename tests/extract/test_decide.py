@@ -26,7 +26,7 @@ def kept(
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column
-    where = places(page, rows, np.arange(len(rows)), DECISION.remark_words)
+    where = places(page, rows, np.arange(len(rows)), DECISION)
     decisions = decide(
         np.array(probabilities),
         page,
@@ -117,16 +117,21 @@ def test_hidden_text_goes_unless_it_unfolds_or_is_the_page() -> None:
 
 
 def test_comments_on_answers_are_kept_and_names_under_them_are_not() -> None:
-    html = f"<p>{LONG}</p><div>a comment that says something</div><div>by me</div>"
+    html = (
+        f"<p>{LONG}</p><div>a comment that says something</div><div>by me</div>"
+        "<div>2016-03-17 13:23:29 +00:00</div>"
+    )
     measured = {
-        "region_0": [0, 1, 1],
-        "b_words": [5, float(np.log1p(6)), float(np.log1p(2))],
-        "page_questions": [1, 1, 1],
+        "region_0": [0, 1, 1, 1],
+        "b_words": [5, float(np.log1p(6)), float(np.log1p(2)), float(np.log1p(8))],
+        "b_digits": [0, 0, 0, 0.6],
+        "page_questions": [1, 1, 1, 1],
     }
-    assert kept(html, [0.99, 0.1, 0.1], **measured) == [True, True, False]
-    assert kept(html, [0.99, 0.7, 0.7], comments=False, **measured) == [True, False, False]
-    measured["page_questions"] = [0, 0, 0]
-    assert kept(html, [0.99, 0.1, 0.1], **measured) == [True, False, False]
+    low, high = [0.99, 0.1, 0.1, 0.1], [0.99, 0.7, 0.7, 0.7]
+    assert kept(html, low, **measured) == [True, True, False, False]
+    assert kept(html, high, comments=False, **measured) == [True, False, False, False]
+    measured["page_questions"] = [0, 0, 0, 0]
+    assert kept(html, low, **measured) == [True, False, False, False]
 
 
 def test_numbers_in_a_gutter_go_and_words_stay() -> None:

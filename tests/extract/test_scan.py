@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import Extractor, default_settings, extract
+from curation.extract.features import stated
 from curation.extract.lexing import tag_name
 from curation.extract.markup import ANCESTOR, name_hash
 from curation.extract.scan import scan
@@ -262,3 +263,22 @@ def test_characters_of_every_size_are_read_with_at_most_one_blank_between(
     (found,) = texts(f"<p>a{space}{space.join(text.split())}{space}b</p>")
     assert "".join(found.split()) == "a" + "".join(text.split()) + "b"
     assert "  " not in found
+
+
+@pytest.mark.parametrize(
+    ("types", "questions", "forum"),
+    [
+        ("QAPage", True, True),
+        ("Question Answer", True, True),
+        ("FAQPage Question Answer", False, False),  # a list of frequent questions
+        ("DiscussionForumPosting", False, True),
+        ("Article", False, False),
+    ],
+)
+def test_types_of_schema_org_tell_threads(types: str, questions: bool, forum: bool) -> None:
+    html = "".join(
+        f'<div itemscope itemtype="https://schema.org/{one}">a</div>' for one in types.split()
+    )
+    source = html.encode()
+    said = stated(source, scan(source, 512, 10_000, 2000))
+    assert (said.questions, said.forum) == (questions, forum)

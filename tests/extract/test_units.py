@@ -28,7 +28,7 @@ def scanned(html: str) -> Page:
 def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:
     page = scanned(html)
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
-    where = places(page, rows, np.arange(len(rows)), DECISION.remark_words)
+    where = places(page, rows, np.arange(len(rows)), DECISION)
     decision = DECISION.model_copy(update=changed)
     decisions = decide(
         np.array(probabilities), page, tables_of(page, TABLES), where, decision, True
@@ -57,6 +57,14 @@ def test_what_stands_in_a_kept_run_is_kept_and_what_stands_before_and_behind_is_
     assert kept(html, [less, 0.99, less, 0.99, less]) == [False, True, False, True, False]
 
 
+def test_hidden_text_does_not_keep_what_is_beside_it() -> None:
+    html = (
+        f"<h1>Title</h1><div>by me</div><div hidden>{LONG}</div><div hidden>{LONG}</div>"
+        f"<p>{LONG * 3}</p>"
+    )
+    assert kept(html, [0.9, 0.1, 0.9, 0.9, 0.99]) == [True, False, False, False, True]
+
+
 def test_what_stands_between_two_cards_stays_out() -> None:
     card = f"<div class=post><div>{LONG}</div></div>"
     likely = DECISION.hole_probability + 0.05
@@ -80,7 +88,7 @@ def test_entries_of_a_list_in_an_article_stay_with_their_neighbours() -> None:
 
 def test_what_a_rule_took_out_of_a_run_stays_out() -> None:
     html = f"<p>{LONG}</p><div hidden>unseen</div><div>seen</div><p>{LONG}</p>"
-    found = kept(html, [0.99, 0.4, 0.4, 0.99])
+    found = kept(html, [0.99, 0.5, 0.5, 0.99])
     assert found == [True, False, True, True]
     links = "".join(f"<a href={i}>name</a> " for i in range(3))
     menu = f"<p>{LONG}</p><div>{links}</div><p>{LONG}</p>"
@@ -150,7 +158,7 @@ def reference(
     for before, behind in itertools.pairwise(left):
         hole = range(before + 1, behind)
         area = [float(np.sqrt(page.b_chars[b])) + 1 for b in hole]
-        likely = sum(size * own[b] for size, b in zip(area, hole, strict=True))
+        likely = sum(size * own[b] for size, b in zip(area, hole, strict=True) if score[b] > 0)
         cards = (page.b_flags & PRE > 0).sum() >= 3  # so many listings under one parent are cards
         listed_code = [bool(cards and page.b_flags[b] & PRE) for b in (before, behind)]
         apart = listed_code[1] or (listed_code[0] and len(hole) > 1)
