@@ -65,6 +65,8 @@ CHARACTERS = 3000
 SPLITS = 5  # of the few graded pages about code
 PRECISION = 0.8
 ABOUT = About("0", "", "", "")
+#: What models/topic/labels.tsv calls the domains of content.
+DOMAIN_LETTERS = {"code": "c", "math_reasoning": "m"}
 #: What the data call the domains; the rest is called the same.
 NAMES = {"math": "math_reasoning"}
 
@@ -217,6 +219,14 @@ def judge_unseen(data: Path) -> dict[str, Any]:
                 "spearman": round(metrics.spearman(grades[rows], quality[rows]), 4),
             },
         }
+        for name, letter in DOMAIN_LETTERS.items():
+            given = np.array([label.domain == letter for label in truth])[rows]
+            taken = np.array(found.domain.to_pylist())[rows] == name
+            result[name] = {
+                "documents": int(given.sum()),
+                "taken": int(taken.sum()),
+                "right": int((given & taken).sum()),
+            }
         for name, column in (("topic", found.topic), ("format", found.format)):
             asked = np.array([getattr(label, name) for label in truth])[rows]
             answered = np.array(column.to_pylist())[rows]
