@@ -36,7 +36,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models" / "domain"))
 
 from make_corpus import copies
-from train import class_settings, corpus_of, domain_inputs, domain_settings, labelled_files
+from train import (
+    DOMAIN_FILES,
+    class_settings,
+    corpus_of,
+    domain_inputs,
+    domain_settings,
+    labelled_files,
+)
 
 from curation import classify, language, resources
 from curation.classify.classifier import decide_domains
@@ -62,9 +69,13 @@ LARGE = (
     "en ru de ja zh es fr it pt pl nl tr vi id cs ko fa ar sv hu el uk ro th da fi no sk bg he"
 ).split()
 CHARACTERS = 3000
-SPLITS = 5  # of the few graded pages about code
+SPLITS = 5  # of the few web pages about code
+#: The files of examples that are labelled web pages; None: the graded pages.
+WEB_FILES = (None, "web.jsonl.gz")
 PRECISION = 0.8
 ABOUT = About("0", "", "", "")
+#: What models/topic/labels.tsv calls the domains of content.
+DOMAIN_LETTERS = {"code": "c", "math_reasoning": "m"}
 #: What the data call the domains; the rest is called the same.
 NAMES = {"math": "math_reasoning"}
 
@@ -217,6 +228,14 @@ def judge_unseen(data: Path) -> dict[str, Any]:
                 "spearman": round(metrics.spearman(grades[rows], quality[rows]), 4),
             },
         }
+        for name, letter in DOMAIN_LETTERS.items():
+            given = np.array([label.domain == letter for label in truth])[rows]
+            taken = np.array(found.domain.to_pylist())[rows] == name
+            result[name] = {
+                "documents": int(given.sum()),
+                "taken": int(taken.sum()),
+                "right": int((given & taken).sum()),
+            }
         for name, column in (("topic", found.topic), ("format", found.format)):
             asked = np.array([getattr(label, name) for label in truth])[rows]
             answered = np.array(column.to_pylist())[rows]
@@ -248,7 +267,7 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
     The documents are judged by the labels that they came with, the four domains as the stage
     decides them; training takes the labels as `make_corpus.py` corrected them, without the
     documents that are copies of graded pages. When documents are judged, such a page is on
-    their side of the split; graded pages are judged by a split of their own, by site.
+    their side of the split; web pages are judged by splits of their own, by site.
     """
     graded = data / "quality" / "dev.jsonl.gz"
     sourced = rows_of(data / "domain" / "dev.jsonl.gz")
@@ -272,6 +291,7 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
     sums = np.bincount(truth, weights, len(names))
     weights_of_classes = weights / sums[truth] * weights.sum() / len(names)
     features = features_of(examples.texts, settings)
+    web = np.isin(files, [list(DOMAIN_FILES).index(name) for name in WEB_FILES])
 
     def probabilities(groups: list[str], seed: int = settings.seed) -> np.ndarray[Any, Any]:
         split = settings.model_copy(update={"seed": seed})
@@ -304,11 +324,9 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
         ),
         "by_class": metrics.by_class(asked, answered, four),
         "web_code": _web_code(
-            given[files == 1] == "code",
+            given[web] == "code",
             [
-                probabilities(examples.groups, settings.seed + split)[
-                    files == 1, names.index("code")
-                ]
+                probabilities(examples.groups, settings.seed + split)[web, names.index("code")]
                 for split in range(SPLITS)
             ],
             stage.domain_at_least["code"],

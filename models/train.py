@@ -29,7 +29,7 @@ from curation.train.settings import LinearTraining, OtherLanguages, default_sett
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
 MORE = {
-    "domain": " --corpus CORPUS  # models/domain/make_corpus.py --data FOLDER CORPUS",
+    "domain": " --corpus CORPUS  # made by models/domain/make_corpus.py",
     "quality": " --sites formasaurus-0.10.0.tar.gz  # models/quality/make_corpus.py says whence",
 }
 LICENCE = "Apache-2.0"
@@ -59,7 +59,8 @@ SOURCED = (
     "warcio.js (MIT, Apache-2.0, CC BY), with 16 corrections; web pages of public extraction sets "
     "(WCXB, scrapinghub, magic-html, readability, trafilatura, WebMainBench) and documentation "
     "packages of Debian 12 (free licences), labelled by us; generated mathematics; 1,230 pages "
-    "written for this by a language model (written.jsonl.gz). Only weights are distributed."
+    "written for this by a language model (written.jsonl.gz); pages of Formasaurus (MIT), labelled "
+    "by us; GNOME's user manual in 40 languages (CC BY-SA, CC BY). Only weights are distributed."
 )
 SPOKEN = (
     "Texts in 176 languages and in 352 others: FLORES (SIB-200), Leipzig corpora, Universal "
@@ -81,6 +82,8 @@ DOMAIN_FILES = {
     "web.jsonl.gz": 3.0,
     "problems.jsonl.gz": 0.5,
     "written.jsonl.gz": 8.0,
+    "sites.jsonl.gz": 3.0,
+    "manuals.jsonl.gz": 0.5,
 }
 
 

@@ -1,6 +1,9 @@
-"""Texts for the domain model: python models/domain/make_corpus.py --data FOLDER OUT
+"""Texts for the domain model.
 
-Writes five files to OUT, JSON lines with `text`, `label` and `source` or `url`:
+  pip download --no-deps --no-binary formasaurus formasaurus==0.10.0
+  python models/domain/make_corpus.py --data FOLDER --sites formasaurus-0.10.0.tar.gz OUT
+
+Writes seven files to OUT, JSON lines with `text`, `label` and `source` or `url`:
 
 - sourced.jsonl.gz: FOLDER/domain/dev.jsonl.gz, labelled by source. Some of its articles are about
   programming; by our reading (`labels.tsv`) they are code, or left out where they are neither.
@@ -17,6 +20,12 @@ Writes five files to OUT, JSON lines with `text`, `label` and `source` or `url`:
   technical, and mathematics as extractors leave it, in 21 languages. Its writers saw none of the
   files above; the kinds of pages asked for were chosen knowing which kinds of graded pages had
   been missed.
+- sites.jsonl.gz: the pages of Formasaurus (MIT) that models/quality/make_corpus.py reads: forms,
+  shops, portals, forums. By our reading (`labels.tsv`) six are code; thirteen that could be either
+  or are mostly data of scripts are left out. They are short and speak of files and accounts, as
+  few of the other examples do.
+- manuals.jsonl.gz: up to 12 parts of GNOME's user manual (CC BY-SA, CC BY) in each of 40 languages:
+  software as it is used, not programmed. They are general.
 
 Of the others only a model's weights are distributed, no text.
 """
@@ -26,8 +35,10 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import importlib.util
 import io
 import json
+import lzma
 import subprocess
 import tarfile
 import tempfile
@@ -60,6 +71,10 @@ WEB = (
 SHORTEST = 200  # characters of a page of the web
 SHINGLE, SAMPLE = 24, 4  # letters; one shingle in so many is compared
 COPIED = 0.2  # share of its shingles that makes a page a copy
+
+SITES = "formasaurus"
+MANUAL = "GNOME/gnome-user-docs"
+PARTS, PART = 12, 1_500  # of the manual in one language; characters of a part
 
 LEFT_OUT = "-"
 EACH = 60  # generated documents of each kind
@@ -128,6 +143,38 @@ def written() -> Rows:
         yield {"text": row["text"], "label": row["label"], "source": f"written:{row['id']}"}
 
 
+def sites(archive: Path, labels: dict[tuple[str, str], str]) -> Rows:
+    for row in quality_corpus().site_pages(archive):
+        label = labels.get((SITES, row["url"]), "general")
+        if label != LEFT_OUT:
+            yield {"text": row["text"], "label": label, "url": row["url"]}
+
+
+def manuals(data: Path) -> Rows:
+    """Parts of the manual in every language, evenly spaced."""
+    held: dict[str, list[str]] = {}
+    with lzma.open(data / "multilingual" / "train.jsonl.xz", "rt", encoding="utf-8") as packed:
+        for line in packed:
+            row = json.loads(line)
+            if row["source"].startswith(MANUAL):
+                held.setdefault(row["lang"], []).append(row["text"])
+    for _, texts in sorted(held.items()):
+        whole = "\n".join(texts)
+        step = max(len(whole) // PARTS, PART)
+        for start in range(0, len(whole) - PART + 1, step):
+            yield {"text": whole[start : start + PART], "label": "general", "source": MANUAL}
+
+
+def quality_corpus() -> Any:
+    """The module models/quality/make_corpus.py."""
+    script = Path(__file__).parents[1] / "quality" / "make_corpus.py"
+    found = importlib.util.spec_from_file_location("make_quality_corpus", script)
+    assert found is not None and found.loader is not None
+    module: Any = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
 def saved_pages(data: Path) -> Iterator[tuple[tuple[str, str], bytes, str | None]]:
     """Set and id, HTML, and URL of every page of `WEB`, in the order of the sets' lists."""
     with tarfile.open(data / "extract" / "dev.tar.xz") as tar:
@@ -183,6 +230,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sites", type=Path, required=True, metavar="ARCHIVE")
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -191,6 +239,8 @@ def main() -> None:
     write(options.out / "web.jsonl.gz", web(options.data, labels))
     write(options.out / "problems.jsonl.gz", documents(EACH, SEED))
     write(options.out / "written.jsonl.gz", written())
+    write(options.out / "sites.jsonl.gz", sites(options.sites, labels))
+    write(options.out / "manuals.jsonl.gz", manuals(options.data))
     write(options.out / "documentation.jsonl.gz", documentation())
 
 
