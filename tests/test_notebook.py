@@ -57,10 +57,11 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for cell in _CELLS:
         if cell["cell_type"] != "code":
             continue
-        shown = "".join(output["text"] for output in cell["outputs"])
-        printed = _executed(cell["source"], names)
-        assert bool(printed.strip()) == bool(shown.strip()), cell["source"]
-        if "kept" in shown and "removed" in shown and "!" not in cell["source"]:
+        source = "".join(cell["source"])  # a string or its lines
+        shown = "".join(line for output in cell["outputs"] for line in output["text"])
+        printed = _executed(source, names)
+        assert bool(printed.strip()) == bool(shown.strip()), source
+        if "kept" in shown and "removed" in shown and "!" not in source:
             seen += 1  # the counts of every stage
             assert printed == shown, "run the notebook again"
     assert seen == 1
