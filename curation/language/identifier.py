@@ -39,6 +39,22 @@ PAGE = 0.5
 DECIMALS = 4
 
 
+def _means(
+    rows: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    size: int,
+) -> npt.NDArray[np.float64]:
+    """Weighted means of the rows of every group, 0 for one without rows; `groups` ascend."""
+    out = np.zeros((size, rows.shape[1]))
+    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    if len(begins):
+        totals = np.add.reduceat(weights, begins)[:, None]
+        sums = np.add.reduceat(rows * weights[:, None], begins)
+        out[groups[begins]] = sums / np.maximum(totals, 1)
+    return out
+
+
 class _Lines(NamedTuple):
     """Lines of texts; those of text i are `firsts[i]:firsts[i + 1]`."""
 
@@ -112,26 +128,34 @@ class LanguageIdentifier:
     def by_line(self, texts: Texts) -> pa.Array:
         """Languages of the lines of every text: list of struct<language: string, share: float>.
 
-        Shares are of letters, highest first. Lines are judged knowing the languages of their text.
+        Shares are of letters, highest first. Lines are judged knowing the languages of their text
+        and of its other lines.
         One with fewer letters than `line_letters` counts for the language of the line before it,
         or of the text's first longer line.
         """
-        pages = self._evidence(self._cut(texts))[:, : self._known]
-        lines = self._lines(texts, PAGE * pages + (1 - PAGE) / self._known)
+        lines = self._lines(texts, self._evidence(self._cut(texts))[:, : self._known])
         return _shares(lines.labels, lines.long, lines.letters, lines.firsts)
 
-    def _lines(self, texts: Texts, prior: npt.NDArray[np.float64] | None = None) -> _Lines:
-        """Identify the lines of every text, given each text's probabilities of labels, if any."""
+    def _lines(self, texts: Texts, pages: npt.NDArray[np.float64] | None = None) -> _Lines:
+        """Identify the lines of every text, given each text's probabilities of labels, if any.
+
+        As a whole a text may look like one of its languages alone, so that its lines, each by
+        itself, tell as much of what to expect.
+        """
         lines, firsts = split_lines(texts)
         longest = pc.max(pc.utf8_length(lines)).as_py() or 1
         windows = cut(lines, 1, longest)  # whole lines: letters beyond what is judged count, too
         letters = np.zeros(len(lines), np.int64)
         letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
         long = letters >= self.settings.line_letters
-        if prior is not None:
-            prior = np.repeat(prior, np.diff(firsts), axis=0)[long]
         judged = self._cut(lines.filter(pa.array(long)))
-        labels, scores = self._decide(self._evidence(judged, prior))
+        evidence = self._evidence(judged)
+        if pages is not None:
+            of = np.repeat(np.arange(len(pages)), np.diff(firsts))[long]
+            means = _means(evidence[:, : self._known], letters[long], of, len(pages))
+            prior = PAGE * (pages + means) / 2 + (1 - PAGE) / self._known
+            evidence = self._evidence(judged, prior[of])
+        labels, scores = self._decide(evidence)
         return _Lines(long, letters, firsts, labels, scores.to_numpy())
 
     def _cut(self, texts: Texts) -> Windows:

@@ -187,6 +187,18 @@ def test_lines_against_split(texts: list[str]) -> None:
     assert [found[a:b] for a, b in itertools.pairwise(firsts)] == [t.split("\n") for t in texts]
 
 
+def test_a_line_of_a_page_in_several_languages_has_its_own() -> None:
+    """As a whole the page looks like German and French alone."""
+    page = (
+        "Der Zug fährt um acht Uhr vom Hauptbahnhof ab.\n"
+        "The train leaves the main station at eight o'clock.\n"
+        "Le train part de la gare centrale à huit heures."
+    )
+    (found,) = LanguageIdentifier(default_settings()).by_line([page]).to_pylist()
+    assert {row["language"] for row in found} == {"de", "en", "fr"}
+    assert all(0.3 < row["share"] < 0.37 for row in found)
+
+
 def test_languages_by_line() -> None:
     mixed = "\n".join(["Start", GERMAN, "Menü", ENGLISH, GERMAN, ""])
     texts = pa.array([mixed, "", "Zu kurz", "12\n34", None, ENGLISH])
