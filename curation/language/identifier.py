@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,22 +37,6 @@ PAGE = 0.5
 
 #: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
 DECIMALS = 4
-
-
-def _means(
-    rows: npt.NDArray[np.float64],
-    weights: npt.NDArray[np.int64],
-    groups: npt.NDArray[np.int64],
-    size: int,
-) -> npt.NDArray[np.float64]:
-    """Weighted means of the rows of every group, 0 for one without rows; `groups` ascend."""
-    out = np.zeros((size, rows.shape[1]))
-    begins = np.flatnonzero(np.diff(groups, prepend=-1))
-    if len(begins):
-        totals = np.add.reduceat(weights, begins)[:, None]
-        sums = np.add.reduceat(rows * weights[:, None], begins)
-        out[groups[begins]] = sums / np.maximum(totals, 1)
-    return out
 
 
 class _Lines(NamedTuple):
@@ -151,10 +135,11 @@ class LanguageIdentifier:
         judged = self._cut(lines.filter(pa.array(long)))
         evidence = self._evidence(judged)
         if pages is not None:
-            of = np.repeat(np.arange(len(pages)), np.diff(firsts))[long]
-            means = _means(evidence[:, : self._known], letters[long], of, len(pages))
+            begins = np.concatenate([[0], np.cumsum(long)])[firsts]  # among the long lines
+            of_texts = Windows(judged.texts, letters[long], begins)
+            means = average(evidence[:, : self._known], of_texts)
             prior = PAGE * (pages + means) / 2 + (1 - PAGE) / self._known
-            evidence = self._evidence(judged, prior[of])
+            evidence = self._evidence(judged, np.repeat(prior, np.diff(begins), axis=0))
         labels, scores = self._decide(evidence)
         return _Lines(long, letters, firsts, labels, scores.to_numpy())
 
@@ -306,7 +291,7 @@ def _load_corrector(file: ModelFile, model: ModelFile) -> Corrector:
     return load_corrector(path, file.path, _load(model).labels)
 
 
-def average(windows: npt.NDArray[np.float32], of: Windows) -> npt.NDArray[np.float64]:
+def average(windows: npt.NDArray[np.floating[Any]], of: Windows) -> npt.NDArray[np.float64]:
     """Probabilities [documents, labels] from those of their windows, weighted by letters.
 
     All are 0 for a document without windows.
