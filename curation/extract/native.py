@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from curation.extract.features import Lexicons, Stated, measure, stated
 from curation.extract.forest import Branches, judge_rows
 from curation.extract.headline import with_headline
 from curation.extract.latex_listings import with_sources
+from curation.extract.linked_data import linked_data
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Model, load
@@ -249,14 +249,8 @@ def _headline(page: s.Page) -> str:
 def stated_body(source: bytes, page: s.Page) -> str:
     """The longest `articleBody` in the JSON-LD of a page, "" when there is none."""
     best = ""
-    for slot in range(s.LINKED_DATA, s.ITEM_TYPES, 2):
-        start, end = page.facts[slot], page.facts[slot + 1]
-        if not start or b"articleBody" not in source[start:end]:
-            continue
-        try:
-            waiting = [json.loads(source[start:end].decode("utf-8", "replace"), strict=False)]
-        except (ValueError, RecursionError):
-            continue
+    for whole in linked_data(source, page, [b"articleBody"]):
+        waiting = [whole]
         while waiting:
             item = waiting.pop()
             if isinstance(item, dict):

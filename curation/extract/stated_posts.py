@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import blocks as s
+from curation.extract.linked_data import linked_data
 
 _TAG = re.compile(r"<[^<>]*>")
 _MARKS = (b'"Question"', b'"Answer"', b'"DiscussionForumPosting"')
@@ -64,15 +64,7 @@ def _squeezed(text: str) -> str:
 
 def _stated(source: bytes, page: s.Page) -> Iterator[str]:
     """The texts of questions, answers and posts in the JSON-LD of a page."""
-    for slot in range(s.LINKED_DATA, s.ITEM_TYPES, 2):
-        start, end = page.facts[slot], page.facts[slot + 1]
-        data = source[start:end]
-        if not start or not any(mark in data for mark in _MARKS):
-            continue
-        try:
-            whole = json.loads(data.decode("utf-8", "replace"), strict=False)
-        except (ValueError, RecursionError):
-            continue
+    for whole in linked_data(source, page, _MARKS):
         for text in _texts(whole):
             yield _TAG.sub(" ", html.unescape(html.unescape(text)))
 
