@@ -18,12 +18,13 @@ from curation.classify.classify_settings import ClassifySettings, PageEvidence
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load, sigmoid, softmax
 from curation.config import nearest
+from curation.domains import BY_CONTENT
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
 from curation.paths import PROSE_PATH, document_paths
 from curation.text.structure import structure
 
-GENERAL, MATH, CODE, MULTILINGUAL = "general", "math_reasoning", "code", "multilingual"
+GENERAL, MULTILINGUAL = "general", "multilingual"
 
 #: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
 DECIMALS = 4
@@ -180,7 +181,7 @@ def decide_domains(
         codes = encoded.indices.fill_null(len(other)).to_numpy(zero_copy_only=False)
         domain[np.array([*other, False])[codes]] = MULTILINGUAL
     best = np.zeros(rows)
-    for name in (MATH, CODE):
+    for name in BY_CONTENT:
         floor = settings.domain_at_least.get(name)  # type: ignore[call-overload]
         if floor is None or name not in labels:
             continue

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS
 from curation.config import Settings, built_in_settings
-from curation.domains import Domain
+from curation.domains import ByContent, Domain
 from curation.models import ModelFile
 from curation.paths import PathSettings
 from curation.user_code import CodeSettings, UserCode
@@ -111,7 +111,7 @@ class ClassifySettings(Settings):
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")
     format: ModelFile = Field(description="made by `curate train format`")
-    domain_at_least: dict[Literal["math_reasoning", "code"], Score] = Field(
+    domain_at_least: dict[ByContent, Score] = Field(
         description="probability from which a document is of that domain by its content, the more "
         "probable of the two where both reach it; a domain not named is never given"
     )
@@ -126,6 +126,10 @@ class ClassifySettings(Settings):
     paths: PathSettings | None = Field(
         description="documents that are code or formulas from end to end are not judged by "
         "quality, whose model reads prose; null: all are"
+    )
+    min_quality_of_paths: Score = Field(
+        description="quality below which such a document is removed all the same where its domain "
+        "is neither mathematics nor code, or below the domain's `min_quality` if that is less"
     )
     ranking: ModelFile | None = Field(
         description="distribution of quality in each language (`curate train ranking`): adds the "

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from curation.classify.classify_settings import ClassifySettings
+from curation.domains import BY_CONTENT
 from curation.schema import Verdicts
 
 if TYPE_CHECKING:
@@ -23,15 +24,21 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
     """Remove documents below their domain's quality, then below its rank, then topic and format.
 
     Quality is a matter of prose: what is code or formulas from end to end has rules of its own.
+    Only where its domain is neither, and its quality next to nothing, it is a list or a table that
+    looks like code.
     """
     verdicts = Verdicts.keep_all(len(result))
     quality = result.quality.to_numpy(zero_copy_only=False)
     domains = np.array(result.domain.to_pylist(), object)
     for domain, least in sorted(settings.min_quality.items()):
-        low = (domains == domain) & result.prose & (quality < np.float32(least))
-        verdicts = verdicts.otherwise(
-            Verdicts.where(low, LOW_SCORE, quality.astype(np.float64), least)
-        )
+        limits = [(result.prose, least)]
+        if domain not in BY_CONTENT:
+            limits.append((~result.prose, min(least, settings.min_quality_of_paths)))
+        for judged, limit in limits:
+            low = (domains == domain) & judged & (quality < np.float32(limit))
+            verdicts = verdicts.otherwise(
+                Verdicts.where(low, LOW_SCORE, quality.astype(np.float64), limit)
+            )
     if result.rank is not None:
         ranks = result.rank.to_numpy(zero_copy_only=False)
         for domain, least in sorted(settings.min_rank.items()):

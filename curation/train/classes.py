@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from curation.classify.classifier import CODE, GENERAL, MATH
+from curation.classify.classifier import GENERAL
 from curation.classify.linear import softmax
+from curation.domains import BY_CONTENT
 from curation.errors import InputError
 from curation.train.heldout import Folds, class_metrics, folds_of
 from curation.train.inputs import Examples, read_labelled
@@ -23,9 +24,9 @@ ClassTask = Literal["domain", "topic", "format"]
 Floats = npt.NDArray[np.float64]
 
 #: What is decided by content.
-DOMAINS = (GENERAL, MATH, CODE)
+DOMAINS = (GENERAL, *BY_CONTENT)
 #: Other names under which data sets know the domains; null: examples that are no domain of content.
-DOMAIN_ALIASES: Mapping[str, str | None] = {"math": MATH, "multilingual": None}
+DOMAIN_ALIASES: Mapping[str, str | None] = {"math": "math_reasoning", "multilingual": None}
 
 
 def train_classes(

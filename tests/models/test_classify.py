@@ -73,6 +73,20 @@ def test_scores_of_typical_pages() -> None:
     assert reasons == [None, "quality.low_score", None]
 
 
+def test_what_looks_like_code_and_is_of_no_worth_goes() -> None:
+    least = defaults().min_quality_of_paths
+    found = result(
+        quality=[0, least, 0.1, 0, 0, 0.1],
+        domain=["general", "multilingual", "general", "code", "math_reasoning", "general"],
+        prose=[False, False, False, False, False, True],
+    )
+    verdicts = decide(found, defaults())
+    assert verdicts.reason.is_null().to_pylist() == [False, True, True, True, True, False]
+    assert verdicts.threshold.to_pylist()[0] == least
+    nothing_by_quality = changed(min_quality={"multilingual": 0.15})
+    assert decide(found, nothing_by_quality).reason.null_count == 6
+
+
 def test_addresses_are_no_code() -> None:
     texts = [
         "See https://news.example.org/aPage/some_file.html?id=3&q=getItems() for more of it.",
