@@ -62,6 +62,16 @@ class Pages:
         return self.grades >= GOOD
 
 
+def fold_extractors(models: Path) -> list[Extractor]:
+    """An extractor for each fold of sites, by the model that saw none of them."""
+    settings = extract_settings()
+    files = [models / model_name(fold, False) for fold in range(default_training().folds)]
+    return [
+        Extractor(settings.model_copy(update={"model": ModelFile(path=str(file))}))
+        for file in files
+    ]
+
+
 def read(sets: Path, names: list[str], extractors: list[Extractor]) -> Pages:
     """Read labelled pages, each with the extractor of its fold."""
     labels = read_labels()
@@ -92,7 +102,10 @@ def separated(grades: Floats, log_odds: Floats) -> dict[str, float]:
 
 
 def log_odds_of_others(pages: Pages, graded: list[dict[str, Any]]) -> Floats:
-    """Log odds of a good grade by quality models that saw no page of the site: [n]."""
+    """Log odds of a good grade by quality models that saw no page of the site.
+
+    [pages + graded], the pages first.
+    """
     grades = np.array([*pages.grades, *(row["quality"] for row in graded)], float)
     _, log_odds = held_out(
         [*pages.texts, *(row["text"] for row in graded)],
@@ -101,7 +114,7 @@ def log_odds_of_others(pages: Pages, graded: list[dict[str, Any]]) -> Floats:
         [*pages.sites, *(host_of(row["url"] or row["id"]) for row in graded)],
         default_settings("quality", LinearTraining),
     )
-    return log_odds[: len(pages.texts)]
+    return log_odds
 
 
 def fitted(table: Floats, good: Any) -> LogisticRegression:
@@ -109,7 +122,8 @@ def fitted(table: Floats, good: Any) -> LogisticRegression:
 
 
 def training(pages: Pages, graded: list[dict[str, Any]]) -> dict[str, Any]:
-    table = np.column_stack([log_odds_of_others(pages, graded), pages.evidence])
+    log_odds = log_odds_of_others(pages, graded)[: len(pages.texts)]
+    table = np.column_stack([log_odds, pages.evidence])
     by_other_sets = np.zeros(len(table))
     for name in set(pages.sets):
         inside = np.array(pages.sets) == name
@@ -149,21 +163,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--models", type=Path, required=True, metavar="FOLDS")
     options = parser.parse_args()
-    settings = extract_settings()
-    learned = default_training()
-    by_fold = [
-        settings.model_copy(
-            update={"model": ModelFile(path=str(options.models / model_name(fold, False)))}
-        )
-        for fold in range(learned.folds)
-    ]
     graded = json_rows(options.data / "quality" / "dev.jsonl.gz")
     with sets_in(options.data / "extract") as sets:
         names = sorted(path.parent.name for path in sets.glob("*/gold.jsonl"))
-        taught = read(
-            sets, [n for n in names if n not in UNSEEN], [Extractor(own) for own in by_fold]
-        )
-        others = read(sets, [n for n in names if n in UNSEEN], [Extractor(settings)])
+        taught = read(sets, [n for n in names if n not in UNSEEN], fold_extractors(options.models))
+        others = read(sets, [n for n in names if n in UNSEEN], [Extractor(extract_settings())])
     print(json.dumps({**training(taught, graded), "unseen": unseen(others)}, indent=1))
 
 

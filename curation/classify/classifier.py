@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from curation.arrow import Texts
 from curation.classify import onnx, ranking, words
-from curation.classify.classify_settings import ClassifySettings, PageEvidence
+from curation.classify.classify_settings import ClassifySettings, FormatEvidence, PageEvidence
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load, sigmoid, softmax
 from curation.config import nearest
@@ -76,14 +76,19 @@ class Classifier:
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         graded = quality_model.outputs_by_language(measured[quality_model.max_bytes], languages)
-        quality = sigmoid(graded[:, 1] + page_log_odds(of_pages or {}, self.settings.page_evidence))
+        formats = softmax(format_model.outputs(measured[format_model.max_bytes]))
+        of_formats = format_log_odds(formats, format_model.labels, self.settings.format_evidence)
+        of_formats[quality_model.of_others(languages, len(texts))] = 0
+        of_page = page_log_odds(of_pages or {}, self.settings.page_evidence)
+        quality = sigmoid(graded[:, 1] + of_page + of_formats)
         if self.settings.fasttext is not None:
             quality = words.scores(texts, self.settings.fasttext)
         if self.settings.onnx is not None:
             quality = onnx.load(self.settings.onnx).scores(texts)
         domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))
-        topic, topic_score = _best(topic_model, measured[topic_model.max_bytes])
-        form, form_score = _best(format_model, measured[format_model.max_bytes])
+        topics = softmax(topic_model.outputs(measured[topic_model.max_bytes]))
+        topic, topic_score = _best(topics, topic_model.labels)
+        form, form_score = _best(formats, format_model.labels)
         scores = _float32(quality)
         return ClassifyResult(
             quality=scores,
@@ -166,6 +171,22 @@ def page_log_odds(
     return np.nan_to_num(added)
 
 
+def format_log_odds(
+    probabilities: npt.NDArray[np.float64],
+    labels: tuple[str, ...],
+    evidence: FormatEvidence | None,
+) -> npt.NDArray[np.float64]:
+    """Return what probabilities of formats [texts, labels] add to the log odds of quality: [texts].
+
+    It is 0 where the model of formats has none of those that the evidence weighs.
+    """
+    if evidence is None or not set(labels) & set(evidence.weights):
+        return np.zeros(len(probabilities))
+    weights = np.array([evidence.weights.get(label, 0.0) for label in labels])
+    # by rows, so that the last bits don't depend on the batch
+    return evidence.offset + (probabilities * weights).sum(1)
+
+
 def decide_domains(
     probabilities: npt.NDArray[np.float64],
     labels: tuple[str, ...],
@@ -192,12 +213,13 @@ def decide_domains(
     return pa.array(domain, pa.string())
 
 
-def _best(model: LinearModel, features: Features) -> tuple[pa.Array, pa.Array]:
+def _best(
+    probabilities: npt.NDArray[np.float64], labels: tuple[str, ...]
+) -> tuple[pa.Array, pa.Array]:
     """The most probable label (string) of every text, and its probability (float32)."""
-    probabilities = softmax(model.outputs(features))
-    best = probabilities.argmax(1) if len(probabilities) else np.zeros(0, np.int64)
+    best = probabilities.argmax(1)
     return (
-        pa.array(np.array(model.labels, object)[best], pa.string()),
+        pa.array(np.array(labels, object)[best], pa.string()),
         _float32(probabilities[np.arange(len(best)), best]),
     )
 

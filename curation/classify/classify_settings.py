@@ -62,6 +62,17 @@ class PageEvidence(Settings):
         return tuple(name for name in cls.model_fields if name != "offset")
 
 
+class FormatEvidence(Settings):
+    """A logistic regression's weights of the probabilities of a document's formats.
+
+    The log odds of quality change by `offset` plus each probability times its weight. A format
+    without a weight counts 0, and a model of formats that has none of these changes nothing.
+    """
+
+    offset: float
+    weights: dict[str, float]
+
+
 class ClassifierCode(UserCode):
     """A function of texts that returns a score or a label for each."""
 
@@ -107,6 +118,10 @@ class ClassifySettings(Settings):
     page_evidence: PageEvidence | None = Field(
         description="what a page's blocks add to the log odds of the quality model, which reads "
         "their text alone; null: nothing. Not for `fasttext`, `onnx`"
+    )
+    format_evidence: FormatEvidence | None = Field(
+        description="what a document's formats add to the log odds of the quality model's part for "
+        "its own languages (ours: English, German); null: nothing. Not for `fasttext`, `onnx`"
     )
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")

@@ -104,15 +104,19 @@ class LinearModel:
     ) -> npt.NDArray[np.float64]:
         """Outputs of every text by the model of its language (string, may be null): [texts, k]."""
         out = self.outputs(features)
+        rows = self.of_others(languages, len(out))
+        if self.others is not None and rows.any():
+            out[rows] = self.others.outputs(features)[rows]
+        return out
+
+    def of_others(self, languages: pa.Array | None, texts: int) -> npt.NDArray[np.bool_]:
+        """Which texts the part for other languages judges: [texts]; a null language is none."""
         if self.others is None or languages is None:
-            return out
+            return np.zeros(texts, bool)
         encoded = languages.cast(pa.string()).dictionary_encode()
         other = [name not in self.languages for name in encoded.dictionary.to_pylist()]
         codes = encoded.indices.fill_null(len(other)).to_numpy(zero_copy_only=False)
-        rows = np.array([*other, False])[codes]
-        if rows.any():
-            out[rows] = self.others.outputs(features)[rows]
-        return out
+        return np.array([*other, False])[codes]
 
     def calibrated(
         self, kind: Kind, labels: tuple[str, ...], slopes: Floats, offsets: Floats

@@ -35,6 +35,10 @@ class _Classify(Stage[ClassifySettings]):
         ours = self.values(settings)
         check_labels("topic", settings.drop_topics, ours["topic"], "classify.drop_topics")
         check_labels("format", settings.drop_formats, ours["format"], "classify.drop_formats")
+        evidence = settings.format_evidence
+        if evidence is not None and set(evidence.weights) & set(ours["format"]):
+            key = "classify.format_evidence.weights"
+            check_labels("format", evidence.weights, ours["format"], key)
         if "language" in known:
             names = settings.multilingual_excludes
             check_known("classify.multilingual_excludes", names, set(known["language"]))

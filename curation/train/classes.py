@@ -54,7 +54,7 @@ def train_classes(
 
     truth = np.array([names.index(v) for v in examples.labels], np.int64)
     weights = examples.weights(settings.file_weights)
-    weights = _balance(truth, weights, len(names), settings.balanced)
+    weights = balance(truth, weights, len(names), settings.balanced)
     targets = np.eye(len(names))[truth]
     features = features_of(examples.texts, settings)
     rows = np.flatnonzero(
@@ -65,7 +65,7 @@ def train_classes(
     splits = folds_of(judged.groups, settings, truth[rows])
     folds = [(np.concatenate([rows[train], others]), rows[test]) for train, test in splits]
     scores = out_of_fold(features, targets, weights, folds, settings)[rows]
-    slopes, offsets = _calibration(scores, truth[rows], weights[rows], settings)
+    slopes, offsets = calibration(scores, truth[rows], weights[rows], settings)
     model = fit(features, targets, weights, settings).calibrated("classes", names, slopes, offsets)
     path = Path(output) / f"{task}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def train_classes(
     return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
 
 
-def _calibration(
+def calibration(
     scores: Floats, truth: npt.NDArray[np.int64], weights: Floats, settings: LinearTraining
 ) -> tuple[Floats, Floats]:
     """Slopes [k, k] and offsets [k] of out-of-fold scores."""
@@ -85,7 +85,7 @@ def _calibration(
     if settings.scale_classes is None:
         return np.eye(classes) * temperature(scores, truth, weights), np.zeros(classes)
     even = np.ones(len(truth))
-    return class_scaling(scores, truth, _balance(truth, even, classes, settings.scale_classes))
+    return class_scaling(scores, truth, balance(truth, even, classes, settings.scale_classes))
 
 
 def _judged(
@@ -100,16 +100,16 @@ def _judged(
     One slope for all changes no decision and is fitted to all scores.
     """
     if settings.scale_classes is None:
-        slopes, _ = _calibration(scores, truth, weights, settings)
+        slopes, _ = calibration(scores, truth, weights, settings)
         return softmax(scores @ slopes)
     out = np.zeros(scores.shape)
     for train, test in splits:
-        slopes, offsets = _calibration(scores[train], truth[train], weights[train], settings)
+        slopes, offsets = calibration(scores[train], truth[train], weights[train], settings)
         out[test] = softmax(scores[test] @ slopes + offsets)
     return out
 
 
-def _balance(truth: npt.NDArray[np.int64], weights: Floats, classes: int, power: float) -> Floats:
+def balance(truth: npt.NDArray[np.int64], weights: Floats, classes: int, power: float) -> Floats:
     """Weights with those of a class divided by a power of their sum; their mean is 1."""
     if not power:
         return weights
