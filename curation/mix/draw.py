@@ -117,5 +117,4 @@ def _verdicts(
         pa.array(np.select(where, names, "").astype(object), pa.string(), mask=~gone),
         pa.array(value, pa.float64(), mask=~gone | np.isnan(value)),
         pa.array(threshold, pa.float64(), mask=~gone | np.isnan(threshold)),
-        pa.nulls(len(gone), pa.string()),
     )
