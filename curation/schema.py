@@ -349,6 +349,19 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.cast(column, options=pc.CastOptions(target, allow_time_truncate=True))
 
 
+def column_of(batch: pa.RecordBatch, name: str, kind: pa.DataType | None = None) -> pa.Array:
+    """Return a column, or nulls of a type (strings, if none is given) where there is none."""
+    if name in batch.schema.names:
+        return batch.column(name)
+    return pa.nulls(batch.num_rows, pa.string() if kind is None else kind)
+
+
+def aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of a schema, in its order and types; those that are absent are null."""
+    columns = [column_of(batch, field.name, field.type).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
     """Replace the column of that name, or add it at the end."""
     index = batch.schema.get_field_index(name)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.policy import ALL, Counts
+from curation.schema import column_of
 from curation.stages import find
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import read_kinds
@@ -64,9 +65,7 @@ def counts(
 
 
 def _languages(batch: pa.RecordBatch) -> list[str]:
-    if "language" not in batch.schema.names:
-        return [""] * batch.num_rows
-    return [language or "" for language in batch.column("language").to_pylist()]
+    return [language or "" for language in column_of(batch, "language").to_pylist()]
 
 
 def _recorded(place: Folder) -> Iterator[_Row]:

@@ -17,6 +17,7 @@ from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.redecide import WhatIf
 from curation.filters.rules import RuleBook
+from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
 from pipelines.commands.run import run
@@ -224,15 +225,9 @@ def _signals(
             columns += [name for name in ("language", "reason") if name in names]
             row = source.first
             for batch in parquet.iter_batches(_BATCH, columns=columns):
-                rows = batch.num_rows
-                found = batch.schema.names
-                yield (
-                    batch.column("signals"),
-                    batch.column("reason") if "reason" in found else pa.nulls(rows, pa.string()),
-                    batch.column("language") if "language" in found else None,
-                    row,
-                )
-                row += rows
+                languages = batch.column("language") if "language" in names else None
+                yield batch.column("signals"), column_of(batch, "reason"), languages, row
+                row += batch.num_rows
 
 
 def _tokens_per_character(folder: Folder, place: Folder, sources: Sequence[Source]) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from curation.judging import Failure
-from curation.schema import EDITS, Verdicts, recorded, split
+from curation.schema import EDITS, Verdicts, aligned, recorded, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
 from pipelines.engine.errors import ERRORS, errors_of, errors_table
 from pipelines.engine.stage import Shard, StageRun
@@ -153,15 +153,11 @@ class ShardWriter:
         values_are_texts: bool = False,
     ) -> None:
         """Write documents that the stage could not judge; `schema` is that of the others."""
-        rows, names = documents.num_rows, documents.schema.names
-        columns = [
-            documents.column(f.name) if f.name in names else pa.nulls(rows, f.type) for f in schema
-        ]
-        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        rows = documents.num_rows
         lost = Verdicts.where(np.ones(rows, bool), reason)
         if values_are_texts:
             lost = Verdicts.of_texts(lost.reason, pa.nulls(rows, pa.string()))
-        _, removed = split(batch, lost, self._stage)
+        _, removed = split(aligned(documents, schema), lost, self._stage)
         self._tally.add_removed(removed)
         self.write_to("removed", removed, whole=False)
 

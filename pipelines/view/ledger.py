@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from curation.errors import InputError
+from curation.schema import column_of
 from curation.stages import find
 from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
@@ -251,7 +252,7 @@ def build(
             parts["file"].append(small(np.full(size, number, np.int32)))
             parts["row"].append(np.arange(row, row + size, dtype=np.int32))
             _add(parts, labels, fates, source, batch)
-            (keep_urls or urls.append)(pc.cast(_column(batch, "url"), pa.large_string()))
+            (keep_urls or urls.append)(pc.cast(column_of(batch, "url"), pa.large_string()))
             row += size
     numbers = {name: small(_joined(parts.pop(name), kind)) for name, kind in _NUMBERS.items()}
     codes = {name: small(_joined(parts.pop(name), np.int32)) for name in DIMENSIONS}
@@ -357,7 +358,7 @@ def _add(
     source: Source,
     batch: pa.RecordBatch,
 ) -> None:
-    column = functools.partial(_column, batch)
+    column = functools.partial(column_of, batch)
     dates = pc.cast(column("date"), pa.timestamp("us", "UTC"))
     parts["fate"].append(
         _coded(column("reason"), lambda r: fates.of(Fate(source.stage, r)))  # null: kept
@@ -377,12 +378,6 @@ def _add(
     texts["host"] = hosts(column("url"))
     for name, held in texts.items():
         parts[name].append(_coded(held, lambda v, labels=labels[name]: labels.of(v or "")))
-
-
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column, or nulls where there is none."""
-    held = name in batch.schema.names
-    return batch.column(name) if held else pa.nulls(batch.num_rows, pa.string())
 
 
 def hosts(urls: pa.Array) -> pa.Array:
