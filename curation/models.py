@@ -10,6 +10,8 @@ import functools
 import hashlib
 import os
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -55,6 +57,16 @@ class ModelCard(BaseModel):
     metrics: dict[str, Any] = Field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class About:
+    """What only the user knows of a trained model, for its card."""
+
+    version: str
+    licence: str
+    source: str
+    command: str
+
+
 class UsesModels(Protocol):
     """Settings that name models."""
 
@@ -81,6 +93,11 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_facts(files: Sequence[Path | str]) -> list[dict[str, Any]]:
+    """Return the names and checksums of files, for a card."""
+    return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, files)]
 
 
 @functools.cache

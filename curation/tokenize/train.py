@@ -16,6 +16,7 @@ from pydantic import Field
 
 from curation.config import Settings
 from curation.errors import ConfigError, InputError
+from curation.models import About, file_facts
 from curation.tokenize.card import CARD
 from curation.tokenize.corpus import Batch, Group, read_corpus
 from curation.tokenize.merges import initial_state, learn
@@ -58,16 +59,6 @@ class TokenizerTraining(Settings):
         ge=2, le=1 << 16, description="Bytes of the longest piece to learn from"
     )
     min_count: int = Field(ge=1, description="Pieces seen less often in a language are left out")
-
-
-@dataclass(frozen=True)
-class CardFacts:
-    """What only the user knows of a vocabulary, for its card."""
-
-    version: str
-    licence: str
-    source: str
-    command: str
 
 
 @dataclass(frozen=True)
@@ -187,15 +178,6 @@ def _with_room(
     return blob, offsets, slots
 
 
-def _named(path: str | Path) -> dict[str, str]:
-    """Name and SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return {
-            "file": Path(path).name,
-            "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
-        }
-
-
 def base_ranks(base: str | Path) -> list[bytes]:
     """Tokens by rank of a `.tiktoken` file, or of an encoding that tiktoken has by this name.
 
@@ -221,7 +203,7 @@ def train_tokenizer(
     settings: TokenizerTraining,
     base: str | Path | None = None,
     name: str = "tokenizer",
-    facts: CardFacts | None = None,
+    about: About | None = None,
 ) -> dict[str, Any]:
     """Train from files and write `<name>.tiktoken` and `card.yaml` into the folder `out`.
 
@@ -235,7 +217,7 @@ def train_tokenizer(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     content = format_ranks(trained.tokens)
-    known = facts or CardFacts("1", "unstated", "", "")
+    known = about or About("1", "unstated", "", "")
     card: dict[str, Any] = {
         "name": name,
         "version": known.version,
@@ -256,7 +238,7 @@ def train_tokenizer(
         },
         "settings": settings.model_dump(),
         "data": {
-            "files": [_named(file) for file in files],
+            "files": file_facts(files),
             "distinct_pieces": trained.words,
             "bytes_by_language": trained.bytes_seen,
         },

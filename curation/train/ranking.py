@@ -13,8 +13,8 @@ from pydantic import Field
 from curation.classify.ranking import BINS, Ranking, bins
 from curation.config import Settings
 from curation.errors import InputError
-from curation.models import sha256_of
-from curation.train.report import About, Report, write_card
+from curation.models import About, sha256_of
+from curation.train.report import Report, write_card
 
 FILE = "ranking.npz"
 
@@ -61,7 +61,6 @@ def train_ranking(
         raise InputError("no classified documents in " + ", ".join(map(str, inputs)))
     ranking = Ranking(tuple(kept), np.stack([*(total[n] for n in kept), every]))
     target = Path(output) / FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
     ranking.save(target)
     metrics = {
         "documents": int(every.sum()),
@@ -70,9 +69,7 @@ def train_ranking(
             for name, counts in zip([*kept, "all"], ranking.counts, strict=True)
         },
     }
-    return write_card(
-        target, "ranking", about, tuple(files), settings.model_dump(mode="json"), metrics
-    )
+    return write_card(target, "ranking", about, files, settings, metrics)
 
 
 def _count(

@@ -26,9 +26,10 @@ from curation.filters.reference import (
     reference_tables,
     token_lengths,
 )
+from curation.models import About, file_facts
 from curation.text.buffers import read_only
 from curation.text.words import words
-from curation.train.by_language import TextSettings, add_to_card, batches, file_facts
+from curation.train.by_language import TextSettings, add_to_card, batches
 from curation.train.reference_counts import (
     PairCounts,
     Units,
@@ -38,7 +39,7 @@ from curation.train.reference_counts import (
     merge_words,
     vocabulary,
 )
-from curation.train.report import About, Report
+from curation.train.report import Report
 from curation.train.word_classes import exchange
 
 _REMOVED = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
