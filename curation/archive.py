@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.errors import ConfigError
+from curation.errors import ConfigError, first_line
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -45,5 +45,5 @@ def read_as(name: str | Path, kind: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(f"{name}: not {kind}: {reason}") from None

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation import resources
 from curation.config import Settings, parse_yaml
-from curation.errors import ConfigError
+from curation.errors import ConfigError, first_line
 
 _CARD = "card.yaml"
 _BLOCK = 1 << 20
@@ -85,7 +85,7 @@ def read_card(folder: Path) -> ModelCard:
     try:
         return ModelCard.model_validate(parse_yaml(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(f"{path}: not a valid model card: {reason}") from None
 
 
@@ -156,7 +156,7 @@ def _download(model: ModelFile) -> str:
     except ConfigError:
         raise
     except Exception as error:  # every file system raises its own exceptions
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(f"{model.path}: the model can't be read: {reason}") from None
     finally:
         Path(part).unlink(missing_ok=True)

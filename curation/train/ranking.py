@@ -12,7 +12,7 @@ from pydantic import Field
 
 from curation.classify.ranking import BINS, Ranking, bins
 from curation.config import Settings
-from curation.errors import InputError
+from curation.errors import InputError, first_line
 from curation.models import About, sha256_of
 from curation.train.report import Report, write_card
 
@@ -54,7 +54,7 @@ def train_ranking(
                 _count(batch.column(0), batch.column(1), total, every)
                 documents += batch.num_rows
         except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{path}: {first_line(error)}") from None
         files.append({"file": path.name, "sha256": sha256_of(path), "examples": documents})
     kept = sorted(n for n, counts in total.items() if counts.sum() >= settings.min_documents)
     if not every.any():

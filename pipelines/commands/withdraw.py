@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import yaml
 
 from curation.config import merge, parse_yaml, validate
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError, InputError, first_line
 from curation.hosts import ascii_host, host_of
 from curation.recipe import Recipe, load
 from curation.rights.policy import Policy
@@ -227,7 +227,7 @@ def _policy(given: str) -> RightsSettings:
     try:
         tree = parse_yaml(Path(given).read_text("utf-8") if named else given)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"--rights {given}: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"--rights {given}: {first_line(error)}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"--rights {given}: neither a file nor keys such as {{honour: [tdm]}}")
     defaults = default_settings().model_dump(mode="json")
