@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.errors import ConfigError
+from curation.errors import ConfigError, first_line
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -39,11 +39,18 @@ def read_headed(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray
     return json.loads(arrays.pop("head").tobytes()), arrays
 
 
+def save_headed(path: Path, head: str, arrays: Mapping[str, Any]) -> None:
+    """Write JSON and arrays, compressed, for `read_headed`; the same give the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        np.savez_compressed(file, head=np.frombuffer(head.encode(), np.uint8), **arrays)
+
+
 @contextmanager
 def read_as(name: str | Path, kind: str) -> Iterator[None]:
     """Turn any error while reading a file into a ConfigError: `name: not kind: reason`."""
     try:
         yield
     except Exception as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(f"{name}: not {kind}: {reason}") from None

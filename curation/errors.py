@@ -62,6 +62,11 @@ def told(error: BaseException, most: int = _MOST_TOLD) -> str:
     return f"{type(error).__name__}: {message[:most]}"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its kind if it has none."""
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
 @contextlib.contextmanager
 def raising(
     wrap: Callable[[BaseException], Exception], *let_through: type[BaseException]

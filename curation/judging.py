@@ -167,9 +167,7 @@ def _of_judged(
     names = [n if n is None or "." in n else f"{stage}.{n}" for n in reasons.to_pylist()]
     value = _only(_repeated(judged.value, rows, pa.float64()), removed)
     threshold = _only(_repeated(judged.threshold, rows, pa.float64()), removed)
-    return batch, Verdicts(
-        pa.array(names, pa.string()), value, threshold, pa.nulls(rows, pa.string())
-    )
+    return batch, Verdicts(pa.array(names, pa.string()), value, threshold)
 
 
 def _only(values: pa.Array, wanted: Any) -> pa.Array:

@@ -40,7 +40,7 @@ from curation.mix.levels import plan_tables
 from curation.readers.records import Page
 from curation.recipe import Recipe
 from curation.rights.policy import Policy, verdicts_of
-from curation.schema import EXTRACTED, PLACES, Verdicts, conformed, with_column
+from curation.schema import EXTRACTED, Verdicts, conformed, with_column
 from curation.stages import find
 from curation.tables import combined, first_column
 
@@ -104,7 +104,6 @@ def _refusals(found: Sequence[Refused | Failed | None]) -> Verdicts:
         ),
         pa.array([f and f.value for f in refused], pa.float64()),
         pa.array([f and f.threshold for f in refused], pa.float64()),
-        pa.nulls(len(found), pa.string()),
     )
 
 
@@ -115,16 +114,13 @@ def _dedup_urls(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, 
     removed, kept = choose_captures(keys, alike, settings.survivor.policy)
     gone, stays = keys.take(pa.array(removed)), keys.take(pa.array(kept))
     lost = capture_verdicts(gone.column("date").to_numpy(), stays.column("date").to_numpy())
-    place = np.full(batch.num_rows, -1, np.int64)
-    place[gone.column("number").to_numpy().astype(np.int64)] = np.arange(len(removed))
-    take = pa.array(place, mask=place < 0)
     found = Verdicts(
         pa.array(lost.reason, pa.string()),
         pa.array(lost.value, pa.float64(), from_pandas=True),
         pa.array(lost.threshold, pa.float64(), from_pandas=True),
         stays.column("id"),
     )
-    return batch, found.take(take)
+    return batch, found.placed(gone.column("number").to_numpy().astype(np.int64), batch.num_rows)
 
 
 def _dedup_lines(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
@@ -165,10 +161,7 @@ def _mix(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdict
     settings = recipe.mix.mixture("")
     table, _ = counted(batch, recipe.tokenize.encoding, settings.input_names)
     drawn = draw(table, plan_tables([table], settings))
-    batch = with_column(batch, "tokens", table.column("tokens"))
-    batch = with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32()))
-    placed = drawn.places is not None
-    return with_column(batch, PLACES, drawn.places) if placed else batch, drawn.verdicts
+    return drawn.added_to(batch, table.column("tokens")), drawn.verdicts
 
 
 def _in_batches(step: Step) -> Step:

@@ -10,6 +10,8 @@ import functools
 import hashlib
 import os
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation import resources
 from curation.config import Settings, parse_yaml
-from curation.errors import ConfigError
+from curation.errors import ConfigError, first_line
 
 _CARD = "card.yaml"
 _BLOCK = 1 << 20
@@ -55,6 +57,16 @@ class ModelCard(BaseModel):
     metrics: dict[str, Any] = Field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class About:
+    """What only the user knows of a trained model, for its card."""
+
+    version: str
+    licence: str
+    source: str
+    command: str
+
+
 class UsesModels(Protocol):
     """Settings that name models."""
 
@@ -73,7 +85,7 @@ def read_card(folder: Path) -> ModelCard:
     try:
         return ModelCard.model_validate(parse_yaml(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(f"{path}: not a valid model card: {reason}") from None
 
 
@@ -81,6 +93,11 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_facts(files: Sequence[Path | str]) -> list[dict[str, Any]]:
+    """Return the names and checksums of files, for a card."""
+    return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, files)]
 
 
 @functools.cache
@@ -139,7 +156,7 @@ def _download(model: ModelFile) -> str:
     except ConfigError:
         raise
     except Exception as error:  # every file system raises its own exceptions
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(f"{model.path}: the model can't be read: {reason}") from None
     finally:
         Path(part).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ document of a stage ends in exactly one of `documents` and `removed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -168,24 +168,25 @@ MENDED = pa.schema(
 class Verdicts:
     """A stage's decisions on the documents of a batch; a null reason means kept.
 
-    All arrays have one entry per document.
+    All arrays have one entry per document. Values, thresholds and ids that are not given are null.
     """
 
     reason: pa.Array  # string
-    value: pa.Array  # float64
-    threshold: pa.Array  # float64
-    kept_id: pa.Array  # string
+    value: pa.Array = None  # float64
+    threshold: pa.Array = None  # float64
+    kept_id: pa.Array = None  # string
     cluster_size: pa.Array | None = None  # int64, from the stage that forms clusters
     value_text: pa.Array | None = None  # string, from stages whose values are texts
 
+    def __post_init__(self) -> None:
+        number = pa.float64()
+        for name, kind in (("value", number), ("threshold", number), ("kept_id", pa.string())):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, pa.nulls(len(self.reason), kind))
+
     @classmethod
     def keep_all(cls, rows: int) -> Verdicts:
-        return cls(
-            pa.nulls(rows, pa.string()),
-            pa.nulls(rows, pa.float64()),
-            pa.nulls(rows, pa.float64()),
-            pa.nulls(rows, pa.string()),
-        )
+        return cls(pa.nulls(rows, pa.string()))
 
     @classmethod
     def where(
@@ -198,21 +199,17 @@ class Verdicts:
         """Remove the documents where `removed` is true, all for one reason."""
         rows = len(removed)
         keep = ~np.asarray(removed, bool)
+        values = None if value is None else np.asarray(value, np.float64)
+        limits = None if threshold is None else np.full(rows, threshold, np.float64)
         return cls(
             pa.array(np.full(rows, reason, object), pa.string(), mask=keep),
-            pa.nulls(rows, pa.float64())
-            if value is None
-            else pa.array(np.asarray(value, np.float64), mask=keep),
-            pa.nulls(rows, pa.float64())
-            if threshold is None
-            else pa.array(np.full(rows, threshold, np.float64), mask=keep),
-            pa.nulls(rows, pa.string()),
+            *(None if n is None else pa.array(n, mask=keep) for n in (values, limits)),
         )
 
     @classmethod
     def of_texts(cls, reasons: pa.Array, values: pa.Array) -> Verdicts:
         """Return verdicts whose values are texts: both string, null for documents kept."""
-        return replace(cls.keep_all(len(reasons)), reason=reasons, value_text=values)
+        return cls(reasons, value_text=values)
 
     def otherwise(self, later: Verdicts) -> Verdicts:
         """Keep the verdicts that remove a document; take `later` for all others."""
@@ -233,6 +230,12 @@ class Verdicts:
                 for name in ("reason", "value", "threshold", "kept_id")
             )
         )
+
+    def placed(self, rows: npt.NDArray[np.int64], size: int) -> Verdicts:
+        """Return verdicts on `size` documents: these on the documents in `rows`, else none."""
+        place = np.full(size, -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        return self.take(pa.array(place, mask=place < 0))
 
     def take(self, rows: pa.Array) -> Verdicts:
         """Return the verdicts of these rows; null where a row is null."""
@@ -346,6 +349,19 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.cast(column, options=pc.CastOptions(target, allow_time_truncate=True))
 
 
+def column_of(batch: pa.RecordBatch, name: str, kind: pa.DataType | None = None) -> pa.Array:
+    """Return a column, or nulls of a type (strings, if none is given) where there is none."""
+    if name in batch.schema.names:
+        return batch.column(name)
+    return pa.nulls(batch.num_rows, pa.string() if kind is None else kind)
+
+
+def aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of a schema, in its order and types; those that are absent are null."""
+    columns = [column_of(batch, field.name, field.type).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
     """Replace the column of that name, or add it at the end."""
     index = batch.schema.get_field_index(name)
@@ -375,5 +391,5 @@ def recorded(
     for place in places.tolist():
         entry = {"stage": stage, "reason": judged[place].as_py()}
         found[place].append(entry | {"value": values[place], "threshold": thresholds[place]})
-    left = replace(Verdicts.keep_all(rows), reason=pc.if_else(failed, verdicts.reason, None))
+    left = Verdicts(pc.if_else(failed, verdicts.reason, None))
     return with_column(batch, "verdicts", pa.array(found, VERDICTS)), left

@@ -13,7 +13,7 @@ import curation
 from curation import resources, stores
 from curation.config import Settings
 from curation.credentials import redact
-from curation.errors import ConfigError
+from curation.errors import ConfigError, first_line
 from curation.golden import golden_digest
 from curation.judging import check_opens
 from curation.models import sha256_of
@@ -62,7 +62,7 @@ def _checksums(name: str) -> dict[str, str]:
         try:
             return {redact(name): _url_sha256(name)}
         except Exception as error:  # every file system raises its own exceptions
-            reason = (str(error) or type(error).__name__).splitlines()[0]
+            reason = first_line(error)
             raise ConfigError(f"{name}: the list can't be read: {reason}") from None
     path = Path(resources.resolve(name))
     if not path.exists():

@@ -17,7 +17,7 @@ from curation.tokenize.megatron import token_dtype
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import read_manifest
+from pipelines.storage.manifest import files_of, read_manifest, shard_name
 from pipelines.storage.shards import TableWriter, read_batches
 
 _CHUNK_TOKENS = 1 << 20
@@ -43,8 +43,8 @@ def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str,
     wanted = pa.array(sorted(ids), pa.string())
     files: dict[str, Any] = {}
     unchanged = []
-    for name in _indexes(place):
-        shard = name.removeprefix("index/").removesuffix(".parquet")
+    for name in files_of(read_manifest(place), "index"):
+        shard = shard_name(name)
         spans = _spans(place, name, wanted)
         if not spans.num_rows:
             unchanged.append(shard)
@@ -59,16 +59,12 @@ def count_spans(place: Folder, ids: Collection[str]) -> dict[str, int]:
     wanted = pa.array(sorted(ids), pa.string())
     found: set[str] = set()
     sequences = tokens = 0
-    for name in _indexes(place):
+    for name in files_of(read_manifest(place), "index"):
         spans = _spans(place, name, wanted)
         found.update(spans["id"].to_pylist())
         sequences += len(spans["sequence"].unique())
         tokens += pc.sum(spans["length"], min_count=0).as_py()
     return {"documents": len(found), "sequences": sequences, "tokens": tokens}
-
-
-def _indexes(place: Folder) -> list[str]:
-    return sorted(name for name in read_manifest(place)["files"] if name.startswith("index/"))
 
 
 def _spans(place: Folder, name: str, ids: pa.Array) -> pa.Table:

@@ -33,8 +33,8 @@ from curation.summary.source import source_sha256
 from curation.summary.tally import COLUMNS, LABELS, Tally
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import Manifest, read_manifest
-from pipelines.storage.shards import open_parquet, read_batches
+from pipelines.storage.manifest import Manifest, files_of, read_manifest
+from pipelines.storage.shards import open_parquet, read_kinds
 
 #: Top domains that the Commission's template asks for: their percentage, and most of them.
 TOP, TOP_OF_SMES = (10, None), (5, 1000)
@@ -102,8 +102,7 @@ class RunFacts:
             return file.schema_arrow
 
     def _files(self, stage: str, kind: str) -> list[str]:
-        named = self.manifests[stage].get("files", {})
-        return [n for n in sorted(named) if n.startswith(f"{kind}/") and n.endswith(".parquet")]
+        return list(files_of(self.manifests[stage], kind))
 
     def _folders(self, kind: str) -> list[str]:
         return [f"{stage}/{kind}" for stage in self.stages if self._files(stage, kind)]
@@ -128,9 +127,8 @@ class RunFacts:
     def _tally(self) -> Tally:
         tally = Tally()
         columns = [name for name in COLUMNS if name in self.schema.names]
-        for name in self._files(self.texts, "documents"):
-            for batch in read_batches(self.folder / self.texts, name, columns):
-                tally.add(batch)
+        for batch in read_kinds(self.folder / self.texts, ["documents"], columns):
+            tally.add(batch)
         return tally
 
     def _of_documents(self, tally: Tally) -> Iterator[Figure]:
@@ -194,14 +192,13 @@ class RunFacts:
             return
         cuts, sizes = Counter[str](), Counter[str]()
         for folder in folders:
-            stage = folder.removesuffix("/edits")
-            for name in self._files(stage, "edits"):
-                for batch in read_batches(self.folder / stage, name, ["reason", "text"]):
-                    reasons = batch["reason"].to_pylist()
-                    cuts.update(reasons)
-                    lengths = pc.binary_length(batch["text"]).to_pylist()
-                    for reason, size in zip(reasons, lengths, strict=True):
-                        sizes[reason] += size
+            place = self.folder / folder.removesuffix("/edits")
+            for batch in read_kinds(place, ["edits"], ["reason", "text"]):
+                reasons = batch["reason"].to_pylist()
+                cuts.update(reasons)
+                lengths = pc.binary_length(batch["text"]).to_pylist()
+                for reason, size in zip(reasons, lengths, strict=True):
+                    sizes[reason] += size
         sql = (
             "SELECT reason, count(*) AS cuts, CAST(sum(strlen(text)) AS BIGINT) AS bytes "
             f"FROM {files(folders)} GROUP BY 1 ORDER BY 1"

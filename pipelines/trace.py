@@ -32,8 +32,8 @@ from curation.trace.passage import Passage, Span
 from curation.trace.postings import Shape, bucket_bytes, bucket_of, look_up, shape_of
 from pipelines.run_folder import TRACE
 from pipelines.storage.files import SCRATCH, Folder, fingerprint
-from pipelines.storage.manifest import read_manifest
-from pipelines.storage.shards import open_parquet, read_batches
+from pipelines.storage.manifest import read_manifest, shard_name
+from pipelines.storage.shards import open_parquet, read_batches, row_groups
 
 _VERSION = 1
 _FACTS = "index.json"
@@ -317,7 +317,7 @@ class TraceIndex:
         for part, row in places:
             if is_cut and not self._overlaps(part.stage, found, row):
                 continue
-            shard = part.file.removeprefix("index/").removesuffix(".parquet")
+            shard = shard_name(part.file)
             names = ("sequence", "start", "length", "document_offset", "repeat")
             yield {"stage": part.stage, "shard": shard} | {name: row[name] for name in names}
 
@@ -362,12 +362,9 @@ class _Rows:
         with open_parquet(self._folder / part.stage, part.file) as parquet:
             names = parquet.schema_arrow.names
             held = names if columns is None else [name for name in columns if name in names]
-            first = 0
-            for group in range(parquet.metadata.num_row_groups):
-                rows = parquet.metadata.row_group(group).num_rows
-                if row < first + rows:
+            for group, span in enumerate(row_groups(parquet)):
+                if row in span:
                     table = parquet.read_row_group(group, held, use_threads=False)
                     self.read_bytes += table.nbytes
-                    return first, table
-                first += rows
+                    return span.start, table
         raise InputError(f"{part.stage}/{part.file}: no row {row}")

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.policy import ALL, Counts
+from curation.schema import column_of
 from curation.stages import find
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import read_manifest
-from pipelines.storage.shards import read_batches
+from pipelines.storage.shards import read_kinds
 
 if TYPE_CHECKING:
     from curation.filters.rules import RuleBook
@@ -46,9 +46,8 @@ def counts(
     """
     judges = judging(stages)
     documents: Counter[str] = Counter()
-    for kind in ("documents", "removed"):
-        for batch in _batches(folder / judges[0], kind, ["language"]):
-            documents.update(_languages(batch))
+    for batch in read_kinds(folder / judges[0], ["documents", "removed"], ["language"]):
+        documents.update(_languages(batch))
     removed: dict[str, dict[str, Counter[str]]] = {stage: {} for stage in judges}
     last = folder / judges[-1]
     if not measured:
@@ -66,13 +65,11 @@ def counts(
 
 
 def _languages(batch: pa.RecordBatch) -> list[str]:
-    if "language" not in batch.schema.names:
-        return [""] * batch.num_rows
-    return [language or "" for language in batch.column("language").to_pylist()]
+    return [language or "" for language in column_of(batch, "language").to_pylist()]
 
 
 def _recorded(place: Folder) -> Iterator[_Row]:
-    for batch in _batches(place, "documents", ["language", "verdicts"]):
+    for batch in read_kinds(place, ["documents"], ["language", "verdicts"]):
         first = pc.list_element(_padded(batch.column("verdicts")), 0)
         stages, reasons = (pc.struct_field(first, name) for name in ("stage", "reason"))
         yield from zip(stages.to_pylist(), reasons.to_pylist(), _languages(batch), strict=True)
@@ -83,7 +80,7 @@ def _redecided(place: Folder, judges: Sequence[str], rules: RuleBook) -> Iterato
     from curation.filters.redecide import redecide  # compiled kernels
 
     at = judges.index(FILTER)
-    for batch in _batches(place, "documents", ["language", "verdicts", "signals"]):
+    for batch in read_kinds(place, ["documents"], ["language", "verdicts", "signals"]):
         own: list[str | None] = []
         others: list[tuple[int, str] | None] = []
         for verdicts in batch.column("verdicts").to_pylist():
@@ -109,14 +106,7 @@ def _padded(lists: pa.ListArray) -> pa.Array:
 
 def _removed(folder: Folder, judges: Sequence[str]) -> Iterator[_Row]:
     for stage in judges:
-        for batch in _batches(folder / stage, "removed", ["language", "reason"]):
+        for batch in read_kinds(folder / stage, ["removed"], ["language", "reason"]):
             reasons = batch.column("reason").to_pylist()
             for reason, language in zip(reasons, _languages(batch), strict=True):
                 yield stage, reason, language
-
-
-def _batches(place: Folder, kind: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the existing ones of these columns, for the documents of one kind."""
-    for name, file in sorted(read_manifest(place)["files"].items()):
-        if name.startswith(f"{kind}/") and file["rows"]:
-            yield from read_batches(place, name, columns)

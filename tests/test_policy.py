@@ -74,9 +74,7 @@ def test_verdicts_are_recorded_in_order() -> None:
     batch, left = recorded(batch, first, "one")
     assert left.kept.to_pylist() == [True] * 3
     failed = pa.array(["error.mine", None, "z"], pa.string())
-    nothing = pa.nulls(3, pa.float64())
-    second = Verdicts(failed, nothing, nothing, pa.nulls(3, pa.string()))
-    batch, left = recorded(batch, second, "two")
+    batch, left = recorded(batch, Verdicts(failed), "two")
     assert left.reason.to_pylist() == ["error.mine", None, None]
     one = {"stage": "one", "reason": "x.y", "value": 3.0, "threshold": 0.5}
     two = {"stage": "two", "reason": "z", "value": None, "threshold": None}

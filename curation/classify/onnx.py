@@ -18,7 +18,7 @@ import numpy.typing as npt
 from curation.arrow import Texts, large_strings
 from curation.classify.classify_settings import OnnxSettings
 from curation.classify.linear import sigmoid, softmax
-from curation.errors import ConfigError
+from curation.errors import ConfigError, first_line
 from curation.models import locate
 
 _IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"
@@ -123,4 +123,4 @@ def load(settings: OnnxSettings) -> OnnxClassifier:
 
 
 def _line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+    return first_line(error)

@@ -421,7 +421,6 @@ def _verdicts(reasons: Sequence[Found | None]) -> Verdicts:
         pa.array([r and f"{REASON}.{r.set}" for r in reasons], pa.string()),
         pa.array([r and r.score for r in reasons], pa.float64()),
         pa.array([r and r.threshold for r in reasons], pa.float64()),
-        pa.nulls(len(reasons), pa.string()),
     )
 
 

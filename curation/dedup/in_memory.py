@@ -109,9 +109,6 @@ def document_verdicts(batch: pa.RecordBatch, settings: DocumentDedupSettings) ->
     near = np.stack([found.same[removed], found.same[kept]], axis=1)[~exact]
     values[~exact] = similarity(facts, batch.column("text"), near, settings)
     thresholds = np.where(exact, 1.0, near_threshold(settings))
-    place = np.full(batch.num_rows, -1, np.int64)
-    place[found.rows[removed]] = np.arange(len(removed))
-    take = pa.array(place, mask=place < 0)
     reasons = np.where(exact, "document.exact", "document.near").tolist()
     verdicts = Verdicts(
         pa.array(reasons, pa.string()),
@@ -120,7 +117,7 @@ def document_verdicts(batch: pa.RecordBatch, settings: DocumentDedupSettings) ->
         batch.column("id").take(pa.array(found.rows[kept])),
         pa.array(cluster_sizes(found.labels)[removed], pa.int64()),
     )
-    return verdicts.take(take)
+    return verdicts.placed(found.rows[removed], batch.num_rows)
 
 
 def _order(facts: pa.RecordBatch, rows: Positions) -> dict[str, npt.NDArray[Any]]:

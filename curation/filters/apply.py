@@ -77,7 +77,7 @@ class Filter:
         settings = self._settings
         names = batch.schema.names
         languages = batch.column("language") if "language" in names else None
-        verdicts = _blocked_verdicts(self._blocked.check(batch.column("url")))
+        verdicts = Verdicts(self._blocked.check(batch.column("url")))
         if self._personal_hosts is not None:
             verdicts = verdicts.otherwise(self._personal_hosts.check(batch.column("url")))
         found = look_at(batch.column("text"), settings.paths) if settings.paths else None
@@ -158,11 +158,6 @@ def _with_quality(signals: pa.StructArray, quality: pa.Array) -> pa.StructArray:
     columns = signals.flatten()
     columns[at] = pc.fill_null(quality, np.nan)
     return pa.StructArray.from_arrays(columns, fields=list(signals.type))
-
-
-def _blocked_verdicts(reasons: pa.Array) -> Verdicts:
-    nothing = pa.nulls(len(reasons), pa.float64())
-    return Verdicts(reasons, nothing, nothing, pa.nulls(len(reasons), pa.string()))
 
 
 def _edits(ids: pa.Array, edited: Edited) -> pa.RecordBatch:

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined
-from curation.errors import ConfigError
+from curation.errors import ConfigError, first_line
 from curation.hashing import xxh64
 from curation.hosts import ascii_host
 from curation.resources import resolve
@@ -309,6 +309,6 @@ def _bytes(path: str) -> bytes:
         with fsspec.open(path, "rb", compression="infer") as file:
             raw: bytes = file.read()
     except Exception as error:  # every file system has its own exceptions
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(f"{path}: the block list can't be read: {reason}") from None
     return raw

@@ -105,14 +105,12 @@ class RuleBook:
         measured and fails no rule.
         """
         reasons, found, limits, passed, catalogue = self._decided(signals, languages)
-        rows = len(signals)
         kept = reasons == _NO_RULE
         names = np.array([*catalogue, ""], object)
         verdicts = Verdicts(
             pa.array(names[reasons], pa.string(), mask=kept),
             pa.array(found, pa.float64(), mask=kept),
             pa.array(limits, pa.float64(), mask=kept),
-            pa.nulls(rows, pa.string()),
         )
         overruled = kept & (passed != _NO_RULE)
         return Judgement(verdicts, pa.array(names[passed], pa.string(), mask=~overruled))

@@ -47,7 +47,6 @@ def decide(
         pa.array(np.full(len(low), LOW_SCORE, object), pa.string(), mask=~low),
         pa.array(values.astype(np.float64), mask=~low),
         pa.array(thresholds.astype(np.float64), mask=~low),
-        pa.nulls(len(low), pa.string()),
     )
     if settings.languages is None:
         return verdicts

@@ -8,14 +8,12 @@ import pyarrow.compute as pc
 from curation.language.decide import decide
 from curation.language.identifier import LanguageIdentifier
 from curation.language.language_settings import LanguageSettings
-from curation.schema import Verdicts, with_column
+from curation.schema import Verdicts, column_of, with_column
 
 
 def with_language(batch: pa.RecordBatch, settings: LanguageSettings) -> pa.RecordBatch:
     """Add the language of documents that have none."""
-    known = pa.nulls(batch.num_rows, pa.string())
-    if "language" in batch.schema.names:
-        known = batch.column("language")
+    known = column_of(batch, "language")
     absent = pc.is_null(known)
     if pc.any(absent).as_py():
         labels, _ = LanguageIdentifier(settings).apply(batch.column("text").filter(absent))

@@ -18,6 +18,7 @@ from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks, groups, rank
 from curation.mix.repeats import UNIT, Scales, repeating
 from curation.rights.licences import matches_licence
+from curation.schema import RIGHTS, column_of
 
 NARROW = pa.schema(
     [
@@ -59,16 +60,12 @@ def narrow(
     }
     for name in ("domain", "topic", "format", "language", "quality", "date"):
         kind = NARROW.field(name).type
-        known = name in batch.schema.names
-        columns[name] = batch.column(name).cast(kind) if known else pa.nulls(batch.num_rows, kind)
+        columns[name] = column_of(batch, name, kind).cast(kind)
     # FineWeb2's name for it, in the tables that it publishes.
-    sizes = [n for n in ("cluster_size", "minhash_cluster_size") if n in batch.schema.names]
-    columns["cluster_size"] = (
-        batch.column(sizes[0]).cast(pa.int64()) if sizes else pa.nulls(batch.num_rows, pa.int64())
-    )
-    has_rights = "rights" in batch.schema.names
-    licences = pc.struct_field(batch.column("rights"), "licence") if has_rights else None
-    columns["licence"] = pa.nulls(batch.num_rows, pa.string()) if licences is None else licences
+    own = "cluster_size" in batch.schema.names
+    size = column_of(batch, "cluster_size" if own else "minhash_cluster_size", pa.int64())
+    columns["cluster_size"] = size.cast(pa.int64())
+    columns["licence"] = pc.struct_field(column_of(batch, "rights", RIGHTS), "licence")
     return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
 
 

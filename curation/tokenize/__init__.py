@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from curation.tokenize.stages import TokenStages
     from curation.tokenize.tokenize_settings import TokenizeSettings
     from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
-    from curation.tokenize.train import CardFacts, TokenizerTraining, train, train_tokenizer
+    from curation.tokenize.train import TokenizerTraining, train, train_tokenizer
 
 __all__ = [
     "DOCUMENT_INDEX",
     "ENCODED",
-    "CardFacts",
     "IndexedWriter",
     "ShardStats",
     "TokenShards",
@@ -54,6 +53,6 @@ _MODULES = {
         *("write_rows", "write_shard"),
     ),
     "tokenizer": ("Tokenizer", "load_tokenizer"),
-    "train": ("CardFacts", "TokenizerTraining", "train", "train_tokenizer"),
+    "train": ("TokenizerTraining", "train", "train_tokenizer"),
 }
 lazily(__name__, _MODULES)

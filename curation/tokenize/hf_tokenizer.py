@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError, InputError, first_line
 from curation.text.surrogates import well_formed
 from curation.tokenize.card import HF_FILE
 
@@ -153,7 +153,7 @@ def _library(path: Path, content: bytes) -> Any:
     try:
         loaded = tokenizers.Tokenizer.from_buffer(content)
     except Exception as error:  # the library raises plain exceptions
-        line = (str(error) or type(error).__name__).splitlines()[0]
+        line = first_line(error)
         raise InputError(f"{path}: not a tokenizer of Hugging Face: {line}") from None
     loaded.no_truncation()
     loaded.no_padding()

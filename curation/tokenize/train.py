@@ -14,8 +14,9 @@ import tiktoken
 import yaml
 from pydantic import Field
 
-from curation.config import Settings
+from curation.config import Positive, Settings, Share
 from curation.errors import ConfigError, InputError
+from curation.models import About, file_facts
 from curation.tokenize.card import CARD
 from curation.tokenize.corpus import Batch, Group, read_corpus
 from curation.tokenize.merges import initial_state, learn
@@ -43,11 +44,9 @@ class TokenizerTraining(Settings):
     size: int = Field(ge=256, lt=MAX_TOKENS, description="Tokens, special tokens not counted")
     pattern: str = Field(description="How text divides into pieces: `cl100k` or `marks`")
     special_tokens: int = Field(ge=3, le=1 << 16, description="Special tokens after the ranks")
-    balance: float = Field(
-        ge=0,
-        le=1,
+    balance: Share = Field(
         description="Weight of a language is its size to this power (1: as they come, 0: all "
-        "equal); the same among the sources of a language. Size is in tokens of the base, or bytes",
+        "equal); the same among the sources of a language. Size is in tokens of the base, or bytes"
     )
     shares: str | None = Field(
         description="File with shares of languages, which then decide instead of sizes; see "
@@ -57,17 +56,7 @@ class TokenizerTraining(Settings):
     longest_piece: int = Field(
         ge=2, le=1 << 16, description="Bytes of the longest piece to learn from"
     )
-    min_count: int = Field(ge=1, description="Pieces seen less often in a language are left out")
-
-
-@dataclass(frozen=True)
-class CardFacts:
-    """What only the user knows of a vocabulary, for its card."""
-
-    version: str
-    licence: str
-    source: str
-    command: str
+    min_count: Positive = Field(description="Pieces seen less often in a language are left out")
 
 
 @dataclass(frozen=True)
@@ -187,15 +176,6 @@ def _with_room(
     return blob, offsets, slots
 
 
-def _named(path: str | Path) -> dict[str, str]:
-    """Name and SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return {
-            "file": Path(path).name,
-            "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
-        }
-
-
 def base_ranks(base: str | Path) -> list[bytes]:
     """Tokens by rank of a `.tiktoken` file, or of an encoding that tiktoken has by this name.
 
@@ -221,7 +201,7 @@ def train_tokenizer(
     settings: TokenizerTraining,
     base: str | Path | None = None,
     name: str = "tokenizer",
-    facts: CardFacts | None = None,
+    about: About | None = None,
 ) -> dict[str, Any]:
     """Train from files and write `<name>.tiktoken` and `card.yaml` into the folder `out`.
 
@@ -235,7 +215,7 @@ def train_tokenizer(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     content = format_ranks(trained.tokens)
-    known = facts or CardFacts("1", "unstated", "", "")
+    known = about or About("1", "unstated", "", "")
     card: dict[str, Any] = {
         "name": name,
         "version": known.version,
@@ -256,7 +236,7 @@ def train_tokenizer(
         },
         "settings": settings.model_dump(),
         "data": {
-            "files": [_named(file) for file in files],
+            "files": file_facts(files),
             "distinct_pieces": trained.words,
             "bytes_by_language": trained.bytes_seen,
         },

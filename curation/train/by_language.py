@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from curation.config import Settings
 from curation.errors import InputError
-from curation.models import ModelCard, read_card, sha256_of
+from curation.models import About, ModelCard, read_card, sha256_of
 from curation.train.inputs import rows
-from curation.train.report import CARD, About, Report, write
+from curation.train.report import CARD, Report, write
 
 
 class TextSettings(Settings):
@@ -61,11 +61,6 @@ def pieces(texts: list[str], characters: int) -> list[str]:
             pieces.append("\n".join(held))
             held, size = [], 0
     return pieces or ["\n".join(held)]
-
-
-def file_facts(inputs: Sequence[Path | str]) -> list[dict[str, Any]]:
-    """Names and checksums, for the card."""
-    return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, inputs)]
 
 
 def add_to_card(

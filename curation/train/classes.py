@@ -14,10 +14,11 @@ from curation.classify.classifier import GENERAL
 from curation.classify.linear import softmax
 from curation.domains import BY_CONTENT
 from curation.errors import InputError
+from curation.models import About
 from curation.train.heldout import Folds, class_metrics, folds_of
 from curation.train.inputs import Examples, read_labelled
 from curation.train.linear import class_scaling, features_of, fit, out_of_fold, temperature
-from curation.train.report import About, Report, write_card
+from curation.train.report import Report, write_card
 from curation.train.settings import LinearTraining, default_settings
 
 ClassTask = Literal["domain", "topic", "format"]
@@ -68,13 +69,12 @@ def train_classes(
     slopes, offsets = calibration(scores, truth[rows], weights[rows], settings)
     model = fit(features, targets, weights, settings).calibrated("classes", names, slopes, offsets)
     path = Path(output) / f"{task}.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)
 
     probabilities = _judged(scores, truth[rows], weights[rows], splits, settings)
     found = probabilities.argmax(1)
     metrics = class_metrics(truth[rows], found, probabilities.max(1), judged, names, settings)
-    return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
+    return write_card(path, task, about, examples.files, settings, metrics)
 
 
 def calibration(

@@ -22,13 +22,13 @@ from curation.language.evidence import KNOTS, REFUSAL, WEIGHED, Evidence
 from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, load_fasttext, prepare
 from curation.language.windows import cut, letters_only
-from curation.models import ModelFile, locate
+from curation.models import About, ModelFile, locate
 from curation.train.evidence import fit_refusal, fit_weights
 from curation.train.familiar import learn
 from curation.train.inputs import Examples, read_labelled, rows
 from curation.train.language import fit_lines
 from curation.train.metrics import macro_f1
-from curation.train.report import About, Report, write_card
+from curation.train.report import Report, write_card
 from curation.train.settings import CorrectorTraining, default_settings
 from curation.train.slices import Split, balanced, family, pieces, splits
 
@@ -74,10 +74,8 @@ def train_corrector(
         evidence=_fitted(judged, settings),
     )
     target = Path(output) / FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
     whole.save(target)
-    files, said = data.examples.files, settings.model_dump(mode="json")
-    return write_card(target, "corrector", about, files, said, metrics)
+    return write_card(target, "corrector", about, data.examples.files, settings, metrics)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,19 @@ def folds_of(
         return list(splitter.split(np.zeros(len(groups)), truth, groups))
 
 
+def with_intervals(
+    groups: Sequence[str], settings: TrainingSettings
+) -> Callable[..., dict[str, Any]]:
+    """Return `metrics.with_interval` for these groups and settings."""
+    return partial(
+        m.with_interval,
+        groups=groups,
+        resamplings=settings.bootstrap,
+        confidence=settings.confidence,
+        seed=settings.seed,
+    )
+
+
 def class_metrics(
     truth: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
@@ -52,13 +65,7 @@ def class_metrics(
 
     `truth` and `found` [examples] index `names`; `scores` [examples] are probabilities of `found`.
     """
-    judged = partial(
-        m.with_interval,
-        groups=examples.groups,
-        resamplings=settings.bootstrap,
-        confidence=settings.confidence,
-        seed=settings.seed,
-    )
+    judged = with_intervals(examples.groups, settings)
     table = m.calibration(found == truth, scores, settings.bins)
     of_file = np.array(examples.inputs)
     return {

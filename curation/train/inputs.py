@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation.errors import InputError
+from curation.errors import InputError, first_line
 from curation.models import sha256_of
 from curation.train.settings import LabelledTraining
 
@@ -150,7 +150,7 @@ def rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if line.strip():
                     yield f"{path}:{number}", _object(line, f"{path}:{number}")
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path}: {first_line(error)}") from None
 
 
 def _object(line: bytes, place: str) -> dict[str, Any]:

@@ -19,9 +19,10 @@ from curation.errors import ConfigError, InputError
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import PREFIX
 from curation.language.windows import cut
+from curation.models import About
 from curation.train.heldout import class_metrics, folds_of
 from curation.train.inputs import Examples, read_labelled
-from curation.train.report import About, Report, write_card
+from curation.train.report import Report, write_card
 from curation.train.settings import FastTextTraining, LanguageTraining, Task, default_settings
 
 Ints = npt.NDArray[np.int64]
@@ -91,7 +92,7 @@ def _train(
         "without_letters": read - len(examples),
         **class_metrics(truth, found, scores, examples, names, settings),
     }
-    return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
+    return write_card(path, task, about, examples.files, settings, metrics)
 
 
 def _check(names: tuple[str, ...]) -> None:

@@ -14,9 +14,10 @@ from pydantic import Field
 from curation.config import built_in_settings
 from curation.errors import InputError
 from curation.filters.perplexity import PERCENTILES, measure_models, model_table, symbols_of
-from curation.train.by_language import TextSettings, add_to_card, batches, file_facts, pieces
+from curation.models import About, file_facts
+from curation.train.by_language import TextSettings, add_to_card, batches, pieces
 from curation.train.kneser_ney import MAX_ORDER, MAX_SYMBOLS, train_characters
-from curation.train.report import About, Report
+from curation.train.report import Report
 
 _SHOWN = (10, 30, 50, 60, 90)  # percentiles on the card; 30 and 60 are CCNet's bounds
 

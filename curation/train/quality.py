@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ import numpy.typing as npt
 
 from curation.classify.linear import LinearModel, sigmoid
 from curation.errors import InputError
+from curation.models import About
 from curation.train import metrics as m
-from curation.train.heldout import folds_of
+from curation.train.heldout import folds_of, with_intervals
 from curation.train.inputs import Examples, read_labelled
 from curation.train.linear import (
     Floats,
@@ -24,7 +24,7 @@ from curation.train.linear import (
     out_of_fold,
     select,
 )
-from curation.train.report import About, Report, write_card
+from curation.train.report import Report, write_card
 from curation.train.settings import LinearTraining, default_settings
 
 FILE = "quality.npz"
@@ -92,16 +92,9 @@ def train_quality(
         model = replace(model, languages=others.languages, others=second)
         found["other_languages"] = of_others
     path = Path(output) / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)
-    return write_card(
-        path,
-        "quality",
-        about,
-        examples.files,
-        settings.model_dump(mode="json"),
-        {"good_from": least, **found},
-    )
+    metrics = {"good_from": least, **found}
+    return write_card(path, "quality", about, examples.files, settings, metrics)
 
 
 def _judged(
@@ -114,13 +107,7 @@ def _judged(
     settings: LinearTraining,
 ) -> dict[str, Any]:
     """Metrics of out-of-fold scores [documents], and of the probabilities that they mean."""
-    judged = partial(
-        m.with_interval,
-        groups=groups,
-        resamplings=settings.bootstrap,
-        confidence=settings.confidence,
-        seed=settings.seed,
-    )
+    judged = with_intervals(groups, settings)
     probability = sigmoid(scores * slope + offset)
     table = m.calibration(good, probability, settings.bins)
     return {

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from curation.classify.ranking import BINS, Ranking, bins
-from curation.config import Settings
-from curation.errors import InputError
-from curation.models import sha256_of
-from curation.train.report import About, Report, write_card
+from curation.config import Positive, Settings
+from curation.errors import InputError, first_line
+from curation.models import About, sha256_of
+from curation.train.report import Report, write_card
 
 FILE = "ranking.npz"
 
@@ -27,8 +27,8 @@ class RankingTraining(Settings):
 
     quality_column: str = Field(min_length=1)
     language_column: str = Field(min_length=1)
-    min_documents: int = Field(
-        ge=1, description="languages with fewer are ranked among all documents"
+    min_documents: Positive = Field(
+        description="languages with fewer are ranked among all documents"
     )
 
 
@@ -54,14 +54,13 @@ def train_ranking(
                 _count(batch.column(0), batch.column(1), total, every)
                 documents += batch.num_rows
         except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{path}: {first_line(error)}") from None
         files.append({"file": path.name, "sha256": sha256_of(path), "examples": documents})
     kept = sorted(n for n, counts in total.items() if counts.sum() >= settings.min_documents)
     if not every.any():
         raise InputError("no classified documents in " + ", ".join(map(str, inputs)))
     ranking = Ranking(tuple(kept), np.stack([*(total[n] for n in kept), every]))
     target = Path(output) / FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
     ranking.save(target)
     metrics = {
         "documents": int(every.sum()),
@@ -70,9 +69,7 @@ def train_ranking(
             for name, counts in zip([*kept, "all"], ranking.counts, strict=True)
         },
     }
-    return write_card(
-        target, "ranking", about, tuple(files), settings.model_dump(mode="json"), metrics
-    )
+    return write_card(target, "ranking", about, files, settings, metrics)
 
 
 def _count(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
-from curation.models import ModelCard, sha256_of
+from curation.models import About, ModelCard, sha256_of
 from curation.train.plot import calibration_svg
 
 CARD = "card.yaml"
@@ -26,22 +28,12 @@ class Report:
         return _yaml({"model": str(self.model), "sha256": self.sha256, "metrics": self.metrics})
 
 
-@dataclass(frozen=True)
-class About:
-    """What only the user knows of a model, for its card."""
-
-    version: str
-    licence: str
-    source: str
-    command: str
-
-
 def write_card(
     model: Path,
     task: str,
     about: About,
-    files: tuple[dict[str, Any], ...],
-    settings: dict[str, Any],
+    files: Sequence[dict[str, Any]],
+    settings: BaseModel,
     metrics: dict[str, Any],
 ) -> Report:
     """Write `card.yaml` next to the model, and `calibration.svg` where there is a calibration."""
@@ -57,7 +49,7 @@ def write_card(
         data=list(files),
         command=about.command,
         metrics=metrics,
-        settings=settings,  # type: ignore[call-arg]
+        settings=settings.model_dump(mode="json"),  # type: ignore[call-arg]
     )
     if "calibration" in metrics:
         drawing = calibration_svg(metrics["calibration"], f"{task}: held-out predictions")

@@ -20,7 +20,7 @@ import xxhash
 
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
-from curation.schema import conformed
+from curation.schema import aligned, conformed
 from pipelines.commands.options import add_run
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.export_formats import FORMATS, Format, Written, dataset_card
@@ -152,16 +152,6 @@ def _chosen(schema: pa.Schema, chosen: str | None) -> pa.Schema:
     return pa.schema([schema.field(name) for name in columns or schema.names])
 
 
-def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with the columns of a schema; absent ones are null."""
-    present = batch.schema.names
-    columns = [
-        batch.column(f.name).cast(f.type) if f.name in present else pa.nulls(len(batch), f.type)
-        for f in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
 @dataclass(frozen=True)
 class Export:
     """One export: what to write and where."""
@@ -242,11 +232,11 @@ class Export:
     def _divided(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the rows of each split, with the exported columns."""
         if not self.splits:
-            yield self._whole, _aligned(batch, self.schema)
+            yield self._whole, aligned(batch, self.schema)
             return
         places = self._split_of(batch)
         for number, name in enumerate(self.splits):
-            yield name, _aligned(batch.filter(pa.array(places == number)), self.schema)
+            yield name, aligned(batch.filter(pa.array(places == number)), self.schema)
 
 
 class _Output:

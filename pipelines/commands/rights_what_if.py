@@ -20,7 +20,7 @@ from pipelines.commands.run import run
 from pipelines.console import PlainConsole
 from pipelines.run_folder import load_run, run_recipe
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import read_manifest
+from pipelines.storage.manifest import files_of, read_manifest
 from pipelines.storage.shards import open_parquet
 from pipelines.terminal import say_json
 
@@ -130,18 +130,15 @@ def _judged(folder: Folder, stages: Sequence[str]) -> str:
     if _STAGE in stages:
         return _STAGE
     for stage in reversed(stages):
-        files = [n for n in read_manifest(folder / stage)["files"] if n.startswith("documents/")]
-        if files:
+        if files_of(read_manifest(folder / stage), "documents"):
             return stage
     raise InputError(f"{folder.shown}: no stage with documents")
 
 
 def _documents(place: Folder) -> Iterator[tuple[pa.Array, list[int], str]]:
     """Yield (rights, sizes, unit of the sizes) of every batch."""
-    kinds = ("documents/", "removed/") if place.url.endswith(f"/{_STAGE}") else ("documents/",)
-    for name in sorted(read_manifest(place)["files"]):
-        if not name.startswith(kinds):
-            continue
+    kinds = ["documents", *(["removed"] if place.url.endswith(f"/{_STAGE}") else [])]
+    for name in files_of(read_manifest(place), *kinds):
         with open_parquet(place, name) as parquet:
             names = parquet.schema_arrow.names
             if _STAGE not in names:

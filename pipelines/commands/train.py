@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import glob
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from curation import resources
 from curation.config import assign, read_yaml, validate
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
+from curation.models import About
 from pipelines.commands.options import add_set
 from pipelines.terminal import say
 
@@ -25,38 +27,34 @@ Settings = TypeVar("Settings", bound=BaseModel)
 #: Settings that `--set` may change where training reads no text column.
 _EXAMPLES = {"ranking": "min_documents=100", "tokenizer": "size=64000"}
 _FILES = "JSONL (also .gz) or Parquet files, by path or glob"
+_CODE = "code as `identify-language` writes it"
+#: Models that are trained on labelled examples, with their purpose.
+_LABELLED = {
+    "quality": "grades of a page's value, or good and bad examples",
+    "domain": "general, math_reasoning or code",
+    "topic": "a topic classifier for the labels in the data",
+    "format": "a format classifier for the labels in the data",
+    "citable": "a fastText model of pages that an encyclopaedia would cite",
+    "language": "a fastText language model",
+    "corrector": "a second language model that corrects the first",
+}
+_GRADED = {"positive": "good examples", "negative": "bad examples"}
+#: Options that name further files of examples, by model.
+_FURTHER = {
+    "quality": _GRADED,
+    "citable": _GRADED,
+    "corrector": {"pages": "web texts without labels"},
+}
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the models that can be trained and their options."""
     tasks = parser.add_subparsers(metavar="MODEL", required=True)
-    for task, purpose in (
-        ("quality", "grades of a page's value, or good and bad examples"),
-        ("domain", "general, math_reasoning or code"),
-        ("topic", "a topic classifier for the labels in the data"),
-        ("format", "a format classifier for the labels in the data"),
-        ("citable", "a fastText model of pages that an encyclopaedia would cite"),
-        ("language", "a fastText language model"),
-        ("corrector", "a second language model that corrects the first"),
-    ):
-        one = _task(
-            tasks,
-            task,
-            purpose,
-            f"curate train {task} --input labelled.jsonl.gz --output my-{task}",
-        )
-        one.add_argument("--input", nargs="+", default=[], metavar="GLOB", help=_FILES)
-        if task in ("quality", "citable"):
-            one.add_argument(
-                "--positive", nargs="+", default=[], metavar="GLOB", help="good examples"
-            )
-            one.add_argument(
-                "--negative", nargs="+", default=[], metavar="GLOB", help="bad examples"
-            )
-        if task == "corrector":
-            one.add_argument(
-                "--pages", nargs="+", default=[], metavar="GLOB", help="web texts without labels"
-            )
+    for task, purpose in _LABELLED.items():
+        example = f"curate train {task} --input labelled.jsonl.gz --output my-{task}"
+        one = _task(tasks, task, purpose, example)
+        for option, what in {"input": _FILES, **_FURTHER.get(task, {})}.items():
+            _add_files(one, option, what)
         one.set_defaults(command=_labelled)
     one = _task(
         tasks,
@@ -65,7 +63,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "curate train tokenizer --base cl100k_base.tiktoken --size 128000 "
         "--corpus 'texts/*.jsonl.gz' --output my-vocabulary",
     )
-    one.add_argument("--corpus", nargs="+", required=True, metavar="GLOB", help=_FILES)
+    _add_files(one, "corpus", _FILES, required=True)
     one.add_argument(
         "--base",
         metavar="FILE",
@@ -80,8 +78,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "a language's distribution of words, for KL divergence",
         "curate train reference --language de --input 'news/*.parquet' --output references",
     )
-    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help=_FILES)
-    one.add_argument("--language", required=True, help="code as `identify-language` writes it")
+    _add_files(one, "input", _FILES, required=True)
+    one.add_argument("--language", required=True, help=_CODE)
     one.set_defaults(command=_reference)
     one = _task(
         tasks,
@@ -89,7 +87,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "how quality is distributed in each language",
         "curate train ranking --input 'out/classify/documents/*.parquet' --output my-ranking",
     )
-    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help="classified Parquet")
+    _add_files(one, "input", "classified Parquet", required=True)
     one.set_defaults(command=_ranking)
     one = _task(
         tasks,
@@ -97,16 +95,20 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "a language's model of characters, for perplexity",
         "curate train perplexity --language de --input 'wiki/*.parquet' --output models",
     )
-    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help=_FILES)
-    one.add_argument("--language", required=True, help="code as `identify-language` writes it")
-    one.add_argument(
-        "--calibrate",
-        nargs="+",
-        default=[],
-        metavar="GLOB",
-        help="reference documents for percentiles; default: held-out texts of --input",
-    )
+    _add_files(one, "input", _FILES, required=True)
+    one.add_argument("--language", required=True, help=_CODE)
+    what = "reference documents for percentiles; default: held-out texts of --input"
+    _add_files(one, "calibrate", what)
     one.set_defaults(command=_perplexity)
+
+
+def _add_files(
+    parser: argparse.ArgumentParser, option: str, what: str, required: bool = False
+) -> None:
+    default: list[str] | None = None if required else []
+    parser.add_argument(
+        f"--{option}", nargs="+", required=required, default=default, metavar="GLOB", help=what
+    )
 
 
 def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.ArgumentParser:
@@ -168,52 +170,48 @@ def _output(options: argparse.Namespace) -> Path:
     return output
 
 
-def _command_line() -> str:
-    return redact(shlex.join(["curate", *sys.argv[1:]]))
+def _about(options: argparse.Namespace) -> About:
+    command = redact(shlex.join(["curate", *sys.argv[1:]]))
+    return About(options.version, options.licence, options.source, command)
 
 
 def _labelled(options: argparse.Namespace) -> int:
     from curation.train import (
-        About,
         train_citable,
         train_classes,
         train_corrector,
         train_language,
         train_quality,
     )
-    from curation.train.settings import CorrectorTraining, LanguageTraining, LinearTraining
+    from curation.train.settings import (
+        CorrectorTraining,
+        LabelledTraining,
+        LanguageTraining,
+        LinearTraining,
+    )
 
-    about = About(options.version, options.licence, options.source, _command_line())
+    own: dict[str, tuple[Callable[..., object], type[LabelledTraining]]] = {
+        "quality": (train_quality, LinearTraining),
+        "citable": (train_citable, LanguageTraining),
+        "language": (train_language, LanguageTraining),
+        "corrector": (train_corrector, CorrectorTraining),
+    }
+    of_classes = functools.partial(train_classes, options.task), LinearTraining
+    train, kind = own.get(options.task, of_classes)
     inputs, output = _files(options.input), _output(options)
-    pairs = options.task in ("quality", "citable") and options.positive and options.negative
-    if not inputs and not pairs:
+    graded = _FURTHER.get(options.task) is _GRADED and options.positive and options.negative
+    if not inputs and not graded:
         raise ConfigError("no examples: name files with --input")
-    if options.task == "language":
-        language = _settings("language", LanguageTraining, options.assignments)
-        say(train_language(inputs, output, about, language))
-        return 0
-    if options.task == "citable":
-        citable = _settings("citable", LanguageTraining, options.assignments)
-        good, bad = _files(options.positive), _files(options.negative)
-        say(train_citable(inputs, output, about, citable, good, bad))
-        return 0
-    if options.task == "corrector":
-        corrector = _settings("corrector", CorrectorTraining, options.assignments)
-        say(train_corrector(inputs, output, about, corrector, _files(options.pages)))
-        return 0
-    settings = _settings(options.task, LinearTraining, options.assignments)
-    if options.task == "quality":
-        good, bad = _files(options.positive), _files(options.negative)
-        say(train_quality(inputs, output, about, settings, good, bad))
-        return 0
-    say(train_classes(options.task, inputs, output, about, settings))
+    settings = _settings(options.task, kind, options.assignments)
+    further = {name: _files(getattr(options, name)) for name in _FURTHER.get(options.task, {})}
+    say(train(inputs, output, _about(options), settings, **further))
     return 0
 
 
 def _tokenizer(options: argparse.Namespace) -> int:
     import yaml
 
-    from curation.tokenize.train import CardFacts, TokenizerTraining, base_ranks, train_tokenizer
+    from curation.tokenize.train import TokenizerTraining, base_ranks, train_tokenizer
 
     if options.base is not None:
         try:
@@ -224,16 +222,13 @@ def _tokenizer(options: argparse.Namespace) -> int:
     if options.size is not None:
         assignments.append(f"size={options.size}")
     settings = _settings("tokenizer", TokenizerTraining, assignments)
-    facts = CardFacts(options.version, options.licence, options.source, _command_line())
-    card = train_tokenizer(
-        _files(options.corpus), _output(options), settings, options.base, options.name, facts
-    )
+    files, output = _files(options.corpus), _output(options)
+    card = train_tokenizer(files, output, settings, options.base, options.name, _about(options))
     say(yaml.safe_dump({k: v for k, v in card.items() if k != "data"}, sort_keys=False), end="")
     return 0
 
 
 def _reference(options: argparse.Namespace) -> int:
-    from curation.train import About
     from curation.train.reference import (
         ReferenceTraining,
         calibration_table,
@@ -241,31 +236,26 @@ def _reference(options: argparse.Namespace) -> int:
     )
 
     settings = _settings("reference", ReferenceTraining, options.assignments)
-    about = About(options.version, options.licence, options.source, _command_line())
     files, output = _files(options.input), _output(options)
-    report = train_reference_files(files, options.language, output, about, settings)
+    report = train_reference_files(files, options.language, output, _about(options), settings)
     say(report)
     say(calibration_table(report.metrics["calibration"]))
     return 0
 
 
 def _ranking(options: argparse.Namespace) -> int:
-    from curation.train import About
     from curation.train.ranking import RankingTraining, train_ranking
 
     settings = _settings("ranking", RankingTraining, options.assignments)
-    about = About(options.version, options.licence, options.source, _command_line())
-    say(train_ranking(_files(options.input), _output(options), about, settings))
+    say(train_ranking(_files(options.input), _output(options), _about(options), settings))
     return 0
 
 
 def _perplexity(options: argparse.Namespace) -> int:
-    from curation.train import About
     from curation.train.perplexity import PerplexityTraining, train_perplexity_files
 
     settings = _settings("perplexity", PerplexityTraining, options.assignments)
-    about = About(options.version, options.licence, options.source, _command_line())
-    output = _output(options)
+    about, output = _about(options), _output(options)
     inputs, calibrate = _files(options.input), _files(options.calibrate)
     say(train_perplexity_files(inputs, options.language, output, about, settings, calibrate))
     return 0

@@ -38,12 +38,14 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import (
     Manifest,
     damaged_copies,
+    files_of,
     is_stage,
     named_files,
     read_manifest,
+    shard_name,
 )
 from pipelines.storage.own import unnamed_files
-from pipelines.storage.shards import read_batches
+from pipelines.storage.shards import read_batches, read_kinds
 from pipelines.summary import bill_of_materials
 from pipelines.terminal import say, say_json
 
@@ -166,7 +168,7 @@ def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
     yield from counts(run)["problems"]
     for stage, manifest in manifests.items():
         for kind, count in (("documents", "documents"), ("removed", "documents_removed")):
-            rows = [f["rows"] for n, f in manifest["files"].items() if n.startswith(f"{kind}/")]
+            rows = [file["rows"] for file in files_of(manifest, kind).values()]
             if rows and sum(rows) != manifest["counts"][count]:
                 yield f"{stage}: {sum(rows)} rows in {kind}, {manifest['counts'][count]} counted"
 
@@ -218,10 +220,8 @@ class _Tracer:
         place, step, row = self._folder / stage, round(1 / share) if share else 0, 0
         settings = TokenizeSettings.model_validate(self._manifests[stage]["settings"])
         dtype = token_dtype(load_tokenizer(settings.tokenizer).vocab_size).newbyteorder("<")
-        for name in sorted(self._manifests[stage]["files"]):
-            if not name.startswith("index/") or not step:
-                continue
-            shard = name.removeprefix("index/").removesuffix(".parquet")
+        for name in files_of(self._manifests[stage], "index") if step else ():
+            shard = shard_name(name)
             for batch in read_batches(place, name):
                 chosen = np.arange(-row % step, batch.num_rows, step)
                 spans = batch.take(pa.array(chosen)).to_pylist()
@@ -237,11 +237,10 @@ class _Tracer:
         self, stage: str, wanted: dict[str, Any], columns: list[str]
     ) -> dict[str, dict[str, Any]]:
         ids, found = pa.array(sorted(wanted), pa.string()), dict[str, dict[str, Any]]()
-        for name in self._manifests[stage]["files"] if wanted else ():
-            if name.startswith("documents/"):
-                for batch in read_batches(self._folder / stage, name, columns):
-                    rows = batch.filter(pc.is_in(batch["id"], ids)).to_pylist()
-                    found |= {row["id"]: row for row in rows}
+        kinds = ["documents"] if wanted else []
+        for batch in read_kinds(self._folder / stage, kinds, columns):
+            rows = batch.filter(pc.is_in(batch["id"], ids)).to_pylist()
+            found |= {row["id"]: row for row in rows}
         return found
 
     def _check_tokens(

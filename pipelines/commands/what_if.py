@@ -17,14 +17,16 @@ from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.redecide import WhatIf
 from curation.filters.rules import RuleBook
+from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
 from pipelines.commands.run import run
 from pipelines.console import PlainConsole
+from pipelines.report.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import MANIFEST, read_manifest
-from pipelines.storage.shards import open_parquet
+from pipelines.storage.manifest import MANIFEST, files_of, read_manifest
+from pipelines.storage.shards import open_parquet, read_rows
 from pipelines.terminal import say_json
 
 T = TypeVar("T")
@@ -195,13 +197,11 @@ def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
 
 
 def _sources(place: Folder) -> list[Source]:
-    files = read_manifest(place)["files"]
     sources: list[Source] = []
     first = 0
-    for name, held in sorted(files.items()):
-        if name.split("/", 1)[0] in ("documents", "removed"):
-            sources.append(Source(name, first, held["rows"]))
-            first += held["rows"]
+    for name, held in files_of(read_manifest(place), "documents", "removed").items():
+        sources.append(Source(name, first, held["rows"]))
+        first += held["rows"]
     return sources
 
 
@@ -226,15 +226,9 @@ def _signals(
             columns += [name for name in ("language", "reason") if name in names]
             row = source.first
             for batch in parquet.iter_batches(_BATCH, columns=columns):
-                rows = batch.num_rows
-                found = batch.schema.names
-                yield (
-                    batch.column("signals"),
-                    batch.column("reason") if "reason" in found else pa.nulls(rows, pa.string()),
-                    batch.column("language") if "language" in found else None,
-                    row,
-                )
-                row += rows
+                languages = batch.column("language") if "language" in names else None
+                yield batch.column("signals"), column_of(batch, "reason"), languages, row
+                row += batch.num_rows
 
 
 def _tokens_per_character(folder: Folder, place: Folder, sources: Sequence[Source]) -> float:
@@ -300,21 +294,10 @@ def _texts(
     wanted = sorted({n for t in tallies for _, f in t.ranked() for _, n in f.samples})
     shown: dict[int, dict[str, str]] = {}
     for source in sources:
-        mine = [n for n in wanted if source.first <= n < source.first + source.rows]
-        if not mine:
-            continue
-        with open_parquet(place, source.name) as parquet:
-            begin = source.first
-            for group in range(parquet.num_row_groups):
-                end = begin + parquet.metadata.row_group(group).num_rows
-                here = [n for n in mine if begin <= n < end]
-                if here:
-                    table = parquet.read_row_group(group, columns=["url", "text"])
-                    for n in here:
-                        row = table.slice(n - begin, 1).to_pylist()[0]
-                        text = " ".join(row["text"][: 4 * _SNIPPET].split())[:_SNIPPET]
-                        shown[n] = {"url": row["url"], "text": text}
-                begin = end
+        mine = [n - source.first for n in wanted if 0 <= n - source.first < source.rows]
+        for row, held in read_rows(place, source.name, mine, ["url", "text"]):
+            text = snippet(held["text"], _SNIPPET)
+            shown[source.first + row] = {"url": held["url"], "text": text}
     return shown
 
 

@@ -22,8 +22,8 @@ from pipelines.engine.errors import ERRORS
 from pipelines.report.values import value_text
 from pipelines.run_folder import load_run, run_settings, stage_before
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import read_manifest
-from pipelines.storage.shards import read_batches
+from pipelines.storage.manifest import files_of, read_manifest
+from pipelines.storage.shards import read_batches, read_kinds
 from pipelines.terminal import say, say_json
 
 #: Shown differences between a duplicate and the kept copy: number, length, and context.
@@ -33,6 +33,8 @@ _CONTEXT = 40
 #: URLs listed when several end with the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
+#: Kinds of files of the first stage that name its documents and records.
+_KINDS = ("documents", "removed", _ASIDE)
 #: Columns read of a page on which the extractor failed.
 _FAILED = ("source", "detail")
 #: Columns shown of a document.
@@ -67,8 +69,8 @@ def find(folder: Folder, stages: list[str], document: str) -> list[dict[str, Any
     Records with this URL that the stage set aside, which are not documents, come last.
     """
     found: list[dict[str, Any]] = []
-    for name, kind in _files(folder, stages[0]):
-        aside = kind == _ASIDE
+    for name in files_of(read_manifest(folder / stages[0]), *_KINDS):
+        aside = name.startswith(f"{_ASIDE}/")
         columns = ["url", "date", "source", *(("reason", "detail") if aside else ("id",))]
         for batch in read_batches(folder / stages[0], name, columns):
             match = pc.equal(batch["url"], document)
@@ -87,10 +89,9 @@ def _by_end(folder: Folder, stages: list[str], end: str) -> list[dict[str, Any]]
     Raises InputError if no URL matches, or several do, naming some of them.
     """
     urls: set[str] = set()
-    for name, _ in _files(folder, stages[0]):
-        for batch in read_batches(folder / stages[0], name, ["url"]):
-            match = pc.fill_null(pc.ends_with(batch["url"], end), False)
-            urls.update(batch["url"].filter(match).to_pylist())
+    for batch in read_kinds(folder / stages[0], _KINDS, ["url"]):
+        match = pc.fill_null(pc.ends_with(batch["url"], end), False)
+        urls.update(batch["url"].filter(match).to_pylist())
     # http and https captures are of the same page.
     if len({url.rpartition("://")[2] for url in urls}) == 1:
         return [row for url in sorted(urls) for row in find(folder, stages, url)]
@@ -99,13 +100,6 @@ def _by_end(folder: Folder, stages: list[str], end: str) -> list[dict[str, Any]]
         raise InputError(f"{none}, and no URL ends with it")
     some = ", ".join(sorted(urls)[:_URLS_SHOWN])
     raise InputError(f"{none}; {len(urls):,} URLs end with it: {some}")
-
-
-def _files(folder: Folder, stage: str) -> Iterator[tuple[str, str]]:
-    for name in sorted(read_manifest(folder / stage)["files"]):
-        kind = name.split("/", 1)[0]
-        if kind in ("documents", "removed", _ASIDE):
-            yield name, kind
 
 
 def _story(folder: Folder, stages: list[str], row: dict[str, Any]) -> dict[str, Any]:
@@ -239,12 +233,10 @@ def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[s
 
 
 def _document(place: Folder, name: str) -> dict[str, Any] | None:
-    for file in sorted(read_manifest(place)["files"]):
-        if file.startswith("documents/"):
-            for batch in read_batches(place, file, ["id", "url", "text"]):
-                found = batch.filter(pc.equal(batch["id"], name))
-                if found.num_rows:
-                    return found.slice(0, 1).to_pylist()[0]  # type: ignore[no-any-return]
+    for batch in read_kinds(place, ["documents"], ["id", "url", "text"]):
+        found = batch.filter(pc.equal(batch["id"], name))
+        if found.num_rows:
+            return found.slice(0, 1).to_pylist()[0]  # type: ignore[no-any-return]
     return None
 
 
@@ -281,9 +273,7 @@ def _shared(first: str, second: str) -> int:
 def token_spans(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
     """Return where the document's tokens are in the token shards."""
     spans: list[dict[str, Any]] = []
-    for name in sorted(read_manifest(place)["files"]):
-        if not name.startswith("index/"):
-            continue
+    for name in files_of(read_manifest(place), "index"):
         for batch in read_batches(place, name):
             if "id" in batch.schema.names:
                 found = batch.filter(pc.equal(batch["id"], pa.scalar(row["id"])))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import yaml
 
 from curation.config import merge, parse_yaml, validate
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError, InputError, first_line
 from curation.hosts import ascii_host, host_of
 from curation.recipe import Recipe, load
 from curation.rights.policy import Policy
@@ -39,10 +39,10 @@ from pipelines.run_folder import RECIPE_FILE, SUMS, WITHDRAWN, load_run, make_ru
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import read_manifest
+from pipelines.storage.manifest import files_of, read_manifest
 from pipelines.storage.own import remove_stage
 from pipelines.storage.runs import read_batches_of
-from pipelines.storage.shards import TableWriter, read_batches
+from pipelines.storage.shards import TableWriter, read_batches, read_kinds
 from pipelines.terminal import say
 
 _WAITING = "waiting"
@@ -227,7 +227,7 @@ def _policy(given: str) -> RightsSettings:
     try:
         tree = parse_yaml(Path(given).read_text("utf-8") if named else given)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"--rights {given}: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"--rights {given}: {first_line(error)}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"--rights {given}: neither a file nor keys such as {{honour: [tdm]}}")
     defaults = default_settings().model_dump(mode="json")
@@ -236,10 +236,11 @@ def _policy(given: str) -> RightsSettings:
 
 def _record(output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> None:
     """Record the withdrawn documents with reasons. Raises InputError if there are none."""
+    wanted = ["id", "url", *gone.columns]
     with TableWriter(output, _DOCUMENTS, RECORD) as writer:
         for folder, stages in runs:
             first = folder / stages[0]
-            for batch in _rows(first, ("documents/", "removed/"), ["id", "url", *gone.columns]):
+            for batch in read_kinds(first, ["documents", "removed"], wanted):
                 if absent := [n for n in gone.columns if n not in batch.schema.names]:
                     raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
                 if (rows := gone.add(batch)).num_rows:
@@ -278,20 +279,10 @@ def _root(folder: Folder) -> str | None:
     return hashlib.sha256(folder.read_bytes(SUMS)).hexdigest() if folder.exists(SUMS) else None
 
 
-def _rows(
-    place: Folder, kinds: tuple[str, ...], columns: list[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    for name in sorted(read_manifest(place)["files"]):
-        if name.startswith(kinds):
-            yield from read_batches(place, name, columns)
-
-
 def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdrawn) -> int:
     """Write the duplicates of withdrawn documents, shard by shard; return their number."""
     total = 0
-    for name in sorted(read_manifest(place)["files"]):
-        if not name.startswith("removed/"):
-            continue
+    for name in files_of(read_manifest(place), "removed"):
         batches = [b for b in map(gone.duplicates, read_batches(place, name)) if b.num_rows]
         if batches:
             columns = [n for n in batches[0].schema.names if n not in VERDICT_COLUMNS]

@@ -167,11 +167,8 @@ class ApplyVerdicts(Transform):
         assert self.verdicts is not None
         start, end = np.searchsorted(self.rows, [first_row, first_row + batch.num_rows])
         part = self.verdicts.slice(start, end - start)
-        place = np.full(batch.num_rows, -1, np.int64)
-        place[self.rows[start:end] - first_row] = np.arange(end - start)
-        take = pa.array(place, mask=place < 0)
-        found = (c.take(take) for c in part.columns[1:])  # arrays for Verdicts
-        return Outcome(batch, Verdicts(*found))
+        found = Verdicts(*part.columns[1:])
+        return Outcome(batch, found.placed(self.rows[start:end] - first_row, batch.num_rows))
 
 
 def verdict_passes(run: StageRun, step: Step, after: str, payloads: Sequence[Any]) -> list[Pass]:

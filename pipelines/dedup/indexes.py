@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from curation.errors import ConfigError
 from pipelines.storage.files import Folder, fingerprint
-from pipelines.storage.manifest import complete_manifest
+from pipelines.storage.manifest import complete_manifest, files_of
 
 INDEX = "index"
 
@@ -31,7 +31,7 @@ def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
             continue
         if manifest["stage"] != stage:
             raise ConfigError(f"{path}: an index of {manifest['stage']}, not of {stage}")
-        if not any(name.startswith(f"{INDEX}/") for name in manifest["files"]):
+        if not files_of(manifest, INDEX):
             raise ConfigError(
                 f"{path}: {stage} wrote no index; run it with {stage}.index.write=true"
             )
@@ -62,8 +62,7 @@ def index_files(path: str, stage: str, priority: int) -> list[Indexed]:
     folder, manifest = open_index(path, stage)
     return [
         Indexed(f"{priority}~{name}", folder, name, priority, f["rows"], f["bytes"], f["sha256"])
-        for name, f in sorted(manifest["files"].items())
-        if name.startswith(f"{INDEX}/")
+        for name, f in files_of(manifest, INDEX).items()
     ]
 
 

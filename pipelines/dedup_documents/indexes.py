@@ -13,6 +13,7 @@ from pipelines.engine.stage import Shard
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import read_columns, scratch, write_columns
 from pipelines.storage.files import Folder
+from pipelines.storage.manifest import files_of, shard_name
 
 #: Settings that must be equal in an index and the run that uses it.
 _SHARED = [
@@ -53,12 +54,9 @@ def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
     for priority, path in enumerate(settings.index.against):
         folder, manifest = open_index(path, "dedup-documents")
         check_settings(path, "dedup-documents", settings, _SHARED)
-        files = manifest["files"]
-        for name, record in sorted(files.items()):
-            if not name.startswith("documents/"):
-                continue
-            base = name.removeprefix("documents/").removesuffix(".parquet")
-            own = files[index_file(base)]
+        for name, record in files_of(manifest, "documents").items():
+            base = shard_name(name)
+            own = manifest["files"][index_file(base)]
             sha256, rows, size = record["sha256"], own["rows"], own["bytes"]
             shard = Shard(f"{priority}~{base}", folder, name, sha256, rows, size)
             index = first + len(places)

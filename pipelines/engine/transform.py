@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from curation.judging import Failure
-from curation.schema import EDITS, Verdicts, recorded, split
+from curation.schema import EDITS, Verdicts, aligned, recorded, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
 from pipelines.engine.errors import ERRORS, errors_of, errors_table
 from pipelines.engine.stage import Shard, StageRun
@@ -153,15 +153,11 @@ class ShardWriter:
         values_are_texts: bool = False,
     ) -> None:
         """Write documents that the stage could not judge; `schema` is that of the others."""
-        rows, names = documents.num_rows, documents.schema.names
-        columns = [
-            documents.column(f.name) if f.name in names else pa.nulls(rows, f.type) for f in schema
-        ]
-        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        rows = documents.num_rows
         lost = Verdicts.where(np.ones(rows, bool), reason)
         if values_are_texts:
             lost = Verdicts.of_texts(lost.reason, pa.nulls(rows, pa.string()))
-        _, removed = split(batch, lost, self._stage)
+        _, removed = split(aligned(documents, schema), lost, self._stage)
         self._tally.add_removed(removed)
         self.write_to("removed", removed, whole=False)
 
@@ -184,15 +180,9 @@ class ShardWriter:
         return {w.name: w.record for w in self._writers.values()}
 
 
-def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) -> list[Task]:
-    """Return one task per shard; `extra` gives a further fingerprint by shard name."""
-    tasks = []
-    for shard in shards:
-        inputs = [(shard.name, shard.fingerprint)]
-        if extra is not None:
-            inputs.append(("verdicts", extra[shard.name]))
-        tasks.append(Task(shard.name, tuple(inputs), shard.bytes, shard))
-    return tasks
+def shard_tasks(shards: Sequence[Shard]) -> list[Task]:
+    """Return one task per shard."""
+    return [Task(s.name, ((s.name, s.fingerprint),), s.bytes, s) for s in shards]
 
 
 def batches_beside(run: StageRun, kind: str) -> Iterator[pa.RecordBatch]:

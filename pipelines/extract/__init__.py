@@ -88,7 +88,6 @@ class PageBatch:
             pa.array(self.reasons, pa.string()),
             pa.array(self.values, pa.float64()),
             pa.array(self.thresholds, pa.float64()),
-            pa.nulls(len(self.rows), pa.string()),
         )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from curation.config import parse_yaml
 from curation.credentials import redact
-from curation.errors import InputError
+from curation.errors import InputError, first_line
 from curation.resources import root
 from curation.stages import counted_columns
 from pipelines.report.alarms import Alarms, alarms
@@ -41,7 +41,7 @@ def collect(
         read = documents(directory, None if all_documents else limits["documents"])
     except (OSError, pa.ArrowException, InputError) as error:
         read = nothing()
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         facts["problems"].append(f"documents can't be read ({reason}); see curate verify")
     return {
         **facts,

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import BaseModel
 
-from curation.errors import InputError
+from curation.errors import InputError, first_line
 
 _TUPLE, _DICT, _SCHEMA = "tuple", "dict", "schema"
 
@@ -79,4 +79,4 @@ def _restored(described: Any, classes: dict[str, type]) -> Any:
             return kind.model_validate(content["of"])
         return kind(**{field: _restored(v, classes) for field, v in content.items()})
     except (KeyError, TypeError, ValueError, pa.ArrowInvalid) as error:
-        raise InputError(f"{name}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{name}: {first_line(error)}") from error

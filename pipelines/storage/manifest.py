@@ -86,12 +86,17 @@ def is_whole(folder: Folder, manifest: Manifest) -> bool:
 
 def documents_of(manifest: Manifest) -> list[tuple[str, str]]:
     """Return the document shards that a stage wrote: name and SHA-256, sorted."""
-    found = {n: f["sha256"] for n, f in manifest["files"].items() if n.startswith("documents/")}
-    return sorted((_shard(name), sha256) for name, sha256 in found.items())
+    return sorted((shard_name(n), f["sha256"]) for n, f in files_of(manifest, "documents").items())
 
 
-def _shard(file: str) -> str:
-    return file.removeprefix("documents/").removesuffix(".parquet")
+def files_of(manifest: Manifest, *kinds: str) -> dict[str, dict[str, Any]]:
+    """Return the files of these kinds, such as `documents` or `removed`, sorted by name."""
+    return {n: f for n, f in sorted(manifest["files"].items()) if n.partition("/")[0] in kinds}
+
+
+def shard_name(file: str) -> str:
+    """Return the name of a file's shard: the file's own without its kind and `.parquet`."""
+    return file.partition("/")[2].removesuffix(".parquet")
 
 
 def after(stage: str, documents: Sequence[tuple[str, str]]) -> dict[str, str]:

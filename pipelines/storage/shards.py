@@ -20,6 +20,7 @@ from curation.schema import conformed
 from curation.stages import counted_columns
 from pipelines.storage.damage import DamagedError, check_content, damaged, is_damage
 from pipelines.storage.files import FileRecord, Folder, HashingSink
+from pipelines.storage.manifest import files_of, read_manifest
 
 #: Most documents of a batch, and most bytes of one with several documents. A stage's memory is a
 #: few batches, for any size of shard, plus a few times the largest document.
@@ -96,6 +97,43 @@ def read_batches(
         if is_damage(error):
             raise damaged(folder, name, str(error)) from error
         raise InputError(f"{folder.url}/{name}: {error}") from error
+
+
+def read_kinds(
+    place: Folder, kinds: Sequence[str], columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of all files of these kinds in a stage; see `read_batches`."""
+    for name, file in files_of(read_manifest(place), *kinds).items():
+        if file["rows"]:
+            yield from read_batches(place, name, columns)
+
+
+def read_rows(
+    folder: Folder, name: str, rows: Sequence[int], columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield numbers and values of these rows (ascending) of a Parquet file.
+
+    Only their row groups are read; columns that the file lacks are left out.
+    """
+    if not rows:
+        return
+    with open_parquet(folder, name) as parquet:
+        held = [n for n in columns if n in parquet.schema_arrow.names]
+        for group, span in enumerate(row_groups(parquet)):
+            here = [row for row in rows if span.start <= row < span.stop]
+            if here:
+                table = parquet.read_row_group(group, columns=held)
+                for row in here:
+                    yield row, table.slice(row - span.start, 1).to_pylist()[0]
+
+
+def row_groups(parquet: pq.ParquetFile) -> Iterator[range]:
+    """Yield the numbers of the rows of each row group."""
+    first = 0
+    for group in range(parquet.num_row_groups):
+        end = first + parquet.metadata.row_group(group).num_rows
+        yield range(first, end)
+        first = end
 
 
 def _pieces(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:

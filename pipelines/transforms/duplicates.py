@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,7 +42,7 @@ from pipelines.transforms.compare import (
     shard_names,
     sorted_rows,
 )
-from pipelines.transforms.judge import Judged, default_settings
+from pipelines.transforms.judge import Judged, of_recipe
 from pipelines.transforms.keys import Keyed, OfPart, OfShard
 
 #: Facts of a document that its buckets follow from.
@@ -84,9 +83,7 @@ class DeduplicateDocuments(beam.PTransform):
         [{'reason': 'document.exact', 'value': 1.0, 'cluster_size': 2}]
     """
 
-    settings: DocumentDedupSettings = field(
-        default_factory=functools.partial(default_settings, "dedup-documents")
-    )
+    settings: DocumentDedupSettings = field(default_factory=of_recipe("dedup-documents"))
     source: beam.PTransform | None = None
     parts: int = PARTS
 

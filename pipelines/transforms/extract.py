@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -30,7 +29,7 @@ from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
 from pipelines.extract.sites import sites_key
 from pipelines.extract.sources import source_shards
-from pipelines.transforms.judge import default_settings, judge, outputs
+from pipelines.transforms.judge import default_settings, judge, of_recipe, outputs
 from pipelines.transforms.keys import Keyed, ShardKey
 
 #: A batch of pages has at most so many pages, and about so many bytes where it has several.
@@ -98,7 +97,7 @@ class ReadPages(beam.PTransform):
     """
 
     paths: str | Sequence[str]
-    settings: ReaderSettings = field(default_factory=functools.partial(default_settings, "readers"))
+    settings: ReaderSettings = field(default_factory=of_recipe("readers"))
 
     def expand(self, begin: Any) -> Pages:
         paths = [self.paths] if isinstance(self.paths, str) else list(self.paths)
@@ -183,9 +182,7 @@ class Extract(beam.PTransform):
         One sentence of a page on rivers.
     """
 
-    settings: ExtractSettings = field(
-        default_factory=functools.partial(default_settings, "extract")
-    )
+    settings: ExtractSettings = field(default_factory=of_recipe("extract"))
 
     def expand(self, pages: PCollection[Keyed]) -> Extracted:
         readers, key = default_settings("readers"), sites_key(self.settings)

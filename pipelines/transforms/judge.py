@@ -69,6 +69,11 @@ def default_settings(stage: str) -> Any:
     return _default_recipe().settings(stage)
 
 
+def of_recipe(stage: str) -> Callable[[], Any]:
+    """Return the factory of a transform's settings: those of a stage in the recipe `llama3`."""
+    return functools.partial(default_settings, stage)
+
+
 def outputs(key: ShardKey, outcome: Outcome, stage: str) -> Iterator[Any]:
     """Yield a transform's outputs for one batch, as in `Judged` and `Edited`."""
     kept, removed = split(outcome.batch, outcome.verdicts, stage)
@@ -116,9 +121,7 @@ class IdentifyLanguage(beam.PTransform):
         ['de']
     """
 
-    settings: LanguageSettings = field(
-        default_factory=functools.partial(default_settings, "identify-language")
-    )
+    settings: LanguageSettings = field(default_factory=of_recipe("identify-language"))
 
     def expand(self, documents: PCollection[Keyed]) -> Judged:
         apply = LanguageTransform(self.settings).apply
@@ -142,9 +145,7 @@ class Classify(beam.PTransform):
         ['code']
     """
 
-    settings: ClassifySettings = field(
-        default_factory=functools.partial(default_settings, "classify")
-    )
+    settings: ClassifySettings = field(default_factory=of_recipe("classify"))
 
     def expand(self, documents: PCollection[Keyed]) -> Judged:
         return judge(Judged, documents, _Judge("classify", ClassifyDocuments(self.settings).apply))
@@ -168,7 +169,7 @@ class Filter(beam.PTransform):
         ['repetition.top_2gram']
     """
 
-    settings: FilterSettings = field(default_factory=functools.partial(default_settings, "filter"))
+    settings: FilterSettings = field(default_factory=of_recipe("filter"))
 
     def expand(self, documents: PCollection[Keyed]) -> Edited:
         return judge(Edited, documents, _Judge("filter", FilterDocuments(self.settings).apply))

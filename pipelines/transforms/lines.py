@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +32,7 @@ from pipelines.transforms.compare import (
     shard_names,
     sorted_rows,
 )
-from pipelines.transforms.judge import Edited, default_settings, judge, outputs
+from pipelines.transforms.judge import Edited, judge, of_recipe, outputs
 from pipelines.transforms.keys import Keyed, OfShard
 
 #: Columns that name documents, their languages and hosts.
@@ -70,9 +69,7 @@ class DeduplicateLines(beam.PTransform):
         ['Home\\n', 'Home\\n']
     """
 
-    settings: LineDedupSettings = field(
-        default_factory=functools.partial(default_settings, "dedup-lines")
-    )
+    settings: LineDedupSettings = field(default_factory=of_recipe("dedup-lines"))
     source: beam.PTransform | None = None
     parts: int = PARTS
 

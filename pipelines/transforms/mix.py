@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from curation.mix.count import counted
 from curation.tokenize.tokenize_settings import EncodeSettings
 from pipelines.mix import drawn
 from pipelines.transforms.compare import passes
-from pipelines.transforms.judge import Judged, default_settings, judge, outputs
+from pipelines.transforms.judge import Judged, judge, of_recipe, outputs
 from pipelines.transforms.keys import Keyed, ShardKey
 
 
@@ -49,10 +48,8 @@ class Mix(beam.PTransform):
         [{'tokens': 6, 'repeats': 4}]
     """
 
-    settings: Mixture = field(default_factory=functools.partial(default_settings, "mix"))
-    tokenize: EncodeSettings = field(
-        default_factory=functools.partial(default_settings, "tokenize")
-    )
+    settings: Mixture = field(default_factory=of_recipe("mix"))
+    tokenize: EncodeSettings = field(default_factory=of_recipe("tokenize"))
     source: beam.PTransform | None = None
 
     def expand(self, documents: Any) -> Judged:

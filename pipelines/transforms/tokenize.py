@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder
 from pipelines.tokenize import Encode, token_ranges, write_tokens
-from pipelines.transforms.judge import default_settings
+from pipelines.transforms.judge import of_recipe
 from pipelines.transforms.keys import Keyed, OfPart
 
 
@@ -59,9 +58,7 @@ class Tokenize(beam.PTransform):
     """
 
     folder: str
-    settings: TokenizeSettings = field(
-        default_factory=functools.partial(default_settings, "tokenize")
-    )
+    settings: TokenizeSettings = field(default_factory=of_recipe("tokenize"))
 
     def expand(self, documents: PCollection[Keyed]) -> PCollection[TokenShard]:
         encode = beam.ParDo(_Encode(self.settings)).with_output_types(pa.RecordBatch)

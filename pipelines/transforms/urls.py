@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +26,7 @@ from pipelines.transforms.compare import (
     shard_names,
     sorted_rows,
 )
-from pipelines.transforms.judge import Judged, default_settings
+from pipelines.transforms.judge import Judged, of_recipe
 from pipelines.transforms.keys import Keyed, OfShard
 
 
@@ -59,9 +58,7 @@ class DeduplicateUrls(beam.PTransform):
         [{'id': 'a', 'reason': 'url.duplicate', 'kept_id': 'b'}]
     """
 
-    settings: UrlDedupSettings = field(
-        default_factory=functools.partial(default_settings, "dedup-urls")
-    )
+    settings: UrlDedupSettings = field(default_factory=of_recipe("dedup-urls"))
     source: beam.PTransform | None = None
     parts: int = PARTS
 

@@ -22,11 +22,12 @@ import pyarrow.compute as pc
 import xxhash
 
 from curation.errors import InputError
+from curation.schema import column_of
 from curation.stages import find
 from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import read_manifest
-from pipelines.storage.shards import open_parquet
+from pipelines.storage.manifest import files_of, read_manifest
+from pipelines.storage.shards import open_parquet, read_rows
 from pipelines.view.columns import (
     GROUP,
     ColumnWriter,
@@ -197,8 +198,10 @@ class Ledger:
         files, places = self.numbers["file"], self.numbers["row"]
         for file in sorted({int(files[r]) for r in rows}):
             mine = {int(places[r]): int(r) for r in rows if files[r] == file}
-            for place, row in _read_rows(folder, self.sources[file], sorted(mine), columns):
-                found[mine[place]] = shorten(row)
+            source = self.sources[file]
+            held = read_rows(folder / source.stage, source.name, sorted(mine), columns)
+            for place, row in held:
+                found[mine[place]] = shorten(dict.fromkeys(columns) | row)
         return [found[int(r)] for r in rows]
 
 
@@ -249,7 +252,7 @@ def build(
             parts["file"].append(small(np.full(size, number, np.int32)))
             parts["row"].append(np.arange(row, row + size, dtype=np.int32))
             _add(parts, labels, fates, source, batch)
-            (keep_urls or urls.append)(pc.cast(_column(batch, "url"), pa.large_string()))
+            (keep_urls or urls.append)(pc.cast(column_of(batch, "url"), pa.large_string()))
             row += size
     numbers = {name: small(_joined(parts.pop(name), kind)) for name, kind in _NUMBERS.items()}
     codes = {name: small(_joined(parts.pop(name), np.int32)) for name in DIMENSIONS}
@@ -308,8 +311,8 @@ def _sources(folder: Folder, stages: Sequence[str]) -> list[Source]:
     first = 0
     for stage in stages:
         kinds = ("removed", "documents") if stage == stages[-1] else ("removed",)
-        for name, file in sorted(read_manifest(folder / stage)["files"].items()):
-            if name.split("/", 1)[0] in kinds and file["rows"]:
+        for name, file in files_of(read_manifest(folder / stage), *kinds).items():
+            if file["rows"]:
                 found.append(Source(stage, name, first, file["rows"]))
                 first += file["rows"]
     return found
@@ -355,7 +358,7 @@ def _add(
     source: Source,
     batch: pa.RecordBatch,
 ) -> None:
-    column = functools.partial(_column, batch)
+    column = functools.partial(column_of, batch)
     dates = pc.cast(column("date"), pa.timestamp("us", "UTC"))
     parts["fate"].append(
         _coded(column("reason"), lambda r: fates.of(Fate(source.stage, r)))  # null: kept
@@ -375,12 +378,6 @@ def _add(
     texts["host"] = hosts(column("url"))
     for name, held in texts.items():
         parts[name].append(_coded(held, lambda v, labels=labels[name]: labels.of(v or "")))
-
-
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column, or nulls where there is none."""
-    held = name in batch.schema.names
-    return batch.column(name) if held else pa.nulls(batch.num_rows, pa.string())
 
 
 def hosts(urls: pa.Array) -> pa.Array:
@@ -409,24 +406,6 @@ def _ints(column: pa.Array, absent: int) -> npt.NDArray[np.int64]:
 def _keys(ids: pa.Array) -> npt.NDArray[np.uint64]:
     values = (0 if name is None else key_of(name) for name in ids.to_pylist())
     return np.fromiter(values, np.uint64, len(ids))
-
-
-def _read_rows(
-    folder: Folder, source: Source, places: Sequence[int], columns: Sequence[str]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(place, row) of these places of a file, ascending, reading only their row groups."""
-    with open_parquet(folder / source.stage, source.name) as parquet:
-        held = [n for n in columns if n in parquet.schema_arrow.names]
-        begin = 0
-        for group in range(parquet.num_row_groups):
-            end = begin + parquet.metadata.row_group(group).num_rows
-            here = [p for p in places if begin <= p < end]
-            if here:
-                table = parquet.read_row_group(group, columns=held)
-                for place in here:
-                    (row,) = table.slice(place - begin, 1).to_pylist()
-                    yield place, dict.fromkeys(columns) | row
-            begin = end
 
 
 def write_ledger(folder: Folder, stages: Sequence[str], place: Path) -> Ledger:

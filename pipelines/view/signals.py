@@ -18,6 +18,7 @@ import pyarrow as pa
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.margins import Bits, Judges, Margin, fixed
 from curation.filters.redecide import SIZES
+from curation.schema import column_of
 from curation.stages import find
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
@@ -173,14 +174,14 @@ class Signals:
             yield first, pa.concat_batches(waiting)
 
     def _with_reason(self, batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
-        nothing = pa.nulls(batch.num_rows, pa.string())
-        names = batch.schema.names
-        ours = "reason" in names and self._stage_at(place) == self.stage
+        ours = self._stage_at(place) == self.stage
         return pa.record_batch(
             {
                 "signals": batch.column("signals"),
-                "language": batch.column("language") if "language" in names else nothing,
-                "reason": batch.column("reason") if ours else nothing,
+                "language": column_of(batch, "language"),
+                "reason": column_of(batch, "reason")
+                if ours
+                else pa.nulls(batch.num_rows, pa.string()),
             }
         )
 

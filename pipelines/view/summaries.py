@@ -14,7 +14,7 @@ from curation.stages import find
 from pipelines.report.values import NOT_DRAWN_COUNT
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
-from pipelines.storage.shards import read_batches
+from pipelines.storage.shards import read_kinds
 from pipelines.view.columns import spans
 from pipelines.view.ledger import NO_TOKENS, Ledger
 
@@ -222,15 +222,12 @@ def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
 def _cut_lines(place: Folder) -> list[dict[str, Any]]:
     """Frequent lines with what was decided on them, the commonest first."""
     totals: dict[tuple[str, str], dict[str, Any]] = {}
-    for name in sorted(read_manifest(place)["files"]):
-        if not name.startswith("audit/"):
-            continue
-        for batch in read_batches(place, name):
-            for row in batch.to_pylist():
-                nothing = row | {"occurrences": 0, "characters": 0}
-                known = totals.setdefault((row["line"], row["verdict"]), nothing)
-                for count in ("occurrences", "characters"):
-                    known[count] += row[count]
+    for batch in read_kinds(place, ["audit"]):
+        for row in batch.to_pylist():
+            nothing = row | {"occurrences": 0, "characters": 0}
+            known = totals.setdefault((row["line"], row["verdict"]), nothing)
+            for count in ("occurrences", "characters"):
+                known[count] += row[count]
     for row in totals.values():
         row["good_share"] = GOOD_SHARE.get(row["verdict"])
     wanted = [
@@ -279,13 +276,11 @@ def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:
 
 def _rows_of(place: Folder, kind: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for name, file in sorted(read_manifest(place)["files"].items()):
-        if name.startswith(f"{kind}/") and file["rows"]:
-            for batch in read_batches(place, name, ["url", "reason", "detail", "source"]):
-                found += [row | {"kind": kind} for row in batch.to_pylist()]
-                if len(found) >= _SHOWN_ASIDE:
-                    return found[:_SHOWN_ASIDE]
-    return found
+    for batch in read_kinds(place, [kind], ["url", "reason", "detail", "source"]):
+        found += [row | {"kind": kind} for row in batch.to_pylist()]
+        if len(found) >= _SHOWN_ASIDE:
+            break
+    return found[:_SHOWN_ASIDE]
 
 
 def _of(column: npt.NDArray[Any], mask: Bits | None) -> npt.NDArray[Any]:
