@@ -31,6 +31,7 @@ _STYLES = regex.compile(
 )
 _COMMENT = regex.compile(r"(?<!\\)%[^\n]*\n\s*")
 _SPACE = regex.compile(r"\s+")
+_BLANK_LINES = regex.compile(r"\n\s*+\n")
 _TEX = regex.compile(r"\\[A-Za-z]+|\\[(\[]|[\^_]\{?\w|\$[^$]+\$")
 _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("[tex]", "[/tex]"))
 _TAG = regex.compile(r"<[^<>]*+>")
@@ -75,6 +76,9 @@ def _tex(kind: int, source: str) -> str:
         return _expression(html.unescape(source))
     if kind in (s.KATEX_INLINE, s.KATEX_DISPLAY):
         return delimited(tidy(katex_to_tex(source)), kind == s.KATEX_DISPLAY)
+    if kind in (s.KATEX_TEXT, s.KATEX_TEXT_DISPLAY):
+        annotation = _BLANK_LINES.split(html.unescape(source).strip())[-1]
+        return delimited(tidy(annotation), kind == s.KATEX_TEXT_DISPLAY)
     return ""
 
 
@@ -309,6 +313,8 @@ def _convert(node: _Node, depth: int) -> str:
         return f"\\cancel{{{_join(children)}}}"
     if tag == "mroot" and count == 2:
         return f"\\sqrt[{children[1]}]{{{children[0]}}}"
+    if tag == "msup" and count == 2 and children[1] and not children[1].strip("'"):
+        return _base(children[0]) + children[1]  # f''
     if tag in ("msup", "msub") and count == 2:
         mark = "^" if tag == "msup" else "_"
         return f"{_base(children[0])}{mark}{{{children[1]}}}"

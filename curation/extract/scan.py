@@ -47,7 +47,11 @@ from curation.extract.markup import (
     MARK_CODE_CELL,
     MARK_FORMULA,
     MARK_FRAGMENT,
+    MARK_KATEX_SOURCE,
     MARK_LINE,
+    MARK_NAMED_CODE,
+    MARK_NOTE,
+    MARK_SCREEN_READER,
     OTHER,
     TAG,
     TAG_KEYS,
@@ -77,6 +81,7 @@ _SUB, _SPAN, _TEX_MATH, _DIV = TAG["sub"], TAG["span"], TAG["tex-math"], TAG["di
 _SVG, _TEXTAREA, _TD, _TH = TAG["svg"], TAG["textarea"], TAG["td"], TAG["th"]
 _PRE, _LISTING, _XMP = TAG["pre"], TAG["listing"], TAG["xmp"]
 _SCRIPT, _TITLE, _NOSCRIPT = TAG["script"], TAG["title"], TAG["noscript"]
+_TEMPLATE, _TT, _SAMP = TAG["template"], TAG["tt"], TAG["samp"]
 _AT_CLASS, _AT_HREF, _AT_ALT = ATTRIBUTE["class"], ATTRIBUTE["href"], ATTRIBUTE["alt"]
 _AT_SRC, _AT_TYPE, _AT_MATHML = ATTRIBUTE["src"], ATTRIBUTE["type"], ATTRIBUTE["data-mathml"]
 _AT_PROPERTY, _AT_NAME = ATTRIBUTE["property"], ATTRIBUTE["name"]
@@ -84,7 +89,7 @@ _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
 _AT_LATEX, _AT_TEX = ATTRIBUTE["data-latex"], ATTRIBUTE["data-tex"]
 _AT_LABEL = ATTRIBUTE["aria-label"]
 _AT_DATA, _AT_READONLY = ATTRIBUTE["data-attrs"], ATTRIBUTE["readonly"]
-_AT_ROLE = ATTRIBUTE["role"]
+_AT_ROLE, _AT_SHADOW = ATTRIBUTE["role"], ATTRIBUTE["shadowrootmode"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
 _META_HASH = np.uint64(name_hash(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
@@ -109,6 +114,7 @@ _CURSOR = _word(b"read-only-cursor")  # GitHub's, over the code that it shows
 _COLSPAN, _ROWSPAN = _word(b"colspan="), _word(b"rowspan=")
 _RENDER_MATH = _word(b"js-render-math")  # GitLab
 _CODE_TAG, _CODE_END = _word(b"<code"), _word(b"</code")
+_CODE_NAME, _SPAN_END = _word(b"code"), _word(b"</span")
 _MOST_SPAN = 1000  # columns (HTML standard); rows are as limited here
 _TEX_BYTES = 2000  # of an element that has nothing but a formula
 _ABOVE = 80  # bytes before a drawing, where the element around it begins
@@ -229,7 +235,8 @@ def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
     address_end = given.end[_AT_SRC] if address >= 0 else address
     shows = written or mark == MARK_FORMULA
     shows = shows or formula_image(src, alt, alt_end, address, address_end)
-    if shows and f.has_room(flow) and not _just_said(flow.now):
+    parted = flow.now.space_due != 0  # by a blank from a formula: this is another one
+    if shows and f.has_room(flow) and (parted or not _just_said(flow.now)):
         f.formula(flow, s.IMAGE, at, i, False)
 
 
@@ -237,6 +244,15 @@ def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
 def _just_said(now):  # type: ignore[no-untyped-def]
     """Whether a formula ends right here, which another form of it would repeat."""
     return now.atom_at == now.length
+
+
+@inlined
+def _is_drawn(flow):  # type: ignore[no-untyped-def]
+    """Whether the source of a drawing of KaTeX precedes it, not the drawing of another formula."""
+    now = flow.now
+    kind = flow.atoms.kind[max(now.atoms - 1, 0)]
+    drawing = kind == s.KATEX_INLINE or kind == s.KATEX_DISPLAY
+    return _just_said(now) and not (drawing and now.space_due != 0)
 
 
 @borrowing
@@ -253,7 +269,7 @@ def _drawing(src, at, i, given, flow):  # type: ignore[no-untyped-def]
     now.drawn_kind = s.HTML_DISPLAY if shown else s.HTML_INLINE
     if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
         f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], True)
-    elif LOWER[src[given.start[_AT_CLASS]]] == ch.LOWER_K and not _just_said(now):  # k
+    elif LOWER[src[given.start[_AT_CLASS]]] == ch.LOWER_K and not _is_drawn(flow):  # k
         now.drawn_at = at
         shown = contains(src, max(0, at - _ABOVE), at, _KATEX_SHOWN)
         now.drawn_kind = s.KATEX_DISPLAY if shown else s.KATEX_INLINE
@@ -266,7 +282,8 @@ def _drawn(src, given, flow):  # type: ignore[no-untyped-def]
     if start < 0 and given.start[_AT_LABEL] >= 0 and given.start[_AT_CLASS] >= 0:
         if contains(src, given.start[_AT_CLASS], given.end[_AT_CLASS], _MJX_MATH):
             start, end = given.start[_AT_LABEL], given.end[_AT_LABEL]
-    if start >= 0 and end > start and f.has_room(flow) and not _just_said(flow.now):
+    parted = flow.now.space_due != 0
+    if start >= 0 and end > start and f.has_room(flow) and (parted or not _just_said(flow.now)):
         f.formula(flow, flow.now.drawn_kind, start, end, True)
 
 
@@ -325,6 +342,17 @@ def _tex_end(src, n, i, stated, in_code):  # type: ignore[no-untyped-def]
             tex = True
         k += 1
     return -1
+
+
+@borrowing
+def _bare_text(src, n, i):  # type: ignore[no-untyped-def]
+    """The end of the text at i if that is all of its <span>, -1 otherwise."""
+    filled = False
+    k = i
+    while k < min(n, i + _TEX_BYTES) and src[k] != ch.LESS:
+        filled = filled or src[k] > ch.SPACE
+        k += 1
+    return k if filled and stands_at(src, k, n, _SPAN_END) else -1
 
 
 @borrowing
@@ -411,7 +439,7 @@ def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
         _image(src, at, i, given, mark, flow)
         if now.atoms + now.chars == before:
             f.inline_closed(src, at, i, tag, text, now)
-    elif now.pre_top >= 0 and (mark == MARK_LINE or given.start[_AT_LINE] >= 0):
+    elif now.pre_top >= 0 and tag != _CODE and (mark == MARK_LINE or given.start[_AT_LINE] >= 0):
         f.line_element(text, now)
     elif tag == _CODE and now.pre_top >= 0:
         if given.start[_AT_CLASS] >= 0:
@@ -422,6 +450,10 @@ def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
             now.space_due = f.BLANK
         if tag != _WBR:
             f.inline_opened(src, at, i, tag, hashed, text, now)
+        if mark == MARK_NOTE and tag == _SPAN:
+            f.note_opened(text, now)
+            now.tags += 1
+            return False
         if tag == _SUP or tag == _SUB:
             f.script(src, scan.size, i, text, now, tag)
         f.inline_start(flow, tag, given.start[_AT_HREF] >= 0)
@@ -459,6 +491,14 @@ def _skip(now, name, with_math):  # type: ignore[no-untyped-def]
     now.skip_hash = name
     now.skip_depth = 1
     now.skip_math = with_math
+
+
+@inlined
+def _is_listing(src, given):  # type: ignore[no-untyped-def]
+    """Whether a <textarea> is for reading: it is read-only, or of class `code` (Go's examples)."""
+    if given.start[_AT_READONLY] >= 0 or given.start[_AT_CLASS] < 0:
+        return given.start[_AT_READONLY] >= 0
+    return has_name(src, given.start[_AT_CLASS], given.end[_AT_CLASS], _CODE_NAME)
 
 
 @inlined
@@ -507,7 +547,7 @@ def _opaque(scan, at, i, stop, tag, max_depth):  # type: ignore[no-untyped-def]
         stop = _title(src, scan.size, i, stop, scan.facts)
     elif tag == _SVG and (now.skip_depth == 0 or now.skip_math):
         _vector_drawing(src, i, stop, scan.flow)
-    elif tag == _TEXTAREA and given.start[_AT_READONLY] >= 0 and now.skip_depth == 0:
+    elif tag == _TEXTAREA and now.skip_depth == 0 and _is_listing(src, given):
         enough = _textarea(scan, at, i, stop, max_depth)
     elif tag == _SCRIPT and stop >= 0:
         enough = _script(src, given, i, stop, scan.flow, scan.facts)
@@ -580,6 +620,8 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     if LAST_BLOCK < tag <= LAST_SKIPPED:
         if not opening:
             return i
+        if tag == _TEMPLATE and given.start[_AT_SHADOW] >= 0:
+            return i  # a browser shows what is in it in the place of its element
         if self_closing and tag != _SCRIPT and tag != _TITLE:
             return _after_text(src, n, i, name)
         stop = x.end_of(src, n, i, name_start, name_end, scan.no_end, tag)
@@ -637,6 +679,10 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
             mark == MARK_FRAGMENT and _lines_follow(src, n, i),
         )  # fmt: skip
+        # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
+        sign = src[i] == ch.SLASH or src[i] == ch.PLUS
+        if mark == MARK_SCREEN_READER and not is_block and sign and src[i + 1] == ch.LESS:
+            hidden = False
         # A button behind the words of a heading is a tool next to it.
         hidden = hidden or (tag == _BUTTON and is_block and _H1 <= stack.tags[now.top] <= _H6)
         if rendered:
@@ -674,6 +720,13 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             _skip(now, name, False)
             now.drawn_at = -1
             return i
+        if opening and mark == MARK_KATEX_SOURCE and f.has_room(flow):
+            end = _bare_text(src, n, i)
+            if end > i:
+                shown = contains(src, max(0, at - _ABOVE), at, _KATEX_SHOWN)
+                kind_of = s.KATEX_TEXT_DISPLAY if shown else s.KATEX_TEXT
+                f.formula(flow, kind_of, i, end, False)
+                return end
         if opening and tex_end > i and f.has_room(flow):
             if tag == _TEX_MATH and _just_said(now):
                 now.atom_soft = 1  # the MathML of the same formula
@@ -686,6 +739,9 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             if now.atoms == before:
                 f.alternative(src, given.start[_AT_ALT], given.end[_AT_ALT], flow)
         elif opening:
+            code = typed or tag == _TT or tag == _SAMP or mark == MARK_NAMED_CODE
+            if code:
+                now.indents = 1
             flush = _inline(scan, at, i, tag, mark, hashed)
         else:
             f.inline_end(flow, tag)
@@ -719,6 +775,7 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         return -1
     if typed and now.typed_top < 0:
         now.typed_top = now.top
+    now.indents = mark == MARK_NAMED_CODE or mark == MARK_CODE_CELL
     if tex_end > i and f.has_room(flow):
         f.formula(flow, s.HTML_DISPLAY, i, tex_end, 0)
         return tex_end
