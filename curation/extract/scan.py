@@ -101,7 +101,7 @@ _QA_PAGE, _QUESTION = _word(b"qapage"), _word(b"question")
 _FAQ_PAGE, _FORUM_POST = _word(b"faqpage"), _word(b"discussionforumposting")
 _LD_JSON = _word(b"ld+json")
 _COLON_MATH = _word(b":math")
-_MJX_MATH = _word(b"mjx-math")
+_MJX_MATH, _MJX_CONTAINER = _word(b"mjx-math"), _word(b"mjx-container")
 _DATA_LATEX = _word(b'data-latex="')
 _EXPRESSION = _word(b"persistentexpression")
 _OF_DISPLAY, _IN_DISPLAY = _word(b"_display"), _word(b"-display")
@@ -228,7 +228,7 @@ def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
             f.picture_of_sign(src, alt, given.end[_AT_ALT], flow.text, flow.now)
             return
     address = given.start[_AT_SRC]
-    written = given.start[_AT_MATHML] >= 0
+    written = given.start[_AT_MATHML] >= 0 or given.start[_AT_TEX] >= 0
     if alt < 0 and address < 0 and mark != MARK_FORMULA and not written:
         return
     alt_end = given.end[_AT_ALT] if alt >= 0 else alt
@@ -267,12 +267,34 @@ def _drawing(src, at, i, given, flow):  # type: ignore[no-untyped-def]
     shown = shown or contains(src, at, i, _DISPLAYED)
     now.drawn_at = -1
     now.drawn_kind = s.HTML_DISPLAY if shown else s.HTML_INLINE
+    if stands_at(src, at + 1, i, _MJX_CONTAINER):
+        now.drawn_at = at
+        now.drawn_kind = s.MATHJAX_DISPLAY if shown else s.MATHJAX_INLINE
+        return
     if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
         f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], True)
     elif LOWER[src[given.start[_AT_CLASS]]] == ch.LOWER_K and not _is_drawn(flow):  # k
         now.drawn_at = at
         shown = contains(src, max(0, at - _ABOVE), at, _KATEX_SHOWN)
         now.drawn_kind = s.KATEX_DISPLAY if shown else s.KATEX_INLINE
+
+
+@inlined
+def _source_kind(now):  # type: ignore[no-untyped-def]
+    """The kind of a formula whose source is in an attribute of its drawing."""
+    shown = now.drawn_kind == s.HTML_DISPLAY or now.drawn_kind == s.MATHJAX_DISPLAY
+    return s.HTML_DISPLAY if shown else s.HTML_INLINE
+
+
+@inlined
+def _end_drawing(at, flow):  # type: ignore[no-untyped-def]
+    """The drawing of a formula ends at `at`: it is the source itself where it has no other."""
+    now = flow.now
+    kind = now.drawn_kind
+    has_source = kind == s.MATHJAX_INLINE or kind == s.MATHJAX_DISPLAY
+    has_source = has_source and _just_said(now) and now.space_due == 0
+    if now.drawn_at >= 0 and not has_source and f.has_room(flow):
+        f.formula(flow, kind, now.drawn_at, at, False)
 
 
 @borrowing
@@ -284,7 +306,7 @@ def _drawn(src, given, flow):  # type: ignore[no-untyped-def]
             start, end = given.start[_AT_LABEL], given.end[_AT_LABEL]
     parted = flow.now.space_due != 0
     if start >= 0 and end > start and f.has_room(flow) and (parted or not _just_said(flow.now)):
-        f.formula(flow, flow.now.drawn_kind, start, end, True)
+        f.formula(flow, _source_kind(flow.now), start, end, True)
 
 
 @borrowing
@@ -315,7 +337,7 @@ def _vector_drawing(src, i, stop, flow):  # type: ignore[no-untyped-def]
         tex = tex or (src[k] == ch.BACKSLASH and BYTES[src[k + 1]] & LETTER != 0)
         k += 1
     if tex and first < k < last:
-        kind = now.drawn_kind if now.skip_depth else s.HTML_INLINE
+        kind = _source_kind(now) if now.skip_depth else s.HTML_INLINE
         f.formula(flow, kind, first, k, True)
 
 
@@ -559,7 +581,9 @@ def _math(scan, at, i, stop):  # type: ignore[no-untyped-def]
     """A <math>, its tag from `at` on, its content in src[i:stop]; return where reading goes on."""
     flow, now = scan.flow, scan.flow.now
     f.drop_soft(flow.atoms, now)
-    if now.atom_soft != f.STATED or not _just_said(now):
+    after_image = now.atoms > 0 and flow.atoms.kind[max(now.atoms - 1, 0)] == s.IMAGE  # Canvas
+    repeats = now.atom_soft == f.STATED or (after_image and now.space_due == 0)
+    if not (repeats and _just_said(now)):
         f.formula(flow, s.MATHML, at, stop, now.skip_depth > 0)
     if contains(scan.src, max(0, at - _ABOVE), at, _KATEX_MATHML):
         return _behind_copy(scan.src, scan.size, stop)
@@ -639,8 +663,8 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     if now.skip_depth > 0:
         if name == now.skip_hash and not self_closing:
             now.skip_depth += 1 if opening else -1
-            if now.skip_depth == 0 and now.drawn_at >= 0 and f.has_room(flow):
-                f.formula(flow, now.drawn_kind, now.drawn_at, at, False)
+            if now.skip_depth == 0:
+                _end_drawing(at, flow)
         if now.skip_math and opening:
             _drawn(src, given, flow)
         if not (now.skip_math and tag == _MATH and opening):
