@@ -113,7 +113,7 @@ STATED = 2  # in `atom_soft`: the source of the formula, which may be here in Ma
 
 _A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
 _BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
-_SPAN = TAG["span"]
+_SPAN, _TT, _SAMP = TAG["span"], TAG["tt"], TAG["samp"]
 _DEL, _S, _STRIKE, _RUBY, _RT = TAG["del"], TAG["s"], TAG["strike"], TAG["ruby"], TAG["rt"]
 _LEFT, _RIGHT = ord("\uff08"), ord("\uff09")  # brackets around readings
 _TAG_BYTES = 200  # longer tags in superscripts aren't looked into
@@ -797,6 +797,8 @@ def inline_end(flow, tag):  # type: ignore[no-untyped-def]
         end_reading(text, now)
     elif tag == _I or tag == _EM or tag == _VAR:
         now.tilted = now.length
+    elif tag == _TT or tag == _SAMP:
+        now.indents = 0
     elif tag == _SUP or tag == _SUB:
         if now.braced:
             _mark(text, now, ch.END_BRACE)

@@ -191,7 +191,7 @@ MARK_CODE_CELL, MARK_LINE, MARK_NUMBERS, MARK_SHOWN, MARK_FRAGMENT = 7, 8, 9, 10
 MARK_NAMED_CODE, MARK_NOTE, MARK_KATEX_SOURCE = 12, 13, 14
 _MARKS = {
     # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
-    # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist, Gitea, gitweb
+    # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist, Gitea
     MARK_GUTTER: """lineno linenos linenodiv line-number line-numbers line-numbers-rows
         linenumber linenumbers gutter hljs-ln-numbers hljs-ln-n rouge-gutter blob-num crayon-nums
         crayon-num codemirror-linenumber codemirror-gutter codemirror-gutters
@@ -212,7 +212,7 @@ _MARKS = {
         mathjax_chtml mathjax_mathml mjx-chtml mjxc-display mjxp-display katex-html""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
         codemirror-lines react-code-lines cm-content dp-highlighter recodeblock view-lines
-        ace_text-layer de1 de2 pre""",  # the last three: lines of GeSHi and gitweb
+        ace_text-layer de1 de2""",  # the last two: lines of GeSHi
     # of a listing, in <pre>: Shiki, Prism, GitBook, Gatsby
     MARK_LINE: "line token-line code-line highlight-line gatsby-highlight-code-line",
     MARK_SHOWN: "react-code-file-contents enlighterjsraw",  # whatever its attributes say
