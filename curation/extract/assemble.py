@@ -83,6 +83,7 @@ class _Pieces:
 
     def assembly(self) -> Assembly:
         beside, empty = self._layout.beside.tolist(), self._layout.empty.tolist()
+        cells = self._layout.cells.tolist()
         previous = -1
         for i in range(len(self._blocks)):
             text = self._texts.of(i)
@@ -91,9 +92,14 @@ class _Pieces:
                 text = self._listings.text(i, text)
                 if text and self._drops_label(previous, i):
                     previous = self._last
+                if text and self._repeats(previous, i, text):
+                    previous = i
+                    continue
             elif self._asciimath > 0 and "`" in text:
                 self._asciimath -= len(text)
                 text = with_asciimath(text)
+            if cells[i] and "\n" in text:
+                text = text.replace("\n", " ")
             if not text or (not code and text.isspace()):
                 continue
             joined = bool(beside[i]) and previous == i - 1
@@ -107,6 +113,22 @@ class _Pieces:
             self._out.append(text)
             self._last, previous = previous, i
         return Assembly("".join(self._out), tuple(self._languages))
+
+    def _repeats(self, previous: int, i: int, code: str) -> bool:
+        """Whether a listing is that before it once more, of which the better laid out one stays.
+
+        Highlighters have the source next to what they make of it (Crayon, Enlighter).
+        """
+        if previous < 0 or not self._flags[previous] & s.PRE:
+            return False
+        if self._listings.continues(previous, i):
+            return False
+        one, other = "".join(self._out[-1].split()), "".join(code.split())
+        if one != other or (len(one) < _REPEATED and "\n" not in code):
+            return False
+        if len(code) > len(self._out[-1]):
+            self._out[-1] = code
+        return True
 
     def _between(self, previous: int, i: int) -> str:
         """What parts a block from the one before it."""
@@ -151,7 +173,7 @@ class _Pieces:
         if self._blocks[i] - self._blocks[previous] > _LABEL_REACH:
             return False
         label = self._out[-1].strip().casefold()
-        named = bool(language) and label in (language, _NAMES.get(language))
+        named = bool(language) and label.replace(" ", "") in (language, _NAMES.get(language))
         if named:
             named = self._page.e_tag[self._elements[previous]] in _LABELS
         if not named and not is_copy_label(label):
@@ -160,6 +182,7 @@ class _Pieces:
         return True
 
 
+_REPEATED = 16  # characters of a line that is there twice; shorter ones may be output
 _LABEL_REACH = 2  # blocks from a label to its listing: a button may be between
 _LISTS = ANCESTOR["list"]
 _LIST_TAGS = frozenset(TAG[name] for name in "ul ol dl menu dir".split())

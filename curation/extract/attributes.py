@@ -25,6 +25,7 @@ from curation.extract.markup import (
     MARK_COPY,
     MARK_FRAGMENT,
     MARK_GUTTER,
+    MARK_NAMED_CODE,
     MARK_NUMBERS,
     MARK_RENDERED,
     MARK_SCREEN_READER,
@@ -43,7 +44,7 @@ _PRE, _CODE, _TABLE, _TD = TAG["pre"], TAG["code"], TAG["table"], TAG["td"]
 _HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
 _AT_CLASS, _AT_ID, _AT_ROLE = ATTRIBUTE["class"], ATTRIBUTE["id"], ATTRIBUTE["role"]
 _AT_PROP, _AT_HIDDEN, _AT_STYLE = ATTRIBUTE["itemprop"], ATTRIBUTE["hidden"], ATTRIBUTE["style"]
-_AT_ARIA = ATTRIBUTE["aria-hidden"]
+_AT_ARIA, _AT_FACE = ATTRIBUTE["aria-hidden"], ATTRIBUTE["face"]
 _MARK_KEYS, _MARK_VALUES = MARKS
 _VALUE_KEYS, _VALUE_VALUES = VALUE_FLAGS
 _TRUE_HASH = np.uint64(fnv(b"true"))
@@ -53,6 +54,7 @@ _DOT, _SHARP = np.uint64(ord(".")), np.uint64(ord("#"))
 _TOKENS_PER_ELEMENT = 32
 # First parts of names that tell what an element has, not what it is: `has-comments`, `no-sidebar`.
 _HAS, _NO, _WITH, _WITHOUT = (np.uint64(fnv(w)) for w in (b"has", b"no", b"with", b"without"))
+_CODE_PART = np.uint64(fnv(b"code"))
 
 
 KNOWN = 1 << 8  # classes
@@ -149,9 +151,10 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
 
     A name counts whole (after `prefix`, runs of digits as one 0) and in parts split at anything but
     letters and digits and before capitals that follow small letters, unless they tell what the
-    element has. The mark is the first found in MARKS.
+    element has. The mark is the first found in MARKS, or else that of names with the part `code`.
     """
     mark = np.int64(-1)
+    code = False
     k = i
     while k < j and count < limit:
         while k < j and BYTES[src[k]] & SPACE:
@@ -186,6 +189,7 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
             if part_length and (not bits & _WORD or (bits & _CAPITAL and before & _SMALL)):
                 if count == first and not has:
                     has = part == _HAS or part == _NO or part == _WITH or part == _WITHOUT
+                code = code or (part == _CODE_PART and not has)
                 if part_length > 1 and not has and count < limit:
                     tokens[count] = part
                     count += 1
@@ -195,6 +199,7 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
                 part = (part ^ np.uint64(low)) * FNV_PRIME
                 part_length += 1
             before = bits
+        code = code or (part == _CODE_PART and not has)
         if part_length > 1 and not has and count < limit:
             tokens[count] = part
             count += 1
@@ -203,7 +208,7 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
             count += 1
         if mark < 0:
             mark = find(_MARK_KEYS, _MARK_VALUES, exact)
-    return count, mark
+    return count, np.int64(MARK_NAMED_CODE) if mark < 0 and code else mark
 
 
 @borrowing
@@ -294,6 +299,8 @@ def visibility(  # type: ignore[no-untyped-def]
         hidden = hidden or style == STYLE_HIDDEN or (style == STYLE_WAITS and is_block)
         keeps_space = style == STYLE_PRE and is_block
         typed = style == STYLE_TYPED
+    if given.start[_AT_FACE] >= 0:
+        typed = _of_one_width(src, given.start[_AT_FACE], given.end[_AT_FACE])
     if keep_hidden or tag == _MAIN or tag == _ARTICLE or mark == MARK_SHOWN:
         hidden = False
     if hidden and is_block and not in_code:

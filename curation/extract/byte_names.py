@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 TAB, LF, CR, SPACE = b"\t\n\r "
-BANG, QUOTE, HASH, DOLLAR, AMPERSAND, APOSTROPHE, PAREN, STAR, PLUS, COMMA, DASH, SLASH = (
-    b"!\"#$&'(*+,-/"
+BANG, QUOTE, HASH, DOLLAR, AMPERSAND, APOSTROPHE, PAREN, END_PAREN, STAR, PLUS, COMMA, DASH, SLASH = (
+    b"!\"#$&'()*+,-/"
 )
 ZERO, NINE = b"09"
 COLON, SEMICOLON, LESS, EQUALS, GREATER, QUESTION = b":;<=>?"

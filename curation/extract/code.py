@@ -15,20 +15,25 @@ _LEVELS = 4  # elements around code whose class may name its language
 _LANGUAGE = regex.compile(
     r"(?:^|\s)(?:ltx_lst_language_"
     r"|(?:language|lang|highlight-source|highlight|brush|sourceCode|code|hljs)[-:\s]+)"
-    r"([A-Za-z][\w+#.-]{0,20})",
+    r"([A-Za-z][\w+#.-]{0,20})(?![\w+#.-])",
     regex.I,
 )
 _NO_LANGUAGE = frozenset(
-    "block box wrapper container copy toolbar text-wrap highlight code pre none content body".split()
+    "block box wrapper container copy toolbar text-wrap highlight code pre none content body panel frame"
+    " header title inner line lines view viewer area example examples snippet sample section editor group".split()
 )
+_PREFIXES = ("language-", "lang-", "highlight-", "source-", "hl-")
+#: Ends of names of what is around a listing: `js-syntax-highlight`, `blob-viewer`.
+_COMPONENTS = ("-highlight", "-viewer", "-block", "-wrapper", "-container", "-panel", "-numbers")
 
 
 def language_of(classes: str) -> str:
     """Programming language that class names state (`language-python`, `brush: js`), or ""."""
     for found in _LANGUAGE.finditer(classes):
         name = found.group(1).lower().rstrip(";")
-        name = name.removeprefix("language-").removeprefix("lang-")
-        if name not in _NO_LANGUAGE:
+        for prefix in _PREFIXES:
+            name = name.removeprefix(prefix)
+        if name not in _NO_LANGUAGE and not name.endswith(_COMPONENTS):
             return name
     return ""
 

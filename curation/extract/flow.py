@@ -51,6 +51,9 @@ STATE = np.dtype(
             # Code.
             "pre_top",  # depth of the outermost element that keeps white space; -1: none
             "typed_top",  # how deep a font for code was asked for; -1: it wasn't
+            "indents",  # the block may be code: blanks that begin its lines are kept
+            "line_depth",  # spans open within one that is a line of a listing, itself included
+            *("note_depth", "note_at"),  # the same of a note, and where it began
             *("line_due", "line_start"),  # a line ended without a line break yet
             # The stack.
             *("top", "element"),
@@ -110,6 +113,7 @@ STATED = 2  # in `atom_soft`: the source of the formula, which may be here in Ma
 
 _A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
 _BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
+_SPAN, _TT, _SAMP = TAG["span"], TAG["tt"], TAG["samp"]
 _DEL, _S, _STRIKE, _RUBY, _RT = TAG["del"], TAG["s"], TAG["strike"], TAG["ruby"], TAG["rt"]
 _LEFT, _RIGHT = ord("\uff08"), ord("\uff09")  # brackets around readings
 _TAG_BYTES = 200  # longer tags in superscripts aren't looked into
@@ -207,6 +211,7 @@ def run_of_text(src, n, i, flow):  # type: ignore[no-untyped-def]
     line_start = now.line_start
     keep = now.pre_top >= 0
     code = now.code > 0 or now.typed_top >= 0
+    indents = now.indents != 0
     chars = 0
     while i < n:
         c = src[i]
@@ -281,7 +286,9 @@ def run_of_text(src, n, i, flow):  # type: ignore[no-untyped-def]
                             line_start = o
                         text[o] = ch.TAB if point == ch.TAB else ch.SPACE
                         o += 1
-                elif code and point == 0xA0:
+                elif point == 0xA0 and (
+                    code or (indents and (o == start or text[o - 1] <= ch.SPACE))
+                ):
                     if space and o > start and text[o - 1] != ch.LF:
                         text[o] = ch.SPACE
                         o += 1
@@ -665,6 +672,41 @@ def line_element(text, now):  # type: ignore[no-untyped-def]
     if now.line_at >= now.start and now.line_start <= now.line_at:
         new_line(text, now)
     now.line_at = now.length
+    now.line_depth = max(now.line_depth, 1)
+
+
+@inlined
+def _line_ended(text, now):  # type: ignore[no-untyped-def]
+    """The element of a line of a listing ends: other text begins a line."""
+    now.line_depth -= 1
+    if now.line_depth == 0 and now.length > now.line_start:
+        now.line_due = now.pre_top >= 0
+
+
+@inlined
+def note_opened(text, now):  # type: ignore[no-untyped-def]
+    """A note opens in the middle of a sentence: it is set in brackets."""
+    if now.length == now.start or now.note_depth or now.pre_top >= 0:
+        return
+    now.space_due = BLANK
+    _space(text, now)
+    text[now.length] = ch.PAREN
+    now.length += 1
+    now.note_at = now.length
+    now.note_depth = 1
+
+
+@inlined
+def _note_ended(text, now):  # type: ignore[no-untyped-def]
+    now.note_depth -= 1
+    if now.note_depth:
+        return
+    now.space_due = 0
+    if now.length == now.note_at and now.atom_at != now.length:
+        now.length -= 2  # nothing is in it
+    else:
+        text[now.length] = ch.END_PAREN
+        now.length += 1
 
 
 @borrowing
@@ -707,7 +749,10 @@ def inline_start(flow, tag, has_address):  # type: ignore[no-untyped-def]
         return
     text, now = flow.text, flow.now
     now.tags += 1
-    if tag == _A:
+    if tag == _SPAN:
+        now.line_depth += now.line_depth > 0
+        now.note_depth += now.note_depth > 0
+    elif tag == _A:
         if has_address:
             if not now.linked:
                 now.links += 1
@@ -733,7 +778,12 @@ def inline_start(flow, tag, has_address):  # type: ignore[no-untyped-def]
 def inline_end(flow, tag):  # type: ignore[no-untyped-def]
     """An inline element ends."""
     text, now = flow.text, flow.now
-    if tag == _A:
+    if tag == _SPAN:
+        if now.line_depth:
+            _line_ended(text, now)
+        if now.note_depth:
+            _note_ended(text, now)
+    elif tag == _A:
         if now.linked:
             _drop_sign(text, now)
         now.linked = 0
@@ -747,6 +797,8 @@ def inline_end(flow, tag):  # type: ignore[no-untyped-def]
         end_reading(text, now)
     elif tag == _I or tag == _EM or tag == _VAR:
         now.tilted = now.length
+    elif tag == _TT or tag == _SAMP:
+        now.indents = 0
     elif tag == _SUP or tag == _SUB:
         if now.braced:
             _mark(text, now, ch.END_BRACE)
@@ -804,6 +856,9 @@ def close_block(flow, blocks, continued):  # type: ignore[no-untyped-def]
     now.chars = now.link_chars = now.tags = now.bold_chars = now.formulas = 0
     now.links = now.linked
     now.space_due = now.after_break = now.line_due = now.reading = now.braced = now.tilted = 0
+    now.line_depth = now.note_depth = 0
+    if not continued:
+        now.indents = 0
     now.atom_at = now.line_at = -1
     now.flags = s.CONTINUED if continued else 0
     return True

@@ -12,6 +12,7 @@ import regex
 from curation.extract import blocks as s
 from curation.extract.asciimath import asciimath
 from curation.extract.katex import katex_to_tex
+from curation.extract.mathjax import drawing_to_mathml
 
 _ANNOTATION_TAG = regex.compile(r"<(?:\w+:)?annotation\b([^<>]*+)>", regex.I)
 _ANNOTATION_END = regex.compile(r"</(?:\w+:)?annotation", regex.I)
@@ -31,6 +32,7 @@ _STYLES = regex.compile(
 )
 _COMMENT = regex.compile(r"(?<!\\)%[^\n]*\n\s*")
 _SPACE = regex.compile(r"\s+")
+_BLANK_LINES = regex.compile(r"\n[^\S\n]*+\n")
 _TEX = regex.compile(r"\\[A-Za-z]+|\\[(\[]|[\^_]\{?\w|\$[^$]+\$")
 _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("[tex]", "[/tex]"))
 _TAG = regex.compile(r"<[^<>]*+>")
@@ -75,6 +77,12 @@ def _tex(kind: int, source: str) -> str:
         return _expression(html.unescape(source))
     if kind in (s.KATEX_INLINE, s.KATEX_DISPLAY):
         return delimited(tidy(katex_to_tex(source)), kind == s.KATEX_DISPLAY)
+    if kind in (s.MATHJAX_INLINE, s.MATHJAX_DISPLAY):
+        formula = tidy(mathml_to_tex(drawing_to_mathml(source)))
+        return delimited(formula, kind == s.MATHJAX_DISPLAY)
+    if kind in (s.KATEX_TEXT, s.KATEX_TEXT_DISPLAY):
+        annotation = _BLANK_LINES.split(html.unescape(source).strip())[-1]
+        return delimited(tidy(annotation), kind == s.KATEX_TEXT_DISPLAY)
     return ""
 
 
@@ -93,6 +101,7 @@ def image(tag: str) -> str:
     if written := attributes.get("data-mathml"):
         return delimited(tidy(mathml_to_tex(written.translate(_WIRIS))), False)
     alt = (attributes.get("alt") or "").removeprefix("LaTeX:")  # Canvas
+    alt = attributes.get("data-equation-content") or alt
     display = bool(_SHOWN.search(attributes.get("class") or ""))
     address = attributes.get("src") or attributes.get("data-src") or ""
     if not _TEX.search(alt) and (formula := address_formula(address)):
@@ -309,6 +318,8 @@ def _convert(node: _Node, depth: int) -> str:
         return f"\\cancel{{{_join(children)}}}"
     if tag == "mroot" and count == 2:
         return f"\\sqrt[{children[1]}]{{{children[0]}}}"
+    if tag == "msup" and count == 2 and children[1] and not children[1].strip("'"):
+        return _base(children[0]) + children[1]  # f''
     if tag in ("msup", "msub") and count == 2:
         mark = "^" if tag == "msup" else "_"
         return f"{_base(children[0])}{mark}{{{children[1]}}}"

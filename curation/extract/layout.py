@@ -20,6 +20,7 @@ class Layout(NamedTuple):
     chosen: npt.NDArray[np.int64]  # [k] which they are
     beside: npt.NDArray[np.bool_]  # [k] another cell of the same row as the one before
     empty: npt.NDArray[np.int32]  # [k] cells without text before it, in tables of data
+    cells: npt.NDArray[np.bool_]  # [k] in a cell of a table of data, so that it is one line
     plain: bool  # there is neither code nor formulas
     text: npt.NDArray[np.uint8]  # of all, as UTF-8; empty unless `plain`
     normalized: bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
@@ -36,14 +37,14 @@ def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layou
 def _laid_out(page_columns, table_columns, kept):  # type: ignore[no-untyped-def]
     page, tables = s.Page(*page_columns), Tables(*table_columns)
     chosen = np.flatnonzero(kept)
-    beside, empty = _joints(chosen, page, tables)
+    beside, empty, cells = _joints(chosen, page, tables)
     plain = True
     for b in chosen:
         plain = plain and page.b_flags[b] & s.PRE == 0 and page.b_atoms[b] == 0
     out = np.empty(0, np.uint8)
     if plain:
-        out = _joined(chosen, beside, empty, page.text, page.b_start, page.b_end)
-    return Layout(chosen, beside, empty, plain, out, plain and is_normalized(out))
+        out = _joined(chosen, beside, empty, cells, page.text, page.b_start, page.b_end)
+    return Layout(chosen, beside, empty, cells, plain, out, plain and is_normalized(out))
 
 
 @kernel
@@ -51,6 +52,7 @@ def _joints(chosen, page, tables):  # type: ignore[no-untyped-def]
     row, cell, short = tables.row, tables.cell, tables.short
     beside = np.zeros(len(chosen), np.bool_)
     empty = np.zeros(len(chosen), np.int32)
+    cells = np.zeros(len(chosen), np.bool_)
     last = -1  # element of the block before, if that may be a cell
     for i in range(len(chosen)):
         b = chosen[i]
@@ -59,14 +61,15 @@ def _joints(chosen, page, tables):  # type: ignore[no-untyped-def]
         beside[i] = same and cell[last] != cell[e]
         # Not before listings, for their line numbers.
         if tables.data[b] >= 0 and not page.b_flags[b] & s.PRE:
+            cells[i] = short[b] and cell[e] >= 0
             empty[i] = max(tables.column[e] - (tables.column[last] + 1 if same else 0), 0)
         # Longer cells are lines of their own.
         last = e if short[b] else -1
-    return beside, empty
+    return beside, empty, cells
 
 
 @kernel
-def _joined(chosen, beside, empty, text, b_start, b_end):  # type: ignore[no-untyped-def]
+def _joined(chosen, beside, empty, cells, text, b_start, b_end):  # type: ignore[no-untyped-def]
     size = 0
     for i in range(len(chosen)):
         size += 3 + 2 * empty[i] + b_end[chosen[i]] - b_start[chosen[i]]
@@ -86,6 +89,6 @@ def _joined(chosen, beside, empty, text, b_start, b_end):  # type: ignore[no-unt
             out[o + 1] = ch.SPACE
             o += 2
         for k in range(b_start[chosen[i]], b_end[chosen[i]]):
-            out[o] = text[k]
+            out[o] = ch.SPACE if cells[i] and text[k] == ch.LF else text[k]
             o += 1
     return out[:o]

@@ -120,7 +120,7 @@ TAG_KEYS, TAG_VALUES = hash_table({name_hash(name.encode()): index for name, ind
 ATTRIBUTES = """
 class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
 property name content data-lang data-language itemtype data-latex data-tex data-attrs aria-label
-readonly data-line
+readonly data-line face shadowrootmode
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 # Other names of an attribute: WeChat and Canvas keep the TeX of a formula in attributes of their own.
@@ -188,33 +188,39 @@ MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMU
     6,
 )
 MARK_CODE_CELL, MARK_LINE, MARK_NUMBERS, MARK_SHOWN, MARK_FRAGMENT = 7, 8, 9, 10, 11
+MARK_NAMED_CODE, MARK_NOTE, MARK_KATEX_SOURCE = 12, 13, 14
 _MARKS = {
     # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
-    # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist
+    # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist, Gitea
     MARK_GUTTER: """lineno linenos linenodiv line-number line-numbers line-numbers-rows
         linenumber linenumbers gutter hljs-ln-numbers hljs-ln-n rouge-gutter blob-num crayon-nums
         crayon-num codemirror-linenumber codemirror-gutter codemirror-gutters
         codemirror-gutter-wrapper cm-gutters react-syntax-highlighter-line-number
         react-code-line-number ace_gutter ace_gutter-cell diff-line-num line_numbers
-        js-line-number code-line-number linenum ln-num lnt ln ec-line-number""",
+        js-line-number code-line-number linenum ln-num lnt ln ec-line-number lines-num linenr""",
     # the same where the name is never that of the listing itself: CSDN, rustdoc, GitHub, LaTeXML;
-    # and the prompts that notebooks number (`In [3]:`)
+    # and the prompts that notebooks number (`In [3]:`), and marks of notes that stand in the text
     MARK_NUMBERS: """pre-numbering src-line-numbers react-line-numbers react-line-number
-        ltx_tag_listingline jp-inputprompt jp-outputprompt input_prompt output_prompt""",
+        ltx_tag_listingline jp-inputprompt jp-outputprompt input_prompt output_prompt
+        ltx_note_mark ltx_tag_note""",
     MARK_COPY: """copy copy-btn btn-copy copy-button copybtn clipboard-copy code-copy copy-code
         copy-code-button button-copy toolbar-item clipboard zeroclipboard-container copytoclipboard
         code-copy-button copy-to-clipboard-button snippet-clipboard crayon-toolbar
         hljs-button code-toolbar-copy codehilite-copy""",
     # what MathJax and KaTeX draw; the formula itself is next to it
     MARK_RENDERED: """mathjax mathjax_display mathjax_preview mathjax_svg mathjax_svg_display
-        mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html""",
+        mathjax_chtml mathjax_mathml mjx-chtml mjxc-display mjxp-display katex-html""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
         codemirror-lines react-code-lines cm-content dp-highlighter recodeblock view-lines
-        de1 de2""",  # the last two: lines of GeSHi
-    MARK_LINE: "line token-line code-line",  # of a listing, in <pre>: Shiki, Prism
+        ace_text-layer de1 de2""",  # the last two: lines of GeSHi
+    # of a listing, in <pre>: Shiki, Prism, GitBook, Gatsby
+    MARK_LINE: "line token-line code-line highlight-line gatsby-highlight-code-line",
     MARK_SHOWN: "react-code-file-contents enlighterjsraw",  # whatever its attributes say
     MARK_FRAGMENT: "fragment",  # of Doxygen, if lines follow
-    MARK_CODE_CELL: "code blob-code-content",  # on table cells: the listing next to its gutter
+    MARK_CODE_CELL: "code blob-code-content lines-code",  # on table cells: the listing next to its gutter
+    # notes in the middle of a sentence: LaTeXML, Tufte
+    MARK_NOTE: "ltx_note_outer sidenote marginnote modern-footnotes-footnote__note",
+    MARK_KATEX_SOURCE: "katex-mathml",
     MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden
         screen-reader-only""",
     MARK_FORMULA: """tex latex math mwe-math-fallback-image-inline mwe-math-fallback-image-display

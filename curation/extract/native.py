@@ -37,7 +37,7 @@ from curation.extract.page_state import stated_article
 from curation.extract.references import unescaped
 from curation.extract.sampling import representatives
 from curation.extract.scan import scan
-from curation.extract.shortcodes import without_shortcodes
+from curation.extract.shortcodes import with_typed_formulas, without_shortcodes
 from curation.extract.stated_posts import stated_posts
 from curation.extract.streaming import in_place
 from curation.extract.tables import Tables, find_tables, tables_of
@@ -180,7 +180,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
             text, stated = body, True
     title = next(filter(None, judged.titles), "") or _headline(page)
     if "[" in text and not _has_code(page):
-        text = without_shortcodes(text)
+        text = with_typed_formulas(without_shortcodes(text))
     if ("&" in text or "&" in title) and not _has_code(page):
         text, title = unescaped(text, title)
     if not made.normalized or text is not made.text:

@@ -16,12 +16,27 @@ _SCRIPT = re.compile(
 _ASSIGNED = re.compile(
     rb"\b(?:window|self|globalThis)\.__[A-Z][A-Z_]{2,40}__\s*=\s*(?=\{)|\b__INITIAL_STATE__\s*=\s*(?=\{)"
 )
-_MARKS = tuple(map(word, (b"__NEXT_DATA__", b"application/json", b"_STATE__", b"_DATA__")))
+_MARKS = tuple(
+    map(word, (b"__NEXT_DATA__", b"application/json", b"_STATE__", b"_DATA__", b"__NUXT__",
+               b"__remixContext", b"__sveltekit", b"__next_f"))
+)  # fmt: skip
+#: Scripts in which a framework has its state as a program, or as JSON within JSON: only its long
+#: strings are read there.
+_PROGRAM = re.compile(
+    rb"""<script\b(?![^<>]*\b(?:src=|ld\+json))[^<>]*>(?=[^<]{0,2000}?(?:__NUXT|__remixContext|__sveltekit"""
+    rb"""|__next_f|__INITIAL_STATE__|__PRELOADED_STATE__))""",
+    re.I,
+)
+_STRING = re.compile(rb"""(?:["']?(\w{1,40})["']?\s*[:=]\s*)?("(?:[^"\\\n]|\\.){400,}+")""")
 _MOST_BYTES = 5_000_000  # of a script
 _MOST_SCRIPTS = 8
+_MOST_STRINGS = 100  # of a script
 _LEAST = 400  # characters of an article
 _SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。！？]")
 _SENTENCES = 3
+#: Rows that Next.js sends: elements, and text before which its length stands.
+_ROW = re.compile(r"\w{1,6}:[\[{\"I$]")
+_TEXT_ROW = re.compile(r"^\w{1,6}:T[0-9a-f]{1,6},")
 _NO_TEXT = re.compile(r"\s*(?:[\[{]|https?:|data:|<svg|@media|\.[\w-]+\s*\{|\(?function\b|var )")
 #: Keys whose texts are no article.
 _OTHER_KEYS = re.compile(
@@ -30,9 +45,13 @@ _OTHER_KEYS = re.compile(
     re.I,
 )
 #: What rich text calls its nodes, their kinds and their words.
-_NODES = ("content", "children", "blocks", "nodes", "body", "richText", "paragraphs", "components")
-_KINDS = ("type", "_type", "nodeType", "__typename", "tagName", "kind")
-_WORDS = ("text", "value", "html", "markdown")
+_NODES = (
+    "content", "children", "blocks", "nodes", "body", "richText", "paragraphs", "components", "slices",
+)  # fmt: skip
+_KINDS = ("type", "_type", "nodeType", "__typename", "tagName", "kind", "slice_type", "name")
+_WORDS = ("text", "value", "html", "markdown", "content")
+#: Where a node of rich text has its words or nodes: Editor.js, WordPress, Prismic.
+_INNER = ("data", "attributes", "attrs", "primary")
 _MOST_DEPTH = 40
 
 
@@ -40,8 +59,12 @@ def stated_article(source: bytes) -> str:
     """The longest article in the state of a page: HTML, or lines of text; "" when there is none."""
     if not any(has(source, mark) for mark in _MARKS):
         return ""
+    return _longest(_states(source)) or _longest(_strings(source))
+
+
+def _longest(states: Iterator[Any]) -> str:
     best = ""
-    for state in _states(source):
+    for state in states:
         for text in _articles(state):
             if len(text) > max(len(best), _LEAST):
                 best = text
@@ -62,6 +85,26 @@ def _states(source: bytes) -> Iterator[Any]:
             continue
 
 
+def _strings(source: bytes) -> Iterator[Any]:
+    """Long strings in the scripts of a framework, and what those say that are JSON themselves."""
+    for place in itertools.islice(_PROGRAM.finditer(source), _MOST_SCRIPTS):
+        end = source.find(b"</script", place.end(), place.end() + _MOST_BYTES)
+        for found in itertools.islice(_STRING.finditer(source, place.end(), max(end, 0)), _MOST_STRINGS):
+            if found[1] and _OTHER_KEYS.search(found[1].decode()):
+                continue
+            text = _read(found[2].decode("utf-8", "replace"))
+            if isinstance(text, str) and not _ROW.match(text):
+                yield {"": _TEXT_ROW.sub("", text)}
+
+
+def _read(text: str) -> Any:
+    """What JSON says; None where it is none."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _articles(state: Any) -> Iterator[str]:
     """Texts of a state that may be an article: long strings, and rich text."""
     waiting = [state]
@@ -69,16 +112,20 @@ def _articles(state: Any) -> Iterator[str]:
         item = waiting.pop()
         if isinstance(item, list):
             waiting.extend(item)
+            yield from (text for text in item if isinstance(text, str) and _is_prose(text))
         elif isinstance(item, dict):
             for key, value in item.items():
                 if _OTHER_KEYS.search(key):
                     continue
                 if isinstance(value, str):
-                    if _is_prose(value):
+                    if value[:1] in ("{", "[") and len(value) > _LEAST:
+                        waiting.append(_read(value))  # an answer, as SvelteKit notes it
+                    elif _is_prose(value):
                         yield value
                     continue
                 if key in _NODES and isinstance(value, list):
-                    yield "\n".join(filter(None, (_words(node, 0).strip() for node in value)))
+                    lines = (node if isinstance(node, str) else _words(node, 0) for node in value)
+                    yield "\n".join(filter(None, map(str.strip, lines)))
                 waiting.append(value)
 
 
@@ -106,6 +153,9 @@ def _words(node: Any, depth: int) -> str:
                      for kind in _KINDS}  # fmt: skip
             blocks = any(_BLOCK.match(kind) for kind in kinds)
             return ("\n" if blocks else "").join(filter(None, parts))
+    for key in _INNER:
+        if isinstance(node.get(key), dict):
+            return _words(node[key], depth + 1)
     return ""
 
 

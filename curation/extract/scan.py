@@ -47,7 +47,11 @@ from curation.extract.markup import (
     MARK_CODE_CELL,
     MARK_FORMULA,
     MARK_FRAGMENT,
+    MARK_KATEX_SOURCE,
     MARK_LINE,
+    MARK_NAMED_CODE,
+    MARK_NOTE,
+    MARK_SCREEN_READER,
     OTHER,
     TAG,
     TAG_KEYS,
@@ -77,6 +81,7 @@ _SUB, _SPAN, _TEX_MATH, _DIV = TAG["sub"], TAG["span"], TAG["tex-math"], TAG["di
 _SVG, _TEXTAREA, _TD, _TH = TAG["svg"], TAG["textarea"], TAG["td"], TAG["th"]
 _PRE, _LISTING, _XMP = TAG["pre"], TAG["listing"], TAG["xmp"]
 _SCRIPT, _TITLE, _NOSCRIPT = TAG["script"], TAG["title"], TAG["noscript"]
+_TEMPLATE, _TT, _SAMP = TAG["template"], TAG["tt"], TAG["samp"]
 _AT_CLASS, _AT_HREF, _AT_ALT = ATTRIBUTE["class"], ATTRIBUTE["href"], ATTRIBUTE["alt"]
 _AT_SRC, _AT_TYPE, _AT_MATHML = ATTRIBUTE["src"], ATTRIBUTE["type"], ATTRIBUTE["data-mathml"]
 _AT_PROPERTY, _AT_NAME = ATTRIBUTE["property"], ATTRIBUTE["name"]
@@ -84,7 +89,7 @@ _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
 _AT_LATEX, _AT_TEX = ATTRIBUTE["data-latex"], ATTRIBUTE["data-tex"]
 _AT_LABEL = ATTRIBUTE["aria-label"]
 _AT_DATA, _AT_READONLY = ATTRIBUTE["data-attrs"], ATTRIBUTE["readonly"]
-_AT_ROLE = ATTRIBUTE["role"]
+_AT_ROLE, _AT_SHADOW = ATTRIBUTE["role"], ATTRIBUTE["shadowrootmode"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
 _META_HASH = np.uint64(name_hash(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
@@ -96,7 +101,7 @@ _QA_PAGE, _QUESTION = _word(b"qapage"), _word(b"question")
 _FAQ_PAGE, _FORUM_POST = _word(b"faqpage"), _word(b"discussionforumposting")
 _LD_JSON = _word(b"ld+json")
 _COLON_MATH = _word(b":math")
-_MJX_MATH = _word(b"mjx-math")
+_MJX_MATH, _MJX_CONTAINER = _word(b"mjx-math"), _word(b"mjx-container")
 _DATA_LATEX = _word(b'data-latex="')
 _EXPRESSION = _word(b"persistentexpression")
 _OF_DISPLAY, _IN_DISPLAY = _word(b"_display"), _word(b"-display")
@@ -109,6 +114,7 @@ _CURSOR = _word(b"read-only-cursor")  # GitHub's, over the code that it shows
 _COLSPAN, _ROWSPAN = _word(b"colspan="), _word(b"rowspan=")
 _RENDER_MATH = _word(b"js-render-math")  # GitLab
 _CODE_TAG, _CODE_END = _word(b"<code"), _word(b"</code")
+_CODE_NAME, _SPAN_END = _word(b"code"), _word(b"</span")
 _MOST_SPAN = 1000  # columns (HTML standard); rows are as limited here
 _TEX_BYTES = 2000  # of an element that has nothing but a formula
 _ABOVE = 80  # bytes before a drawing, where the element around it begins
@@ -222,14 +228,15 @@ def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
             f.picture_of_sign(src, alt, given.end[_AT_ALT], flow.text, flow.now)
             return
     address = given.start[_AT_SRC]
-    written = given.start[_AT_MATHML] >= 0
+    written = given.start[_AT_MATHML] >= 0 or given.start[_AT_TEX] >= 0
     if alt < 0 and address < 0 and mark != MARK_FORMULA and not written:
         return
     alt_end = given.end[_AT_ALT] if alt >= 0 else alt
     address_end = given.end[_AT_SRC] if address >= 0 else address
     shows = written or mark == MARK_FORMULA
     shows = shows or formula_image(src, alt, alt_end, address, address_end)
-    if shows and f.has_room(flow) and not _just_said(flow.now):
+    parted = flow.now.space_due != 0  # by a blank from a formula: this is another one
+    if shows and f.has_room(flow) and (parted or not _just_said(flow.now)):
         f.formula(flow, s.IMAGE, at, i, False)
 
 
@@ -237,6 +244,15 @@ def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
 def _just_said(now):  # type: ignore[no-untyped-def]
     """Whether a formula ends right here, which another form of it would repeat."""
     return now.atom_at == now.length
+
+
+@inlined
+def _is_drawn(flow):  # type: ignore[no-untyped-def]
+    """Whether the source of a drawing of KaTeX precedes it, not the drawing of another formula."""
+    now = flow.now
+    kind = flow.atoms.kind[max(now.atoms - 1, 0)]
+    drawing = kind == s.KATEX_INLINE or kind == s.KATEX_DISPLAY
+    return _just_said(now) and not (drawing and now.space_due != 0)
 
 
 @borrowing
@@ -251,12 +267,34 @@ def _drawing(src, at, i, given, flow):  # type: ignore[no-untyped-def]
     shown = shown or contains(src, at, i, _DISPLAYED)
     now.drawn_at = -1
     now.drawn_kind = s.HTML_DISPLAY if shown else s.HTML_INLINE
+    if stands_at(src, at + 1, i, _MJX_CONTAINER):
+        now.drawn_at = at
+        now.drawn_kind = s.MATHJAX_DISPLAY if shown else s.MATHJAX_INLINE
+        return
     if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
         f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], True)
-    elif LOWER[src[given.start[_AT_CLASS]]] == ch.LOWER_K and not _just_said(now):  # k
+    elif LOWER[src[given.start[_AT_CLASS]]] == ch.LOWER_K and not _is_drawn(flow):  # k
         now.drawn_at = at
         shown = contains(src, max(0, at - _ABOVE), at, _KATEX_SHOWN)
         now.drawn_kind = s.KATEX_DISPLAY if shown else s.KATEX_INLINE
+
+
+@inlined
+def _source_kind(now):  # type: ignore[no-untyped-def]
+    """The kind of a formula whose source is in an attribute of its drawing."""
+    shown = now.drawn_kind == s.HTML_DISPLAY or now.drawn_kind == s.MATHJAX_DISPLAY
+    return s.HTML_DISPLAY if shown else s.HTML_INLINE
+
+
+@inlined
+def _end_drawing(at, flow):  # type: ignore[no-untyped-def]
+    """The drawing of a formula ends at `at`: it is the source itself where it has no other."""
+    now = flow.now
+    kind = now.drawn_kind
+    has_source = kind == s.MATHJAX_INLINE or kind == s.MATHJAX_DISPLAY
+    has_source = has_source and _just_said(now) and now.space_due == 0
+    if now.drawn_at >= 0 and not has_source and f.has_room(flow):
+        f.formula(flow, kind, now.drawn_at, at, False)
 
 
 @borrowing
@@ -266,8 +304,9 @@ def _drawn(src, given, flow):  # type: ignore[no-untyped-def]
     if start < 0 and given.start[_AT_LABEL] >= 0 and given.start[_AT_CLASS] >= 0:
         if contains(src, given.start[_AT_CLASS], given.end[_AT_CLASS], _MJX_MATH):
             start, end = given.start[_AT_LABEL], given.end[_AT_LABEL]
-    if start >= 0 and end > start and f.has_room(flow) and not _just_said(flow.now):
-        f.formula(flow, flow.now.drawn_kind, start, end, True)
+    parted = flow.now.space_due != 0
+    if start >= 0 and end > start and f.has_room(flow) and (parted or not _just_said(flow.now)):
+        f.formula(flow, _source_kind(flow.now), start, end, True)
 
 
 @borrowing
@@ -298,7 +337,7 @@ def _vector_drawing(src, i, stop, flow):  # type: ignore[no-untyped-def]
         tex = tex or (src[k] == ch.BACKSLASH and BYTES[src[k + 1]] & LETTER != 0)
         k += 1
     if tex and first < k < last:
-        kind = now.drawn_kind if now.skip_depth else s.HTML_INLINE
+        kind = _source_kind(now) if now.skip_depth else s.HTML_INLINE
         f.formula(flow, kind, first, k, True)
 
 
@@ -325,6 +364,17 @@ def _tex_end(src, n, i, stated, in_code):  # type: ignore[no-untyped-def]
             tex = True
         k += 1
     return -1
+
+
+@borrowing
+def _bare_text(src, n, i):  # type: ignore[no-untyped-def]
+    """The end of the text at i if that is all of its <span>, -1 otherwise."""
+    filled = False
+    k = i
+    while k < min(n, i + _TEX_BYTES) and src[k] != ch.LESS:
+        filled = filled or src[k] > ch.SPACE
+        k += 1
+    return k if filled and stands_at(src, k, n, _SPAN_END) else -1
 
 
 @borrowing
@@ -411,7 +461,7 @@ def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
         _image(src, at, i, given, mark, flow)
         if now.atoms + now.chars == before:
             f.inline_closed(src, at, i, tag, text, now)
-    elif now.pre_top >= 0 and (mark == MARK_LINE or given.start[_AT_LINE] >= 0):
+    elif now.pre_top >= 0 and tag != _CODE and (mark == MARK_LINE or given.start[_AT_LINE] >= 0):
         f.line_element(text, now)
     elif tag == _CODE and now.pre_top >= 0:
         if given.start[_AT_CLASS] >= 0:
@@ -422,6 +472,10 @@ def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
             now.space_due = f.BLANK
         if tag != _WBR:
             f.inline_opened(src, at, i, tag, hashed, text, now)
+        if mark == MARK_NOTE and tag == _SPAN:
+            f.note_opened(text, now)
+            now.tags += 1
+            return False
         if tag == _SUP or tag == _SUB:
             f.script(src, scan.size, i, text, now, tag)
         f.inline_start(flow, tag, given.start[_AT_HREF] >= 0)
@@ -459,6 +513,14 @@ def _skip(now, name, with_math):  # type: ignore[no-untyped-def]
     now.skip_hash = name
     now.skip_depth = 1
     now.skip_math = with_math
+
+
+@inlined
+def _is_listing(src, given):  # type: ignore[no-untyped-def]
+    """Whether a <textarea> is for reading: it is read-only, or of class `code` (Go's examples)."""
+    if given.start[_AT_READONLY] >= 0 or given.start[_AT_CLASS] < 0:
+        return given.start[_AT_READONLY] >= 0
+    return has_name(src, given.start[_AT_CLASS], given.end[_AT_CLASS], _CODE_NAME)
 
 
 @inlined
@@ -507,7 +569,7 @@ def _opaque(scan, at, i, stop, tag, max_depth):  # type: ignore[no-untyped-def]
         stop = _title(src, scan.size, i, stop, scan.facts)
     elif tag == _SVG and (now.skip_depth == 0 or now.skip_math):
         _vector_drawing(src, i, stop, scan.flow)
-    elif tag == _TEXTAREA and given.start[_AT_READONLY] >= 0 and now.skip_depth == 0:
+    elif tag == _TEXTAREA and now.skip_depth == 0 and _is_listing(src, given):
         enough = _textarea(scan, at, i, stop, max_depth)
     elif tag == _SCRIPT and stop >= 0:
         enough = _script(src, given, i, stop, scan.flow, scan.facts)
@@ -519,7 +581,9 @@ def _math(scan, at, i, stop):  # type: ignore[no-untyped-def]
     """A <math>, its tag from `at` on, its content in src[i:stop]; return where reading goes on."""
     flow, now = scan.flow, scan.flow.now
     f.drop_soft(flow.atoms, now)
-    if now.atom_soft != f.STATED or not _just_said(now):
+    after_image = now.atoms > 0 and flow.atoms.kind[max(now.atoms - 1, 0)] == s.IMAGE  # Canvas
+    repeats = now.atom_soft == f.STATED or (after_image and now.space_due == 0)
+    if not (repeats and _just_said(now)):
         f.formula(flow, s.MATHML, at, stop, now.skip_depth > 0)
     if contains(scan.src, max(0, at - _ABOVE), at, _KATEX_MATHML):
         return _behind_copy(scan.src, scan.size, stop)
@@ -580,6 +644,8 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     if LAST_BLOCK < tag <= LAST_SKIPPED:
         if not opening:
             return i
+        if tag == _TEMPLATE and given.start[_AT_SHADOW] >= 0:
+            return i  # a browser shows what is in it in the place of its element
         if self_closing and tag != _SCRIPT and tag != _TITLE:
             return _after_text(src, n, i, name)
         stop = x.end_of(src, n, i, name_start, name_end, scan.no_end, tag)
@@ -597,8 +663,8 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     if now.skip_depth > 0:
         if name == now.skip_hash and not self_closing:
             now.skip_depth += 1 if opening else -1
-            if now.skip_depth == 0 and now.drawn_at >= 0 and f.has_room(flow):
-                f.formula(flow, now.drawn_kind, now.drawn_at, at, False)
+            if now.skip_depth == 0:
+                _end_drawing(at, flow)
         if now.skip_math and opening:
             _drawn(src, given, flow)
         if not (now.skip_math and tag == _MATH and opening):
@@ -637,6 +703,10 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
             mark == MARK_FRAGMENT and _lines_follow(src, n, i),
         )  # fmt: skip
+        # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
+        sign = src[i] == ch.SLASH or src[i] == ch.PLUS
+        if mark == MARK_SCREEN_READER and not is_block and sign and src[i + 1] == ch.LESS:
+            hidden = False
         # A button behind the words of a heading is a tool next to it.
         hidden = hidden or (tag == _BUTTON and is_block and _H1 <= stack.tags[now.top] <= _H6)
         if rendered:
@@ -674,6 +744,13 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             _skip(now, name, False)
             now.drawn_at = -1
             return i
+        if opening and mark == MARK_KATEX_SOURCE and f.has_room(flow):
+            end = _bare_text(src, n, i)
+            if end > i:
+                shown = contains(src, max(0, at - _ABOVE), at, _KATEX_SHOWN)
+                kind_of = s.KATEX_TEXT_DISPLAY if shown else s.KATEX_TEXT
+                f.formula(flow, kind_of, i, end, False)
+                return end
         if opening and tex_end > i and f.has_room(flow):
             if tag == _TEX_MATH and _just_said(now):
                 now.atom_soft = 1  # the MathML of the same formula
@@ -686,6 +763,9 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             if now.atoms == before:
                 f.alternative(src, given.start[_AT_ALT], given.end[_AT_ALT], flow)
         elif opening:
+            code = typed or tag == _TT or tag == _SAMP or mark == MARK_NAMED_CODE
+            if code:
+                now.indents = 1
             flush = _inline(scan, at, i, tag, mark, hashed)
         else:
             f.inline_end(flow, tag)
@@ -719,6 +799,7 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         return -1
     if typed and now.typed_top < 0:
         now.typed_top = now.top
+    now.indents = mark == MARK_NAMED_CODE or mark == MARK_CODE_CELL
     if tex_end > i and f.has_room(flow):
         f.formula(flow, s.HTML_DISPLAY, i, tex_end, 0)
         return tex_end

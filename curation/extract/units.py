@@ -20,6 +20,7 @@ _PRE = s.PRE
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
 _DIV, _P, _H1, _H6 = TAG["div"], TAG["p"], TAG["h1"], TAG["h6"]
 _BUTTON = TAG["button"]
+_QUESTION = 12  # characters: buttons with fewer do something
 _ANNOUNCEMENT = (
     32  # characters that are no blanks; longer ones are sentences that say something themselves
 )
@@ -267,6 +268,35 @@ def _keep_headings(run, page, limits, filled):  # type: ignore[no-untyped-def]
 
 
 @borrowing
+def _same_text(page, one, other):  # type: ignore[no-untyped-def]
+    size = page.b_end[one] - page.b_start[one]
+    if page.b_end[other] - page.b_start[other] != size:
+        return False
+    for k in range(size):
+        if page.text[page.b_start[one] + k] != page.text[page.b_start[other] + k]:
+            return False
+    return True
+
+
+@borrowing
+def _keep_unfolding(run, page, filled):  # type: ignore[no-untyped-def]
+    """Add to `kept` like buttons of different words that are each directly before kept text, as the
+    questions are that unfold their answers, and note them."""
+    kept, signature = run.kept, page.e_signature
+    last = -1
+    for b in range(len(kept) - 1):
+        e = page.b_element[b]
+        words = page.e_tag[e] == _BUTTON and page.b_chars[b] >= _QUESTION
+        answered = kept[b + 1] and page.e_tag[page.b_element[b + 1]] != _BUTTON
+        if not (words and answered) or kept[b] or run.score[b] <= 0.0 or run.comments[b]:
+            continue
+        if last >= 0 and signature[page.b_element[last]] == signature[e]:
+            if not _same_text(page, last, b):
+                kept[last] = filled[last] = kept[b] = filled[b] = True
+        last = b
+
+
+@borrowing
 def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
     """Take a short last block from `kept` that is kept for what surrounds it only; several are the
     rest of a list."""
@@ -295,7 +325,7 @@ def whole(kept, probabilities, score, comments, page, data, limits, article):  #
     `hole_probability` or more in the mean, are kept like these; between two cards they need
     `card_hole_probability`, items of lists in an `article` `entry_probability`, and what a
     rule took out stays out. What at least half of three like elements or more keep, all of them keep. A heading
-    goes with the text behind it. The text doesn't end in a short block that is kept only so. O(n).
+    goes with the text behind it, and so do buttons that unfold it. The text doesn't end in a short block that is kept only so. O(n).
     """
     ended = np.zeros(len(kept), np.bool_)
     filled = np.zeros(len(kept), np.bool_)
@@ -311,5 +341,6 @@ def whole(kept, probabilities, score, comments, page, data, limits, article):  #
         np.zeros(count, np.int32), filled,
     )  # fmt: skip
     _keep_headings(run, page, limits, filled)
+    _keep_unfolding(run, page, filled)
     _drop_filled_end(run, page, limits, filled)
     return Whole(run.kept, filled, ended & ~run.kept)
