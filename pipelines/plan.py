@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +13,7 @@ from curation.credentials import redact
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile, PassedOver, discover
 from curation.readers.raw import RawFile
+from curation.readers.suffixes import TABLES, without_compression
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOCUMENTS, fits
 from curation.stages import find
@@ -26,9 +26,6 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest, read_manifest
 from pipelines.storage.shards import open_parquet
 
-#: Suffixes of tables, and of what they may be compressed by.
-_TABLES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
-_COMPRESSED = re.compile(r"\.(gz|zst|zstd|lz4|bz2|xz)$")
 #: The stage that comes first if the input is a table.
 _READ_TABLES = "read-tables"
 
@@ -150,8 +147,8 @@ def _are_tables(paths: Sequence[str], recipe: Recipe, alone: bool = False) -> bo
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     if alone:
-        suffixes = (*_TABLES, *recipe.readers.formats)
-        names = (_COMPRESSED.sub("", file.name.lower()) for file in files)
+        suffixes = (*TABLES, *recipe.readers.formats)
+        names = (without_compression(file.name) for file in files)
         return bool(files) and all(name.endswith(suffixes) for name in names)
     return not all(_is_documents(file.path) for file in files)
 

@@ -25,6 +25,7 @@ from curation.decontaminate.fields import COMMON, Fields
 from curation.decontaminate.mappings import load_mapping
 from curation.errors import ConfigError, InputError
 from curation.readers.raw import RawFile
+from curation.readers.suffixes import without_packing
 
 Row = Mapping[str, Any]
 _LETTERS, _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
@@ -177,9 +178,7 @@ def _place(value: Any, first: int) -> int | None:
 
 def _rows(path: str) -> Iterator[Row]:
     with RawFile.open(path) as raw:
-        plain = path.partition("?")[0].lower()
-        for suffix in (".gz", ".zst"):
-            plain = plain.removesuffix(suffix)
+        plain = without_packing(path.partition("?")[0].lower())
         reader = next((r for s, r in _READERS.items() if plain.endswith(s)), _read_json_lines)
         number = 0
         try:

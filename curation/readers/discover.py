@@ -14,14 +14,10 @@ from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
 from curation.errors import ConfigError, InputError
+from curation.readers.suffixes import READ, without_compression, without_packing
 from curation.resources import resolve
 
 _GLOB = re.compile(r"[*?\[]")
-_SUFFIX = re.compile(
-    r"\.(warc|arc|wet|wat|wacz|parquet|arrow|jsonl|ndjson|json|csv|tsv|html|htm|xhtml|txt)"
-    r"(\.(gz|zst|zstd|lz4|bz2|xz))?$",
-    re.IGNORECASE,
-)
 _HIDDEN = "of a name that begins with . or _"
 _UNKNOWN = "of unknown suffix"
 _FOLDER = "matched by a pattern but folders"
@@ -248,8 +244,7 @@ def _not_read(name: str, info: dict[str, Any], searched: bool, suffixes: tuple[s
         return _FOLDER if info["type"] == "directory" else _NO_FILE
     if searched and _is_hidden(name):
         return _HIDDEN
-    plain = name.removesuffix(".gz").removesuffix(".zst")
-    known = _SUFFIX.search(name) or plain.endswith(suffixes)
+    known = without_compression(name).endswith(READ) or without_packing(name).endswith(suffixes)
     return "" if known or not searched else _UNKNOWN
 
 

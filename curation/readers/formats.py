@@ -17,20 +17,13 @@ from curation.readers.records import Event
 from curation.readers.scan import scan
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
+from curation.readers.suffixes import COMPRESSED, HTML, JSON_LINES
 
 HEAD = 1 << 13  # bytes needed to detect the format
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _ZIP_MAGIC = b"PK\x03\x04"
 _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
-_COMPRESSED_NAME = {
-    ".gz": "gzip",
-    ".lz4": "lz4",
-    ".bz2": "bzip2",
-    ".xz": "xz",
-    ".zst": "zstd",
-    ".zstd": "zstd",
-}
 
 #: Texts that may begin as HTML does: markup for readers, and source files.
 _TEXTS = tuple(
@@ -54,7 +47,7 @@ def compression_of(head: bytes, name: str) -> str:
             return codec.name
     if members.is_zstd(head):
         return "zstd"
-    by_name = _COMPRESSED_NAME.get(PurePosixPath(name.lower()).suffix, "")
+    by_name = COMPRESSED.get(PurePosixPath(name.lower()).suffix, "")
     magics = {codec.name: codec.magic for codec in members.STREAM_CODECS}
     if magics.get(by_name, members.ZSTD_MAGIC) in head:
         return by_name
@@ -136,7 +129,7 @@ Reader = Callable[[Stream, ReaderSettings], Iterator[Event]]
 def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | None:
     """Return the reader for `stream`, at its beginning; None for an unknown format."""
     lower = name.lower()
-    for suffix in _COMPRESSED_NAME:
+    for suffix in COMPRESSED:
         lower = lower.removesuffix(suffix)
     stream.fill(HEAD)
     head = bytes(stream.buffer[:HEAD])
@@ -144,13 +137,13 @@ def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | N
     if may_begin_warc(start, 0) or parse_arc(start, 0, len(start)) or _ARCHIVE_NAME.search(lower):
         return scan if head or stream.breaks else None
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"{") or lower.endswith((".jsonl", ".ndjson", ".json")):
+    if text.startswith(b"{") or lower.endswith(JSON_LINES):
         return tables.read_jsonl
     if not head:
         return scan if stream.breaks else None
     if lower.endswith(_TEXTS):
         return functools.partial(_file, name, False)
-    html = lower.endswith((".html", ".htm", ".xhtml"))
+    html = lower.endswith(HTML)
     if html or http.looks_like_html(head):
         return functools.partial(_file, name, True)
     if lower.endswith((".txt", ".text")):

@@ -27,6 +27,7 @@ from curation.readers.formats import HEAD, Packing, compression_of
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event
 from curation.readers.settings import CustomFormat, ReaderSettings
+from curation.readers.suffixes import without_packing
 from curation.readers.tables import row_event
 
 #: Bytes that are no UTF-8, as Python decodes them with `surrogateescape`.
@@ -54,7 +55,7 @@ _SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
 
 def rows_of(raw: RawFile, name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
     """Return a file's format name for reasons, and its reader; None for other files."""
-    plain = name.removesuffix(".gz").removesuffix(".zst")
+    plain = without_packing(name)
     for suffix, custom in settings.formats.items():
         if plain.endswith(suffix):
             return "format", _custom(custom)

@@ -1,0 +1,31 @@
+"""What the suffixes of input files say: their format, and how they are compressed."""
+
+from __future__ import annotations
+
+#: Codecs by suffix.
+COMPRESSED = {
+    ".gz": "gzip",
+    ".lz4": "lz4",
+    ".bz2": "bzip2",
+    ".xz": "xz",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+}
+#: JSON with an object a line, or (`.json`) an array.
+JSON_LINES = (".jsonl", ".ndjson", ".json")
+TABLES = (".parquet", ".arrow", *JSON_LINES, ".csv", ".tsv")
+HTML = (".html", ".htm", ".xhtml")
+ARCHIVES = (".warc", ".arc", ".wet", ".wat", ".wacz")
+#: Those that are read in a folder, without the user's own.
+READ = (*ARCHIVES, *TABLES, *HTML, ".txt")
+
+
+def without_compression(name: str) -> str:
+    """Return a file's name in lower case without the suffix of its compression."""
+    lower = name.lower()
+    return next((lower.removesuffix(s) for s in COMPRESSED if lower.endswith(s)), lower)
+
+
+def without_packing(name: str) -> str:
+    """Return a name without `.gz` and `.zst`, in which formats of rows are read."""
+    return name.removesuffix(".gz").removesuffix(".zst")
