@@ -45,6 +45,26 @@ def curate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(given, code, out.getvalue(), told.getvalue())
 
 
+def in_shell(script: str, folder: Path) -> str:
+    """What a script of bash prints in a folder. `python` and `curate` are those of the tests."""
+    environment = os.environ | {
+        "COLUMNS": "80",
+        "PYTHONPATH": str(ROOT),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{script}\n{done.stdout}"
+    return done.stdout
+
+
 def curate_alone(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run it in a process of its own."""
     command = [sys.executable, "-m", "pipelines.cli", *map(str, arguments)]

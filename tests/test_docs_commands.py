@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pipelines import cli
-from tests.conftest import ROOT
+from tests.conftest import ROOT, in_shell
 
 _BLOCK = re.compile(r"<!-- run -->\n```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ALL = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -40,33 +37,12 @@ def _squeezed(line: str) -> str:
     return " ".join(_SECONDS.sub("", line).split())
 
 
-def _printed(script: str, folder: Path) -> list[str]:
-    """Lines that a script of bash prints. `python` and `curate` are those of the tests."""
-    bin_folder = Path(sys.executable).parent
-    environment = os.environ | {
-        "COLUMNS": "80",
-        "PYTHONPATH": str(ROOT),
-        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-    }
-    done = subprocess.run(
-        ["bash", "-c", _HEAD + script],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{script}\n{done.stdout}"
-    return done.stdout.splitlines()
-
-
 @pytest.mark.parametrize("page", _PAGES, ids=lambda path: path.name)
 def test_the_commands_of_a_page(page: Path, sample_run: Path, tmp_path: Path) -> None:
     shutil.copytree(sample_run, tmp_path / "out")
     for kind, block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         script, shown = _commands(kind, block)
-        printed = iter([_squeezed(line) for line in _printed(script, tmp_path)])
+        printed = iter(map(_squeezed, in_shell(_HEAD + script, tmp_path).splitlines()))
         for line in map(_squeezed, shown):
             assert line in printed, f"{script}\ndoes not print, in this order: {line}"
 

@@ -5,39 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, in_shell
 
 _CELLS = json.loads((ROOT / "examples" / "one_crawl.ipynb").read_text(encoding="utf-8"))["cells"]
 
 
-def _shell(line: str, names: dict[str, Any]) -> str:
-    """Run a line that begins with `!` as IPython does, with its `{names}` filled in."""
-    done = subprocess.run(
-        ["bash", "-c", "set -eo pipefail; " + line.format_map(names)],
-        env=os.environ | {
-            "COLUMNS": "80",
-            "PYTHONPATH": str(ROOT),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{line}\n{done.stdout}"
-    return done.stdout
-
-
 def _executed(source: str, names: dict[str, Any]) -> str:
-    """Return what a cell prints."""
+    """Return what a cell prints, with lines that begin with `!` run as IPython does."""
     printed, plain = io.StringIO(), ""
     with contextlib.redirect_stdout(printed):
         for line in [*source.splitlines(), "!"]:
@@ -46,7 +25,8 @@ def _executed(source: str, names: dict[str, Any]) -> str:
                 continue
             exec(compile(plain, "cell", "exec"), names)
             plain = ""
-            print(_shell(line[1:], names), end="")
+            script = "set -eo pipefail; " + line[1:].format_map(names)
+            print(in_shell(script, Path.cwd()), end="")
     return printed.getvalue()
 
 
