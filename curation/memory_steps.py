@@ -40,7 +40,7 @@ from curation.mix.levels import plan_tables
 from curation.readers.records import Page
 from curation.recipe import Recipe
 from curation.rights.policy import Policy, verdicts_of
-from curation.schema import EXTRACTED, PLACES, Verdicts, conformed, with_column
+from curation.schema import EXTRACTED, Verdicts, conformed, with_column
 from curation.stages import find
 from curation.tables import combined, first_column
 
@@ -161,10 +161,7 @@ def _mix(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdict
     settings = recipe.mix.mixture("")
     table, _ = counted(batch, recipe.tokenize.encoding, settings.input_names)
     drawn = draw(table, plan_tables([table], settings))
-    batch = with_column(batch, "tokens", table.column("tokens"))
-    batch = with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32()))
-    placed = drawn.places is not None
-    return with_column(batch, PLACES, drawn.places) if placed else batch, drawn.verdicts
+    return drawn.added_to(batch, table.column("tokens")), drawn.verdicts
 
 
 def _in_batches(step: Step) -> Step:

@@ -20,7 +20,7 @@ from curation.errors import ConfigError
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.mix.columns import grouped
 from curation.mix.count import counted
-from curation.schema import PLACES, with_column
+from curation.schema import PLACES
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from pipelines.engine.documents import column_names, noted, over_documents
@@ -166,10 +166,7 @@ class DrawDocuments(Transform):
 def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outcome:
     """Draw from the documents of a batch; `narrow` has the columns that the plan needs."""
     found = draw(narrow, plan)
-    batch = with_column(batch, "tokens", narrow.column("tokens"))
-    batch = with_column(batch, "repeats", pa.array(found.repeats, pa.int32()))
-    if found.places is not None:
-        batch = with_column(batch, PLACES, found.places)
+    batch = found.added_to(batch, narrow.column("tokens"))
     used = narrow.column("tokens").to_numpy() * found.repeats.astype(np.int64)
     extra: dict[str, int] = {}
     by = grouped(narrow, plan.settings)

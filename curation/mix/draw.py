@@ -14,7 +14,7 @@ from curation.mix.keys import copy_bits, open_unit
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import first_place
 from curation.mix.schedule import places, spans, streams
-from curation.schema import Verdicts
+from curation.schema import PLACES, Verdicts, with_column
 
 OVER_BUDGET = "mix.over_budget"
 TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
@@ -34,6 +34,12 @@ class Draw:
     verdicts: Verdicts  # a reason exactly where repeats is 0
     #: Of a mix with phases: where in training each copy is, list<uint64> (`schedule.places`).
     places: pa.Array | None = None
+
+    def added_to(self, batch: pa.RecordBatch, tokens: pa.Array) -> pa.RecordBatch:
+        """Return the documents with what the stage adds: `tokens`, `repeats`, and any places."""
+        batch = with_column(batch, "tokens", tokens)
+        batch = with_column(batch, "repeats", pa.array(self.repeats, pa.int32()))
+        return batch if self.places is None else with_column(batch, PLACES, self.places)
 
 
 def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:

@@ -6,7 +6,7 @@ import argparse
 
 from curation.schema import VALUE_TEXT
 from pipelines.commands.options import add_json, add_run, count
-from pipelines.report.values import value_text
+from pipelines.report.values import snippet, value_text
 from pipelines.run_folder import load_run
 from pipelines.terminal import say, say_json
 
@@ -39,8 +39,7 @@ def sample(options: argparse.Namespace) -> int:
         say_json(found)
         return 0
     for row in found:
-        text = " ".join((row["text"] or "")[: 4 * _SNIPPET].split())[:_SNIPPET]
         value = row[VALUE_TEXT] or value_text(row["reason"], row["value"])
         value = f"  value {value}" if value else ""
-        say(f"{row['id']}  {row['url']}{value}\n    {text}")
+        say(f"{row['id']}  {row['url']}{value}\n    {snippet(row['text'], _SNIPPET)}")
     return 0

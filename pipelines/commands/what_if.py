@@ -22,6 +22,7 @@ from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
 from pipelines.commands.run import run
 from pipelines.console import PlainConsole
+from pipelines.report.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import MANIFEST, files_of, read_manifest
@@ -295,7 +296,7 @@ def _texts(
     for source in sources:
         mine = [n - source.first for n in wanted if 0 <= n - source.first < source.rows]
         for row, held in read_rows(place, source.name, mine, ["url", "text"]):
-            text = " ".join(held["text"][: 4 * _SNIPPET].split())[:_SNIPPET]
+            text = snippet(held["text"], _SNIPPET)
             shown[source.first + row] = {"url": held["url"], "text": text}
     return shown
 

@@ -25,6 +25,11 @@ def value_text(reason: str, value: float | None) -> str:
     return f"{value:.6g}"
 
 
+def snippet(text: str | None, most: int) -> str:
+    """Return the beginning of a text on one line."""
+    return " ".join((text or "")[: 4 * most].split())[:most]
+
+
 def skipped(counters: Mapping[str, int]) -> int:
     """Count the records of the input that are not documents, or were not drawn."""
     return sum(n for name, n in counters.items() if name.startswith("skipped."))

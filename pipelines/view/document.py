@@ -17,6 +17,7 @@ from curation.rights.telling import told
 from curation.schema import MADE, VERDICT_COLUMNS
 from curation.stages import find
 from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
+from pipelines.report.values import snippet
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
@@ -218,5 +219,5 @@ def snippets(
     """Documents with the beginnings of their texts."""
     found = described(folder, ledger, rows, ["text"])
     for row in found:
-        row["text"] = " ".join((row["text"] or "")[: 4 * most].split())[:most]
+        row["text"] = snippet(row["text"], most)
     return found

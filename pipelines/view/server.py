@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import secrets
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from curation.errors import CurationError
+from curation.readers.documents import plain
 from pipelines.view.explorer import Explorer
 
 _ADDRESS = "127.0.0.1"
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:  # the page says so; the server goes on
             answer = {"error": self.server.explorer.trouble(error)}
             status = HTTPStatus.INTERNAL_SERVER_ERROR
-        data = json.dumps(_plain(answer), ensure_ascii=False, default=str, allow_nan=False)
+        data = json.dumps(plain(answer), ensure_ascii=False, default=str, allow_nan=False)
         self._send(status, data.encode("utf-8", "replace"), "application/json")
 
     def _asset(self, name: str) -> None:
@@ -189,14 +189,3 @@ def _strings(body: bytes) -> dict[str, str]:
     return (
         {str(k): str(v) for k, v in held.items() if v is not None} if isinstance(held, dict) else {}
     )
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity; the page takes null for what could not be measured."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value
