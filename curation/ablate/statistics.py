@@ -81,13 +81,13 @@ def _chosen(costs: Floats, items: npt.NDArray[np.int64], count: int) -> npt.NDAr
     return chosen
 
 
-def estimate(measure: Measure, draws: int = DRAWS) -> Estimate:
+def estimate(measure: Measure) -> Estimate:
     """Resample groups of units and seeds with replacement, the same for all runs.
 
     Runs share units, seeds and orders, so that a difference is that of pairs, and its interval is
     narrower than those of the two figures.
     """
-    ratios = _resampled(measure, draws)  # [draws, runs]
+    ratios = _resampled(measure, DRAWS)  # [draws, runs]
     exact = measure.values.sum(2) / measure.weights.sum()  # [runs, seeds]
     means = exact.mean(1)
     runs = range(len(means))

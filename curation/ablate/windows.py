@@ -11,6 +11,8 @@ import numpy.typing as npt
 from curation.ablate.experiment import Documents, Experiment, TaskSet
 
 Ids = npt.NDArray[np.uint16]
+#: Texts of each label by which a curve is measured.
+_CURVE_TEXTS = 32
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,15 @@ def task_windows(task: TaskSet, mark: int, context: int) -> Iterator[Window]:
             yield Window(owner, np.concatenate([before[-room:], continuation]), len(continuation))
 
 
-def curve_windows(experiment: Experiment, context: int, most: int = 32) -> list[Window]:
-    """Return the windows of the first `most` texts of each label."""
+def curve_windows(experiment: Experiment, context: int) -> list[Window]:
+    """Return the windows of the first texts of each label."""
     found: list[Window] = []
     mark = experiment.vocabulary_size
     for texts in experiment.texts:
-        found += [w for w in text_windows(texts.documents, mark, context) if w.owner < most]
+        found += [w for w in text_windows(texts.documents, mark, context) if w.owner < _CURVE_TEXTS]
     return found
 
 
-def curve_bytes(experiment: Experiment, most: int = 32) -> int:
+def curve_bytes(experiment: Experiment) -> int:
     """Return the bytes of what `curve_windows` measures."""
-    return sum(int(texts.documents.sizes[:most].sum()) for texts in experiment.texts)
+    return sum(int(texts.documents.sizes[:_CURVE_TEXTS].sum()) for texts in experiment.texts)

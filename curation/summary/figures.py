@@ -68,12 +68,12 @@ DAYS = (
 _SIZES = "count(*) AS documents, CAST(sum(strlen(text)) AS BIGINT) AS bytes"
 
 
-def grouped_sql(key: str, table: str, days: bool = False, tail: str = "") -> str:
+def grouped_sql(key: str, table: str, days: bool = False) -> str:
     """Return the statement for documents and bytes by a key, the most bytes first."""
     more = f", {DAYS}" if days else ""
     return (
         f"SELECT {KEYS[key]} AS {key}, {_SIZES}{more} FROM {table} "
-        f"GROUP BY 1 ORDER BY bytes DESC, {key}{tail}"
+        f"GROUP BY 1 ORDER BY bytes DESC, {key}"
     )
 
 

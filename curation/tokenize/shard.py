@@ -73,9 +73,9 @@ class ShardStats:
         return asdict(self)
 
 
-def count_tokens(texts: Texts, settings: EncodeSettings, threads: int = 1) -> npt.NDArray[np.int64]:
+def count_tokens(texts: Texts, settings: EncodeSettings) -> npt.NDArray[np.int64]:
     """Tokens that each document will take in a shard, begin and end tokens included: int64 [n]."""
-    _, offsets = load_tokenizer(settings.tokenizer).encode_batch(texts, threads)
+    _, offsets = load_tokenizer(settings.tokenizer).encode_batch(texts)
     return np.diff(offsets) + settings.marks
 
 

@@ -180,15 +180,9 @@ class ShardWriter:
         return {w.name: w.record for w in self._writers.values()}
 
 
-def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) -> list[Task]:
-    """Return one task per shard; `extra` gives a further fingerprint by shard name."""
-    tasks = []
-    for shard in shards:
-        inputs = [(shard.name, shard.fingerprint)]
-        if extra is not None:
-            inputs.append(("verdicts", extra[shard.name]))
-        tasks.append(Task(shard.name, tuple(inputs), shard.bytes, shard))
-    return tasks
+def shard_tasks(shards: Sequence[Shard]) -> list[Task]:
+    """Return one task per shard."""
+    return [Task(s.name, ((s.name, s.fingerprint),), s.bytes, s) for s in shards]
 
 
 def batches_beside(run: StageRun, kind: str) -> Iterator[pa.RecordBatch]:

@@ -80,13 +80,13 @@ def _in_two(name: str) -> tuple[str, str]:
     return ("", name) if len(name) < _ONE_LINE or not hyphen else (head + hyphen, tail)
 
 
-def track(kept: int, removed: int, of: int, kind: str = "track") -> str:
+def track(kept: int, removed: int, of: int) -> str:
     """Draw a bar of two colours: shares of a whole."""
     if not of:
         return ""
     first, second = 100 * kept / of, 100 * removed / of
     return (
-        f"<svg class='{kind} meter' aria-hidden=true><rect class=kept width='{first:.2f}%' "
+        f"<svg class='track meter' aria-hidden=true><rect class=kept width='{first:.2f}%' "
         f"height='100%'/><rect class=removed x='{first:.2f}%' width='{second:.2f}%' "
         "height='100%'/></svg>"
     )

@@ -15,7 +15,7 @@ from curation.schema import VALUE_TEXT
 from curation.stages import counted_columns, find
 from pipelines.report.collect import plural
 from pipelines.report.pictures import chart, compact, river, track
-from pipelines.report.values import records_text, value_text
+from pipelines.report.values import ranked_reasons, records_text, value_text
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 from pipelines.storage.files import SCRATCH, Folder
 
@@ -298,7 +298,7 @@ def _samples(facts: Mapping[str, Any], removed: bool) -> list[str]:
         return [_listed(rows, reason) for reason, rows in samples.get("kept", {}).items()]
     blocks = []
     for entry in facts["funnel"]:
-        ranked = sorted(entry["removed"].items(), key=lambda kv: (-kv[1]["documents"], kv[0]))
+        ranked = ranked_reasons(entry["removed"])
         if ranked:
             blocks.append(f"<h3>{_e(entry['stage'])}</h3>")
         for reason, counts in ranked:

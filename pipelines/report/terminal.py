@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.console import PlainConsole
-from pipelines.report.values import records_text
+from pipelines.report.values import ranked_reasons, records_text
 
 #: Reasons of a stage, and alarms, that are shown.
 _REASONS, _ALARMS = 6, 6
@@ -46,7 +46,7 @@ def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
 
 
 def _reasons(entry: dict[str, Any]) -> str:
-    ranked = sorted(entry["removed"].items(), key=lambda kv: (-kv[1]["documents"], kv[0]))
+    ranked = ranked_reasons(entry["removed"])
     shown = [f"{reason} {counts['documents']:,}" for reason, counts in ranked[:_REASONS]]
     if len(ranked) > _REASONS:
         shown.append(f"+{len(ranked) - _REASONS} more")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from curation.readers.sampling import NOT_DRAWN
 from curation.readers.settings import NAME_COLUMN
@@ -33,6 +34,11 @@ def snippet(text: str | None, most: int) -> str:
 def skipped(counters: Mapping[str, int]) -> int:
     """Count the records of the input that are not documents, or were not drawn."""
     return sum(n for name, n in counters.items() if name.startswith("skipped."))
+
+
+def ranked_reasons(removed: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return reasons and counts of a funnel entry, the reason with the most documents first."""
+    return sorted(removed.items(), key=lambda kv: (-kv[1]["documents"], kv[0]))
 
 
 def records_text(counters: dict[str, int]) -> str:
