@@ -17,6 +17,7 @@ from curation.readers.suffixes import TABLES, without_compression
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOCUMENTS, fits
 from curation.stages import find
+from curation.stages.base import Stage
 from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.facts import stage_facts
@@ -59,41 +60,17 @@ def plan(
     for option, value in (("output", output), *(("input", value) for value in inputs)):
         if not value.strip():
             raise ConfigError(f"--{option}: an empty path")
-    chosen, given = tuple(stages) or recipe.stages, tuple(inputs)
+    chosen = tuple(stages) or recipe.stages
     check_order(recipe, chosen)
     folder = Folder(output, sync)
-    reads = find(chosen[0]).is_source
-    earlier = None if given or reads else _complete_before(chosen[0], recipe, folder)
-    if not reads:
-        paths = [_split(path, recipe)[1] for path in given]
-        if paths and _are_tables(paths, recipe):
-            chosen = (_READ_TABLES, *chosen)
-        elif not given and earlier is None:
-            own = [path for paths in _of_recipe(recipe).values() for path in paths]
-            if own and _are_tables(own, recipe, alone=True):
-                chosen = (_READ_TABLES, *chosen)
+    chosen, given = _with_input(recipe, folder, chosen, tuple(inputs))
     described = [find(stage) for stage in chosen]
     if chosen[0] == _READ_TABLES:
-        settled = {
-            "add_language": needs_languages(recipe, described),
-            "kept_beside": made_anew(recipe, described),
-        }
-        tables = recipe.read_tables.model_copy(update=settled)
-        recipe = recipe.model_copy(update={"read_tables": tables})
+        recipe = _reading_tables(recipe, described)
     if recipe.measure and (mixed := [stage.name for stage in described if stage.per_mix]):
         raise ConfigError(
             f"measure: true keeps what rules would remove, so {mixed[0]} can't follow"
         )
-    if not given and described[0].is_source:
-        if not recipe.inputs:
-            raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
-    elif not given:
-        if earlier is None:
-            raise ConfigError(
-                f"{chosen[0]} needs documents: name a stage folder with --input; "
-                f"{folder.shown}: no complete earlier stage"
-            )
-        given = (earlier,)
     for stage in described:
         check_named_files(stage, recipe.section(stage))
     facts = {
@@ -104,19 +81,55 @@ def plan(
         for stage in described:  # so that a mismatch is reported before the run
             stage.load(recipe.section(stage))
         _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
-    over = PassedOver()
+    over, found = PassedOver(), list[InputFile]()
     try:
-        own = own_paths(folder, recipe)
-        found = input_files(recipe, given, own, over) if described[0].is_source else []
-        unnamed = [f.path for f in found if f.name.partition("/")[0] not in recipe.sources]
-        for stage in described if unnamed else ():
-            stage.check_unnamed(recipe.section(stage), unnamed[0])
-        if not described[0].is_source:
+        if described[0].is_source:
+            found = input_files(recipe, given, own_paths(folder, recipe), over)
+            unnamed = [f.path for f in found if f.name.partition("/")[0] not in recipe.sources]
+            for stage in described if unnamed else ():
+                stage.check_unnamed(recipe.section(stage), unnamed[0])
+        else:
             check_current(given)
             check_order(recipe, chosen, columns_of(stage_inputs(given)))
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     return Plan(recipe, chosen, given, folder, facts, tuple(found), over)
+
+
+def _with_input(
+    recipe: Recipe, folder: Folder, stages: tuple[str, ...], given: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the stages and their input, which is empty if it is the recipe's own.
+
+    Tables are read first. Without a given input, a stage continues the nearest complete earlier
+    one, or reads the recipe's own tables. Raises ConfigError if there is no input.
+    """
+    if find(stages[0]).is_source:
+        if not given and not recipe.inputs:
+            raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
+        return stages, given
+    if given:
+        paths = [_split(path, recipe)[1] for path in given]
+        return (_READ_TABLES, *stages) if _are_tables(paths, recipe) else stages, given
+    if earlier := _complete_before(stages[0], recipe, folder):
+        return stages, (earlier,)
+    own = [path for paths in _of_recipe(recipe).values() for path in paths]
+    if own and _are_tables(own, recipe, alone=True):
+        return (_READ_TABLES, *stages), ()
+    raise ConfigError(
+        f"{stages[0]} needs documents: name a stage folder with --input; "
+        f"{folder.shown}: no complete earlier stage"
+    )
+
+
+def _reading_tables(recipe: Recipe, stages: Sequence[Stage]) -> Recipe:
+    """Return the recipe with what `read-tables` does for the stages that follow it."""
+    settled = {
+        "add_language": needs_languages(recipe, stages),
+        "kept_beside": made_anew(recipe, stages),
+    }
+    tables = recipe.read_tables.model_copy(update=settled)
+    return recipe.model_copy(update={"read_tables": tables})
 
 
 def _ran_before(stage: Folder, recipe: Recipe, facts: Mapping[str, Any]) -> bool:
