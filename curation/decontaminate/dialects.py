@@ -29,6 +29,15 @@ def _ngrams(words: Sequence[str], n: int) -> list[Ngram]:
     return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
 
 
+def _owners(grams: Iterable[Iterable[Ngram]]) -> dict[Ngram, set[int]]:
+    """Return the numbers of the items that have each n-gram, from the n-grams of each item."""
+    owners: dict[Ngram, set[int]] = defaultdict(set)
+    for number, own in enumerate(grams):
+        for gram in own:
+            owners[gram].add(number)
+    return owners
+
+
 class Match(NamedTuple):
     """An item found in a text."""
 
@@ -71,10 +80,9 @@ class Gpt3(Dialect):
         for item, own in zip(self.items, words, strict=True):
             lengths[item.set].append(len(own))
         self.sizes = {name: self._size(sorted(found)) for name, found in lengths.items()}
-        self._owners: dict[Ngram, set[int]] = defaultdict(set)
-        for number, (item, own) in enumerate(zip(self.items, words, strict=True)):
-            for gram in _ngrams(own, self.sizes[item.set]):
-                self._owners[gram].add(number)
+        self._owners = _owners(
+            _ngrams(own, self.sizes[item.set]) for item, own in zip(self.items, words, strict=True)
+        )
 
     @staticmethod
     def _size(lengths: Sequence[int]) -> int:
@@ -116,10 +124,7 @@ class _Shares(Dialect):
     def __init__(self, items: Iterable[Item]) -> None:
         super().__init__(items)
         self._grams = [_ngrams(dialect_words(item.question), self.N) for item in self.items]
-        self._owners: dict[Ngram, set[int]] = defaultdict(set)
-        for number, grams in enumerate(self._grams):
-            for gram in grams:
-                self._owners[gram].add(number)
+        self._owners = _owners(self._grams)
 
     def find(self, text: str) -> list[Match]:
         present = {g for g in _ngrams(dialect_words(text), self.N) if g in self._owners}
@@ -187,10 +192,7 @@ class Decon(Dialect):
         super().__init__(items)
         self._words = [dialect_words(item.question) for item in self.items]
         self._grams = [set(_ngrams(words, self.N)) for words in self._words]
-        self._owners: dict[Ngram, set[int]] = defaultdict(set)
-        for number, grams in enumerate(self._grams):
-            for gram in grams:
-                self._owners[gram].add(number)
+        self._owners = _owners(self._grams)
         counts = Counter({gram: len(owners) for gram, owners in self._owners.items()})
         self._idf = {g: math.log(1 + len(self.items) / n) for g, n in counts.items()}
 
@@ -244,11 +246,10 @@ class Marin(Dialect):
 
     def __init__(self, items: Iterable[Item]) -> None:
         super().__init__(items)
-        self._owners: dict[Ngram, set[int]] = defaultdict(set)
-        for number, item in enumerate(self.items):
-            for line in item.question.split("\n"):
-                for gram in self._of(line):
-                    self._owners[gram].add(number)
+        self._owners = _owners(
+            [gram for line in item.question.split("\n") for gram in self._of(line)]
+            for item in self.items
+        )
 
     def _of(self, line: str) -> list[Ngram]:
         words = dialect_words(line)
