@@ -27,6 +27,17 @@ Settings = TypeVar("Settings", bound=BaseModel)
 #: Settings that `--set` may change where training reads no text column.
 _EXAMPLES = {"ranking": "min_documents=100", "tokenizer": "size=64000"}
 _FILES = "JSONL (also .gz) or Parquet files, by path or glob"
+_CODE = "code as `identify-language` writes it"
+#: Models that are trained on labelled examples, with their purpose.
+_LABELLED = {
+    "quality": "grades of a page's value, or good and bad examples",
+    "domain": "general, math_reasoning or code",
+    "topic": "a topic classifier for the labels in the data",
+    "format": "a format classifier for the labels in the data",
+    "citable": "a fastText model of pages that an encyclopaedia would cite",
+    "language": "a fastText language model",
+    "corrector": "a second language model that corrects the first",
+}
 _GRADED = {"positive": "good examples", "negative": "bad examples"}
 #: Options that name further files of examples, by model.
 _FURTHER = {
@@ -39,24 +50,11 @@ _FURTHER = {
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the models that can be trained and their options."""
     tasks = parser.add_subparsers(metavar="MODEL", required=True)
-    for task, purpose in (
-        ("quality", "grades of a page's value, or good and bad examples"),
-        ("domain", "general, math_reasoning or code"),
-        ("topic", "a topic classifier for the labels in the data"),
-        ("format", "a format classifier for the labels in the data"),
-        ("citable", "a fastText model of pages that an encyclopaedia would cite"),
-        ("language", "a fastText language model"),
-        ("corrector", "a second language model that corrects the first"),
-    ):
-        one = _task(
-            tasks,
-            task,
-            purpose,
-            f"curate train {task} --input labelled.jsonl.gz --output my-{task}",
-        )
-        one.add_argument("--input", nargs="+", default=[], metavar="GLOB", help=_FILES)
-        for option, what in _FURTHER.get(task, {}).items():
-            one.add_argument(f"--{option}", nargs="+", default=[], metavar="GLOB", help=what)
+    for task, purpose in _LABELLED.items():
+        example = f"curate train {task} --input labelled.jsonl.gz --output my-{task}"
+        one = _task(tasks, task, purpose, example)
+        for option, what in {"input": _FILES, **_FURTHER.get(task, {})}.items():
+            _add_files(one, option, what)
         one.set_defaults(command=_labelled)
     one = _task(
         tasks,
@@ -65,7 +63,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "curate train tokenizer --base cl100k_base.tiktoken --size 128000 "
         "--corpus 'texts/*.jsonl.gz' --output my-vocabulary",
     )
-    one.add_argument("--corpus", nargs="+", required=True, metavar="GLOB", help=_FILES)
+    _add_files(one, "corpus", _FILES, required=True)
     one.add_argument(
         "--base",
         metavar="FILE",
@@ -80,8 +78,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "a language's distribution of words, for KL divergence",
         "curate train reference --language de --input 'news/*.parquet' --output references",
     )
-    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help=_FILES)
-    one.add_argument("--language", required=True, help="code as `identify-language` writes it")
+    _add_files(one, "input", _FILES, required=True)
+    one.add_argument("--language", required=True, help=_CODE)
     one.set_defaults(command=_reference)
     one = _task(
         tasks,
@@ -89,7 +87,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "how quality is distributed in each language",
         "curate train ranking --input 'out/classify/documents/*.parquet' --output my-ranking",
     )
-    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help="classified Parquet")
+    _add_files(one, "input", "classified Parquet", required=True)
     one.set_defaults(command=_ranking)
     one = _task(
         tasks,
@@ -97,16 +95,20 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "a language's model of characters, for perplexity",
         "curate train perplexity --language de --input 'wiki/*.parquet' --output models",
     )
-    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help=_FILES)
-    one.add_argument("--language", required=True, help="code as `identify-language` writes it")
-    one.add_argument(
-        "--calibrate",
-        nargs="+",
-        default=[],
-        metavar="GLOB",
-        help="reference documents for percentiles; default: held-out texts of --input",
-    )
+    _add_files(one, "input", _FILES, required=True)
+    one.add_argument("--language", required=True, help=_CODE)
+    what = "reference documents for percentiles; default: held-out texts of --input"
+    _add_files(one, "calibrate", what)
     one.set_defaults(command=_perplexity)
+
+
+def _add_files(
+    parser: argparse.ArgumentParser, option: str, what: str, required: bool = False
+) -> None:
+    default: list[str] | None = None if required else []
+    parser.add_argument(
+        f"--{option}", nargs="+", required=required, default=default, metavar="GLOB", help=what
+    )
 
 
 def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.ArgumentParser:
