@@ -39,6 +39,13 @@ def read_headed(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray
     return json.loads(arrays.pop("head").tobytes()), arrays
 
 
+def save_headed(path: Path, head: str, arrays: Mapping[str, Any]) -> None:
+    """Write JSON and arrays, compressed, for `read_headed`; the same give the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        np.savez_compressed(file, head=np.frombuffer(head.encode(), np.uint8), **arrays)
+
+
 @contextmanager
 def read_as(name: str | Path, kind: str) -> Iterator[None]:
     """Turn any error while reading a file into a ConfigError: `name: not kind: reason`."""

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.archive import read_as, read_headed
+from curation.archive import read_as, read_headed, save_headed
 from curation.classify.features import BITS, SHAPE, Features
 from curation.compiled import kernel
 from curation.errors import ConfigError
@@ -155,12 +155,7 @@ class LinearModel:
         if self.others is not None:
             head["languages"] = list(self.languages)
             arrays |= {_OTHERS + name: array for name, array in self.others._arrays().items()}
-        with path.open("wb") as file:
-            np.savez_compressed(
-                file,
-                head=np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
-                **arrays,
-            )
+        save_headed(path, json.dumps(head, sort_keys=True), arrays)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arrays: dict[str, npt.NDArray[Any]] = {

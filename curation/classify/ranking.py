@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.archive import read_as, read_headed
+from curation.archive import read_as, read_headed, save_headed
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
 
@@ -54,10 +54,7 @@ class Ranking:
     def save(self, path: Path) -> None:
         """Write the ranking; the same one gives the same bytes."""
         head = json.dumps({"version": VERSION, "languages": list(self.languages)})
-        with path.open("wb") as file:
-            np.savez_compressed(
-                file, head=np.frombuffer(head.encode(), np.uint8), counts=self.counts
-            )
+        save_headed(path, head, {"counts": self.counts})
 
 
 def bins(quality: npt.NDArray[np.floating]) -> Counts:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from curation.archive import read_as, read_headed
+from curation.archive import read_as, read_headed, save_headed
 from curation.arrow import Texts, text_buffers
 from curation.compiled import kernel
 from curation.errors import ConfigError
@@ -123,23 +123,21 @@ class Corrector:
             "everywhere": self.familiar.everywhere,
             "strange_from": evidence.strange_from,
         }
-        with path.open("wb") as out:
-            np.savez_compressed(
-                out,
-                head=np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
-                words=np.frombuffer(b"\n".join(file.words), np.uint8),
-                rows=np.rint(file.rows / scale[:, None]).astype(np.int8),
-                scale=scale.astype(np.float16),
-                outputs=file.outputs.astype(np.float32),
-                given=self.given.astype(np.float16),
-                favoured=self.favoured,
-                weights=evidence.weights,
-                refusal=evidence.refusal,
-                table=self.familiar.table,
-                usual=self.familiar.usual.astype(np.float32),
-                spread=self.familiar.spread.astype(np.float32),
-                runs=self.familiar.runs.astype(np.float32),
-            )
+        arrays = {
+            "words": np.frombuffer(b"\n".join(file.words), np.uint8),
+            "rows": np.rint(file.rows / scale[:, None]).astype(np.int8),
+            "scale": scale.astype(np.float16),
+            "outputs": file.outputs.astype(np.float32),
+            "given": self.given.astype(np.float16),
+            "favoured": self.favoured,
+            "weights": evidence.weights,
+            "refusal": evidence.refusal,
+            "table": self.familiar.table,
+            "usual": self.familiar.usual.astype(np.float32),
+            "spread": self.familiar.spread.astype(np.float32),
+            "runs": self.familiar.runs.astype(np.float32),
+        }
+        save_headed(path, json.dumps(head, sort_keys=True), arrays)
 
 
 def softmax(scores: Floats) -> Floats:
