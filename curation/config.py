@@ -8,13 +8,14 @@ import types
 import typing
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     GetCoreSchemaHandler,
     ValidationError,
     model_validator,
@@ -79,6 +80,11 @@ def _ascending(pair: tuple[Any, Any]) -> tuple[Any, Any]:
         raise ValueError(f"should go from the lower to the higher number, not {list(pair)}")
     return pair
 
+
+#: Types of settings: a share of a whole, a whole number from 1 on, and one from 0 on.
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
 
 #: Type of a setting that is a range of two numbers: the second must not be below the first.
 Ascending = AfterValidator(_ascending)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from curation.config import Settings
+from curation.config import Settings, Share
 from curation.text.paths import CODE_PATH, MATH_PATH, PATHS, PROSE_PATH
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ __all__ = ["CODE_PATH", "MATH_PATH", "PATHS", "PROSE_PATH", "PathSettings", "doc
 class PathSettings(Settings):
     """Thresholds above which a whole document is code or mathematics."""
 
-    code: float = Field(
-        ge=0, le=1, description="least share of the characters that are in lines of code"
-    )
+    code: Share = Field(description="least share of the characters that are in lines of code")
     mathematics: float = Field(
         ge=0,
         description="least number of marks of mathematics (TeX commands, powers, symbols) "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from curation.config import Settings
+from curation.config import Natural, Positive, Settings, Share
 
 #: The language under which all documents are counted.
 ALL = "all"
@@ -21,7 +21,7 @@ ALL = "all"
 class Corpus(Settings):
     """The measured corpus."""
 
-    documents: int = Field(ge=0)
+    documents: Natural
     root: str = Field(description="root hash of the measuring run")
 
 
@@ -42,9 +42,9 @@ class Policy(Settings):
     recipe: str
     corpus: Corpus
     approved: Approval
-    margin: float = Field(ge=0, le=1, description="by how much a share may differ")
+    margin: Share = Field(description="by how much a share may differ")
     margins: dict[str, float] = Field(description="other margins by reason")
-    least_documents: int = Field(ge=1, description="languages with fewer are not compared")
+    least_documents: Positive = Field(description="languages with fewer are not compared")
     settings: dict[str, dict[str, Any]] = Field(description="of the stages that judge")
     removes: dict[str, dict[str, dict[str, float]]]
 

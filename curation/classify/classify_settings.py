@@ -8,13 +8,12 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS
-from curation.config import Settings, built_in_settings
+from curation.config import Natural, Settings, Share, built_in_settings
 from curation.domains import Domain
 from curation.models import ModelFile
 from curation.paths import PathSettings
 from curation.user_code import CodeSettings, UserCode
 
-Score = Annotated[float, Field(ge=0, le=1)]
 ColumnName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
 #: What stages add to documents.
 _ADDED = ("language_score", "quality", "quality_rank", "signals", "path", "tokens", "repeats")
@@ -36,7 +35,7 @@ class OnnxSettings(Settings):
     max_tokens: int = Field(ge=2, description="tokens read of each document")
     batch_tokens: int = Field(ge=2, description="tokens of one batch, padding included")
     output: Literal["regression", "softmax", "sigmoid"] = Field(description="what the logits are")
-    column: int = Field(ge=0, description="which output counts")
+    column: Natural = Field(description="which output counts")
     range: tuple[float, float] = Field(
         description="regression: outputs that mean 0 and 1 (FineWeb-Edu: 0 and 5)"
     )
@@ -111,7 +110,7 @@ class ClassifySettings(Settings):
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")
     format: ModelFile = Field(description="made by `curate train format`")
-    domain_at_least: dict[Literal["math_reasoning", "code"], Score] = Field(
+    domain_at_least: dict[Literal["math_reasoning", "code"], Share] = Field(
         description="probability from which a document is of that domain by its content, the more "
         "probable of the two where both reach it; a domain not named is never given"
     )
@@ -119,7 +118,7 @@ class ClassifySettings(Settings):
         description="languages that do not count as multilingual. Documents in any other are "
         "multilingual, unless they are mathematics or code by content: these come first"
     )
-    min_quality: dict[Domain, Score] = Field(
+    min_quality: dict[Domain, Share] = Field(
         description="quality below which a document is removed (quality.low_score), by domain; "
         "domains not named keep everything"
     )
@@ -131,7 +130,7 @@ class ClassifySettings(Settings):
         description="distribution of quality in each language (`curate train ranking`): adds the "
         "column `quality_rank`, the share of the language's documents below; null: none"
     )
-    min_rank: dict[Domain, Score] = Field(
+    min_rank: dict[Domain, Share] = Field(
         description="rank below which a document is removed (quality.low_rank), by domain: about "
         "this share of each language goes"
     )

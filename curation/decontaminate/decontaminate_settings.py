@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from curation.config import Settings, built_in_settings
+from curation.config import Natural, Positive, Settings, Share, built_in_settings
 from curation.decontaminate.fields import Fields
 from curation.models import ModelFile
 
@@ -42,44 +42,44 @@ class ShortRules(Settings):
     """A short item that is neither exact nor near its answer."""
 
     score: float = Field(gt=0, le=1, description="share of its weight: about one edit")
-    bits: int = Field(ge=0, description="information that a match has in ordinary text")
+    bits: Natural = Field(description="information that a match has in ordinary text")
     stretch: float = Field(ge=1, description="length of the span, in those of the item")
-    in_runs: float = Field(ge=0, le=1, description="of a longer span, share in equal n-grams")
-    long_answer: int = Field(ge=1, description="tokens from which most of an answer is enough")
+    in_runs: Share = Field(description="of a longer span, share in equal n-grams")
+    long_answer: Positive = Field(description="tokens from which most of an answer is enough")
 
 
 class QuotationRules(Settings):
     """A passage or a statement with the words of a question."""
 
-    passage: float = Field(ge=0, le=1, description="share of the span's n-grams in the passage")
-    asking: int = Field(ge=0, description="first tokens, where a question asks")
-    choices: float = Field(ge=0, le=1, description="share of a question that is not there")
+    passage: Share = Field(description="share of the span's n-grams in the passage")
+    asking: Natural = Field(description="first tokens, where a question asks")
+    choices: Share = Field(description="share of a question that is not there")
 
 
 class CodeRules(Settings):
     """A function that has nearly the words of another."""
 
-    edited: float = Field(ge=0, le=1, description="share of tokens that edits turn into others")
-    restyled: float = Field(ge=0, le=1, description="share of words set in another case")
+    edited: Share = Field(description="share of tokens that edits turn into others")
+    restyled: Share = Field(description="share of words set in another case")
 
 
 class TemplateRules(Settings):
     """Another item of the same template."""
 
-    unlikely: float = Field(ge=0, le=1, description="probability that edits alone gather so")
-    alike: int = Field(ge=1, description="rivals that fit the place about as well")
-    less: float = Field(ge=0, le=1, description="how much lower their score may be")
-    unique: float = Field(ge=0, le=1, description="score from which they do not matter")
+    unlikely: Share = Field(description="probability that edits alone gather so")
+    alike: Positive = Field(description="rivals that fit the place about as well")
+    less: Share = Field(description="how much lower their score may be")
+    unique: Share = Field(description="score from which they do not matter")
 
 
 class SourceRules(Settings):
     """A sentence that a question asks about."""
 
-    unlikely: float = Field(ge=0, le=1, description="probability that edits alone gather so")
-    whole: float = Field(ge=0, le=1, description="score from which a missing piece says nothing")
+    unlikely: Share = Field(description="probability that edits alone gather so")
+    whole: Share = Field(description="score from which a missing piece says nothing")
     light: float = Field(ge=0, description="weight of a template's piece, in the item's mean")
-    at_end: int = Field(ge=1, description="words of a piece at an end")
-    inside: int = Field(ge=1, description="words of another piece")
+    at_end: Positive = Field(description="words of a piece at an end")
+    inside: Positive = Field(description="words of another piece")
 
 
 class Rules(Settings):
@@ -102,12 +102,12 @@ class DecontaminationSettings(Settings):
     )
     threshold: float = Field(gt=0, le=1, description="share of an item's weight")
     touched: float = Field(gt=0, le=1, description="share from which an item counts as touched")
-    numbers: float = Field(ge=0, le=1, description="share of an item's numbers in the span")
-    short_words: int = Field(ge=0, description="below, an exact match or the answer is needed")
-    answer_words: int = Field(ge=0, description="how far from the span the answer may be")
-    least_bits: int = Field(ge=0, description="information that a match has in ordinary text")
+    numbers: Share = Field(description="share of an item's numbers in the span")
+    short_words: Natural = Field(description="below, an exact match or the answer is needed")
+    answer_words: Natural = Field(description="how far from the span the answer may be")
+    least_bits: Natural = Field(description="information that a match has in ordinary text")
     rules: Rules = Field(description="limits by which a match is another text")
-    margin: int = Field(ge=0, description="bytes cut on each side of a span, to white space")
+    margin: Natural = Field(description="bytes cut on each side of a span, to white space")
     background: ModelFile = Field(description="counts of ordinary texts")
 
     @field_validator("evals", mode="before")

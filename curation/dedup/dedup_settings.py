@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
-from curation.config import Settings, built_in_settings, read_yaml
+from curation.config import Natural, Positive, Settings, Share, built_in_settings, read_yaml
 from curation.dedup.zones import Limits, Zone
 from curation.paths import PathSettings
 from curation.user_code import CodeSettings, UserCode
@@ -195,8 +195,8 @@ class MinHashSettings(Settings):
     num_perm: int = Field(ge=1, le=4096, description="Hash functions per signature")
     seed: int = Field(ge=0, lt=2**32, description="Seed of the hash functions")
     scheme: Scheme = Field(description="Family of hash functions, as named by datasketch 2")
-    bands: int = Field(ge=1, description="Bands of a signature")
-    rows: int = Field(ge=1, description="Hash values per band")
+    bands: Positive = Field(description="Bands of a signature")
+    rows: Positive = Field(description="Hash values per band")
 
     @model_validator(mode="after")
     def _bands_fit(self) -> MinHashSettings:
@@ -215,14 +215,13 @@ class VerifySettings(Settings):
         description="none: all that share a bucket; signature: by the share of equal values; "
         "jaccard: by the true similarity of the shingle sets"
     )
-    threshold: float = Field(ge=0, le=1, description="Least similarity of a confirmed pair")
+    threshold: Share = Field(description="Least similarity of a confirmed pair")
     normalization: Normalization = Field(
         description="What the texts may differ in, for jaccard; may be stricter than minhash's"
     )
-    window: int = Field(
-        ge=1,
+    window: Positive = Field(
         description="A document is compared with this many others after it in the order of its "
-        "bucket; buckets of up to window + 1 documents are compared in full",
+        "bucket; buckets of up to window + 1 documents are compared in full"
     )
 
 
@@ -230,20 +229,17 @@ class AlarmSettings(Settings):
     """Thresholds for alarms about probable faults; `--strict` stops the run on an alarm."""
 
     cluster_size: int = Field(ge=2, description="A cluster of more documents")
-    lost_share: float = Field(
-        ge=0, le=1, description="A host or source file that loses more than this share"
+    lost_share: Share = Field(description="A host or source file that loses more than this share")
+    min_documents: Positive = Field(
+        description="Hosts and source files with fewer documents raise no alarm"
     )
-    min_documents: int = Field(
-        ge=1, description="Hosts and source files with fewer documents raise no alarm"
-    )
-    samples: int = Field(ge=1, description="Alarms of each kind, and documents of each, shown")
+    samples: Positive = Field(description="Alarms of each kind, and documents of each, shown")
 
 
 class GraphSettings(Settings):
-    edges_in_memory: int = Field(
-        ge=0,
+    edges_in_memory: Natural = Field(
         description="A graph of up to this many edges is solved by one worker; a larger one in "
-        "rounds over partitions, with the same result",
+        "rounds over partitions, with the same result"
     )
 
 
@@ -261,7 +257,7 @@ class DocumentDedupSettings(Settings):
 class ZoneSettings(Settings):
     """How many lines count as near an edge: a number, or a share of all lines if that is more."""
 
-    lines: int = Field(ge=1)
+    lines: Positive
     share: float = Field(ge=0, le=0.5)
 
 
@@ -270,36 +266,31 @@ class PatternSettings(Settings):
 
     top: ZoneSettings = Field(description="lines near the beginning of a document")
     bottom: ZoneSettings = Field(description="lines near the end")
-    edge_share: float = Field(
-        ge=0,
-        le=1,
+    edge_share: Share = Field(
         description="a line is boilerplate at an edge if it lies near an edge in this "
-        "share of its documents or more",
+        "share of its documents or more"
     )
-    host_share: float = Field(
-        ge=0, le=1, description="share of the documents of its hosts on which a line must be"
+    host_share: Share = Field(
+        description="share of the documents of its hosts on which a line must be"
     )
-    site_share: float = Field(
-        ge=0,
-        le=1,
+    site_share: Share = Field(
         description="a short line right above kept text is its heading, unless it lies "
-        "near an edge in this share of its documents or more, and on few hosts",
+        "near an edge in this share of its documents or more, and on few hosts"
     )
-    heading_hosts: int = Field(
-        ge=1, description="hosts from which on such a line is a heading all the same"
+    heading_hosts: Positive = Field(
+        description="hosts from which on such a line is a heading all the same"
     )
-    heading_characters: int = Field(
-        ge=1,
-        description="characters of the longest heading; letters of Han and kana count thrice",
+    heading_characters: Positive = Field(
+        description="characters of the longest heading; letters of Han and kana count thrice"
     )
-    sentence_characters: int = Field(
-        ge=1, description="characters of the shortest sentence that is cut inside kept text"
+    sentence_characters: Positive = Field(
+        description="characters of the shortest sentence that is cut inside kept text"
     )
-    sentence_share: float = Field(
-        ge=0, le=1, description="share of the documents of its hosts on which it must be"
+    sentence_share: Share = Field(
+        description="share of the documents of its hosts on which it must be"
     )
-    sentence_repeats: int = Field(
-        ge=1, description="documents of each of its hosts, on average, on which it must be"
+    sentence_repeats: Positive = Field(
+        description="documents of each of its hosts, on average, on which it must be"
     )
 
     def zone(self) -> Zone:
@@ -318,21 +309,19 @@ class LineDedupSettings(Settings):
         "`max_occurrences` times is cut, as the Llama 3 report describes it"
     )
     normalization: Normalization
-    max_occurrences: int = Field(
-        ge=1,
+    max_occurrences: Positive = Field(
         description="Lines seen more often than this are frequent: in documents under `pattern`, "
-        "in appearances under `published`",
+        "in appearances under `published`"
     )
-    min_hosts: int = Field(
-        ge=1,
+    min_hosts: Positive = Field(
         description="Hosts on which a frequent line must occur. Documents without URL are "
-        "a host each. Only under `pattern`",
+        "a host each. Only under `pattern`"
     )
     pattern: PatternSettings
     paths: PathSettings = Field(
         description="documents that are code or mathematics as a whole lose no line under `pattern`"
     )
-    bucket_documents: int = Field(ge=1, description="Documents whose lines are counted together")
+    bucket_documents: Positive = Field(description="Documents whose lines are counted together")
     per_language: bool = Field(description="Count the lines of each language apart")
     count_per_document: bool = Field(
         description="Under `published`, count a line once per document. `pattern` always does"
@@ -340,24 +329,20 @@ class LineDedupSettings(Settings):
     keep_first: bool = Field(
         description="Keep the line in the first document that has it; otherwise all copies go"
     )
-    min_line_characters: int = Field(
-        ge=0,
+    min_line_characters: Natural = Field(
         description="Normalised lines shorter than this (brackets, rulers) are neither counted "
-        "nor removed. Blank lines never are",
+        "nor removed. Blank lines never are"
     )
-    min_characters: int = Field(
-        ge=0,
+    min_characters: Natural = Field(
         description="A document that lost lines and has fewer characters left is removed "
-        "(lines.too_short)",
+        "(lines.too_short)"
     )
-    max_share_left: float = Field(
-        ge=0,
-        le=1,
+    max_share_left: Share = Field(
         description="It is removed only if this share of it is left, or less: a short "
-        "page that lost its footer stays",
+        "page that lost its footer stays"
     )
-    characters_per_letter: int = Field(
-        ge=1, description="Characters that a letter of Han, kana or bopomofo counts as there"
+    characters_per_letter: Positive = Field(
+        description="Characters that a letter of Han, kana or bopomofo counts as there"
     )
     index: IndexSettings
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.config import Ascending, Settings
+from curation.config import Ascending, Natural, Positive, Settings, Share
 from curation.models import ModelFile
 from curation.user_code import CodeSettings, UserCode
 
@@ -15,8 +15,8 @@ from curation.user_code import CodeSettings, UserCode
 class Decision(Settings):
     """When a block is main content, for the engine `curation`."""
 
-    article_threshold: float = Field(
-        ge=0, le=1, description="probability that a block of an article needs to be kept"
+    article_threshold: Share = Field(
+        description="probability that a block of an article needs to be kept"
     )
     recall_weight: float = Field(
         gt=0, description="of recall against precision in the threshold of any other page"
@@ -24,107 +24,87 @@ class Decision(Settings):
     few_characters: float = Field(
         ge=0, description="of content on such a page that are half as likely as many are"
     )
-    likely_probability: float = Field(
-        ge=0, le=1, description="probability from which a block may well be content"
+    likely_probability: Share = Field(
+        description="probability from which a block may well be content"
     )
-    link_threshold: float = Field(
-        ge=0, le=1, description="probability that a block of nothing but links needs at least"
+    link_threshold: Share = Field(
+        description="probability that a block of nothing but links needs at least"
     )
-    menu_threshold: float = Field(
-        ge=0, le=1, description="probability that a block of `menu_links` and nothing else needs"
+    menu_threshold: Share = Field(
+        description="probability that a block of `menu_links` and nothing else needs"
     )
-    link_share: float = Field(
-        ge=0, le=1, description="share of a block's characters in links that makes it one of links"
+    link_share: Share = Field(
+        description="share of a block's characters in links that makes it one of links"
     )
-    menu_links: int = Field(ge=1, description="links in one block of nothing else that make a menu")
-    sibling_share: float = Field(
-        ge=0,
-        le=1,
+    menu_links: Positive = Field(description="links in one block of nothing else that make a menu")
+    sibling_share: Share = Field(
         description="share of a block's score that is the mean over like blocks: those in elements "
-        "of the same tag and class under the same parent",
+        "of the same tag and class under the same parent"
     )
-    template_share: float = Field(
-        ge=0,
-        le=1,
+    template_share: Share = Field(
         description="share of a block's score that is the mean over blocks anywhere on the page whose "
-        "element and the three above it have the same tags and classes, as in posts of a thread",
+        "element and the three above it have the same tags and classes, as in posts of a thread"
     )
-    table_share: float = Field(
-        ge=0,
-        le=1,
-        description="share of the probability of the text before a table of data that its cells get",
+    table_share: Share = Field(
+        description="share of the probability of the text before a table of data that its cells get"
     )
-    sure_probability: float = Field(
-        ge=0, le=1, description="probability from which a block counts as surely content"
+    sure_probability: Share = Field(
+        description="probability from which a block counts as surely content"
     )
-    sure_share: float = Field(
-        ge=0,
-        le=1,
-        description="share of the characters over `likely_probability` that are sure in an article",
+    sure_share: Share = Field(
+        description="share of the characters over `likely_probability` that are sure in an article"
     )
-    comment_threshold: float = Field(
-        ge=0, le=1, description="probability that readers' comments below an article need"
+    comment_threshold: Share = Field(
+        description="probability that readers' comments below an article need"
     )
-    ending_share: float = Field(
-        ge=0,
-        le=1,
+    ending_share: Share = Field(
         description="share of the kept blocks' mean probability that a short block, by itself, needs "
-        "to be the last of the text",
+        "to be the last of the text"
     )
-    ending_characters: int = Field(
-        ge=0, description="characters from which a last block is not short"
+    ending_characters: Natural = Field(
+        description="characters from which a last block is not short"
     )
-    ending_blocks: int = Field(ge=0, description="last blocks that are dropped for it at most")
-    hole_probability: float = Field(
-        ge=0,
-        le=1,
-        description="probability from which a block between two kept ones is kept with them",
+    ending_blocks: Natural = Field(description="last blocks that are dropped for it at most")
+    hole_probability: Share = Field(
+        description="probability from which a block between two kept ones is kept with them"
     )
-    long_hole_probability: float = Field(
-        ge=0, le=1, description="the same of several blocks in a row, in the mean"
+    long_hole_probability: Share = Field(
+        description="the same of several blocks in a row, in the mean"
     )
-    card_hole_probability: float = Field(
-        ge=0, le=1, description="the same where another post, product or entry begins behind them"
+    card_hole_probability: Share = Field(
+        description="the same where another post, product or entry begins behind them"
     )
-    entry_probability: float = Field(
-        ge=0, le=1, description="the same of items of lists in an article"
-    )
-    hole_blocks: int = Field(ge=0, description="such blocks in a row at most")
-    copy_characters: int = Field(
-        ge=0,
+    entry_probability: Share = Field(description="the same of items of lists in an article")
+    hole_blocks: Natural = Field(description="such blocks in a row at most")
+    copy_characters: Natural = Field(
         description="characters of two blocks or more that are dropped because they are earlier "
-        "on the page in the same order",
+        "on the page in the same order"
     )
-    near_copy_characters: int = Field(
-        ge=0, description="the same where both are under one grandparent, as refrains do"
+    near_copy_characters: Natural = Field(
+        description="the same where both are under one grandparent, as refrains do"
     )
-    remark_words: int = Field(
-        ge=0,
+    remark_words: Natural = Field(
         description="comments on questions and answers with more words than these are content; "
-        "shorter ones are names, dates and votes",
+        "shorter ones are names, dates and votes"
     )
-    remark_digits: float = Field(
-        ge=0, le=1, description="share of digits from which such a comment is a date"
-    )
+    remark_digits: Share = Field(description="share of digits from which such a comment is a date")
     formula_characters: float = Field(
         ge=0, description="characters that a formula counts for in the size of a block"
     )
-    article_characters: int = Field(
-        ge=0, description="characters, surely content or kept outside comments, that an article has"
+    article_characters: Natural = Field(
+        description="characters, surely content or kept outside comments, that an article has"
     )
 
 
 class DataTables(Settings):
     """Which tables hold data rather than a layout, for the engine `curation`."""
 
-    cell_bytes: int = Field(
-        ge=1, description="a cell with so much text is part of a layout, and a line of its own"
+    cell_bytes: Positive = Field(
+        description="a cell with so much text is part of a layout, and a line of its own"
     )
-    least_rows: int = Field(ge=1, description="tables with fewer rows of text are layouts")
-    regular_share: float = Field(
-        ge=0,
-        le=1,
-        description="share of the rows that have the same number of cells, two or more",
+    least_rows: Positive = Field(description="tables with fewer rows of text are layouts")
+    regular_share: Share = Field(
+        description="share of the rows that have the same number of cells, two or more"
     )
 
 
@@ -199,39 +179,35 @@ class ExtractSettings(Settings):
     decision: Decision = Field(description="when a block is kept (engine `curation` only)")
     tables: DataTables = Field(description="what is a table of data (engine `curation` only)")
     structure: Structure = Field(description="how text is laid out (engine `curation` only)")
-    stated_share: float = Field(
-        ge=0,
-        le=1,
+    stated_share: Share = Field(
         description="less text than this share of the article body that a page states as linked "
-        "data is a failure, and the stated body is taken (engine `curation` only)",
+        "data is a failure, and the stated body is taken (engine `curation` only)"
     )
-    noscript_bytes: int = Field(
-        ge=0,
+    noscript_bytes: Natural = Field(
         description="a <noscript> of at least this many bytes has the page as browsers without scripts show it, "
         "a shorter one counting pixels and requests (engine `curation` only; its model was trained "
-        "on pages read with the default)",
+        "on pages read with the default)"
     )
-    max_html_bytes: int = Field(ge=1, description="larger pages are removed unread")
+    max_html_bytes: Positive = Field(description="larger pages are removed unread")
     max_depth: int = Field(
         ge=8,
         description="elements open at once: the engine `curation` flattens what is deeper, for the "
         "others such pages are removed before they are parsed",
     )
-    max_nodes: int = Field(
-        ge=1, description="pages with more elements or blocks are removed (engine `curation`)"
+    max_nodes: Positive = Field(
+        description="pages with more elements or blocks are removed (engine `curation`)"
     )
-    max_judged_blocks: int = Field(
-        ge=1,
+    max_judged_blocks: Positive = Field(
         description="on pages with more blocks, those of one kind share the judgement of one among "
-        "them (engine `curation`)",
+        "them (engine `curation`)"
     )
     max_engine_memory: int = Field(
         ge=1 << 28,
         description="bytes of address space of the process in which a stage runs an engine other "
         "than `curation`; a page that needs more is set aside",
     )
-    min_characters: int = Field(ge=0, description="pages with less text are removed")
-    max_characters: int = Field(ge=1, description="pages with more text are removed")
+    min_characters: Natural = Field(description="pages with less text are removed")
+    max_characters: Positive = Field(description="pages with more text are removed")
     http_status: Annotated[tuple[int, int], Ascending] = Field(
         description="range of HTTP status codes that hold documents"
     )

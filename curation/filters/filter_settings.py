@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, model_validator
 
-from curation.config import Settings, merge, nearest, read_yaml
+from curation.config import Natural, Positive, Settings, Share, merge, nearest, read_yaml
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
 from curation.paths import PathSettings
@@ -16,7 +16,6 @@ from curation.resources import root
 from curation.user_code import UserCode
 
 Form = TypeVar("Form", bound=tuple[Any, ...])
-Share = Annotated[float, Field(ge=0, le=1)]
 Action = Literal["replace", "remove", "keep"]
 #: Kinds of personal data; where spans overlap, the earlier kind holds.
 PersonalKind = Literal[
@@ -50,17 +49,17 @@ class C4Settings(Settings):
         description="accept terminal marks of every script, and count letters of unspaced scripts "
         "as words; otherwise only . ? ! \" ' and words between spaces, as published"
     )
-    min_words: int = Field(ge=0, description="words a line needs")
-    max_word_length: int = Field(ge=1, description="characters of the longest word a line may hold")
+    min_words: Natural = Field(description="words a line needs")
+    max_word_length: Positive = Field(description="characters of the longest word a line may hold")
     citations: bool = Field(description="cut [1], [edit] and [citation needed]")
     javascript: tuple[str, ...] = Field(description="phrases that condemn a line as script notice")
     policy: tuple[str, ...] = Field(description="phrases that condemn a line as policy notice")
     lorem_ipsum: tuple[str, ...] = Field(description="phrases that condemn a document")
-    long_line: int = Field(ge=1, description="characters of a line that mC4 counts as a paragraph")
+    long_line: Positive = Field(description="characters of a line that mC4 counts as a paragraph")
 
 
 class FineWebSettings(Settings):
-    short_line: int = Field(ge=0, description="characters up to which a line is short")
+    short_line: Natural = Field(description="characters up to which a line is short")
     quotes_end_lines: bool = Field(description="count ' and \" as terminal marks")
     closers_end_lines: bool = Field(
         description="count quotes and brackets that close behind a terminal mark"
@@ -88,10 +87,9 @@ class LineNgramSettings(Settings):
     letters_per_word: LettersPerWord
     min_count: int = Field(ge=2, description="times the document must hold an n-gram")
     max_coverage: Share = Field(description="covered share beyond which a line is dropped")
-    min_run: int = Field(
-        ge=1,
+    min_run: Positive = Field(
         description="such lines that must follow each other, blank ones aside, to be cut; "
-        "logs have long runs, headings and rows of tables short ones",
+        "logs have long runs, headings and rows of tables short ones"
     )
 
 
@@ -192,11 +190,11 @@ class OverruleSettings(Settings):
 class CopySettings(Settings):
     """Copies of passages within a document, all but the first of which are cut."""
 
-    min_characters: int = Field(
-        ge=1, description="characters of the shortest passage, white space aside"
+    min_characters: Positive = Field(
+        description="characters of the shortest passage, white space aside"
     )
-    characters_per_letter: int = Field(
-        ge=1, description="characters that a letter of Han, kana or bopomofo counts as"
+    characters_per_letter: Positive = Field(
+        description="characters that a letter of Han, kana or bopomofo counts as"
     )
     max_share: Share = Field(
         description="share of a document's characters in copies beyond which it stays as it is, "
@@ -221,8 +219,8 @@ class PersonalData(Settings):
 
 
 class HostSettings(Settings):
-    min_items: int = Field(ge=1, description="personal data from which a host is reported")
-    most: int = Field(ge=0, description="hosts in the report, those with the most items first")
+    min_items: Positive = Field(description="personal data from which a host is reported")
+    most: Natural = Field(description="hosts in the report, those with the most items first")
 
 
 class PiiSettings(Settings):
@@ -261,7 +259,7 @@ class BlockListSettings(Settings):
     allow: tuple[str, ...] = Field(description="files of hosts that are never blocked")
     hard_words: str | None = Field(description="file of words of which one in a URL suffices")
     soft_words: str | None = Field(description="file of words that block a URL together")
-    min_soft_words: int = Field(ge=1, description="different soft words that block a URL")
+    min_soft_words: Positive = Field(description="different soft words that block a URL")
 
 
 class PersonalHostSettings(Settings):
@@ -270,7 +268,7 @@ class PersonalHostSettings(Settings):
     runs: tuple[str, ...] = Field(
         min_length=1, description="folders of finished runs, or of their filter stages"
     )
-    min_items: int = Field(20, ge=1, description="personal data from which a host is judged")
+    min_items: Positive = Field(20, description="personal data from which a host is judged")
     min_items_per_document: float = Field(
         5,
         gt=0,

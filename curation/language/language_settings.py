@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from curation.config import Settings, built_in_settings
+from curation.config import Positive, Settings, Share, built_in_settings
 from curation.models import ModelFile
 from curation.paths import PathSettings
-
-Score = Annotated[float, Field(ge=0, le=1)]
 
 
 class LanguageSettings(Settings):
@@ -25,20 +23,20 @@ class LanguageSettings(Settings):
         description="languages that a document can get: those of the model, or also those that "
         "only the corrector knows, named by ISO 639-3 and script (`xho_Latn`)"
     )
-    windows: int = Field(ge=1, description="parts of a long document that are looked at")
+    windows: Positive = Field(description="parts of a long document that are looked at")
     characters: int = Field(ge=20, description="length of one part")
-    unknown_below: Score = Field(description="below this score the language is `und`")
+    unknown_below: Share = Field(description="below this score the language is `und`")
     by_line: bool = Field(
         description="add the column `languages`: the languages of a document's lines with their "
         "shares of its letters"
     )
-    lines_below: Score = Field(
+    lines_below: Share = Field(
         description="documents that score less are identified line by line: they may be in several "
         "languages"
     )
-    line_letters: int = Field(ge=1, description="a line with fewer counts for the line before it")
+    line_letters: Positive = Field(description="a line with fewer counts for the line before it")
     languages: tuple[str, ...] | None = Field(description="languages to keep; null keeps all")
-    thresholds: dict[str, Score] = Field(
+    thresholds: dict[str, Share] = Field(
         description="score below which a document is removed, by language; `default` applies to "
         "languages that have none, and without it those are kept"
     )

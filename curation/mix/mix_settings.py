@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.config import Ascending, Settings, nearest
+from curation.config import Ascending, Positive, Settings, Share, nearest
 from curation.inputs import UNNAMED
 from curation.rights.rights_settings import Licences
 
-Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
 Concentration = Annotated[tuple[Weight, Weight], Ascending]
 
@@ -318,7 +317,7 @@ class SearchSettings(Settings):
     """How a mixture is searched for. Defaults: `configs/defaults/search.yaml`."""
 
     runs: int = Field(ge=16, description="Proxy runs around the recipe's shares")
-    near_rounds: int = Field(ge=1, description="Rounds of runs around what those before propose")
+    near_rounds: Positive = Field(description="Rounds of runs around what those before propose")
     near_runs: int = Field(ge=8, description="Proxy runs of each such round")
     tokens: int = Field(ge=1000, description="Tokens of a proxy run")
     held_out: float = Field(gt=0, lt=1, description="Part of the documents kept for measuring")
@@ -332,13 +331,11 @@ class SearchSettings(Settings):
     test_runs: float = Field(gt=0, lt=1, description="Part of a round's runs that measure the law")
     ridge: float = Field(ge=0, description="Pull of the law's slopes to zero")
     resamples: int = Field(ge=2, description="Laws fitted to resampled runs, for the uncertainty")
-    candidates: int = Field(ge=1, description="Mixtures that the law is asked for")
-    best: int = Field(ge=1, description="Best candidates whose mean is proposed")
+    candidates: Positive = Field(description="Mixtures that the law is asked for")
+    best: Positive = Field(description="Best candidates whose mean is proposed")
     min_share: float = Field(ge=0, lt=1, description="Share of every domain at least")
     targets: dict[str, Annotated[float, Field(ge=0)]] = Field(
         description="Weight of a domain's loss in what is minimised; others: 1"
     )
-    settled: float = Field(
-        ge=0, le=1, description="A share whose interval is narrower than this is settled"
-    )
+    settled: Share = Field(description="A share whose interval is narrower than this is settled")
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of sample, mixtures and candidates")

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from curation.config import Settings
+from curation.config import Natural, Settings
 from curation.user_code import CodeSettings, UserCode
 
 #: What to do about a table without texts.
@@ -54,7 +54,7 @@ class ReaderSettings(Settings):
     max_window_bytes: int = Field(
         ge=1024, description="largest window a zstd file may ask for, in bytes"
     )
-    keep_raw_bytes: int = Field(ge=0, description="bytes kept of each damaged place")
+    keep_raw_bytes: Natural = Field(description="bytes kept of each damaged place")
     keep_truncated: bool = Field(
         description="give what could be read of a cut record as a page, else as damage"
     )

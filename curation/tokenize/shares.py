@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from pydantic import Field
 
-from curation.config import Settings, parse_yaml
+from curation.config import Settings, Share, parse_yaml
 from curation.errors import ConfigError
 from curation.resources import resolve
 from curation.tokenize.corpus import Group
@@ -21,7 +21,7 @@ class WebShares(Settings):
     """How much each language weighs: its share of the web to a power, at least a floor."""
 
     source: str = Field(description="Where the shares are published")
-    power: float = Field(ge=0, le=1, description="Weight is the share to this power")
+    power: Share = Field(description="Weight is the share to this power")
     floor: float = Field(gt=0, description="Least share in percent, of languages not listed too")
     factors: dict[str, float] = Field(description="Further factors of weights, by language")
     kinds: dict[str, float] = Field(

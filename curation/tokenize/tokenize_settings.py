@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from curation.config import Settings
+from curation.config import Positive, Settings
 from curation.user_code import CodeSettings, UserCode
 
 Packing = Literal["best_fit", "concat"]
@@ -60,7 +60,7 @@ class TokenizeSettings(EncodeSettings):
         description="`best_fit`: a document is cut only where it is longer than a sequence; "
         "`concat`: documents end to end, cut at every sequence"
     )
-    shard_tokens: int = Field(ge=1, description="About as many tokens go into one shard")
+    shard_tokens: Positive = Field(description="About as many tokens go into one shard")
     formats: tuple[Literal["mds", "huggingface"] | CustomFormat, ...] = Field(
         default=(),
         description="Formats besides Megatron-Core's: each needs its library, or {python: ...}",

@@ -14,7 +14,7 @@ import tiktoken
 import yaml
 from pydantic import Field
 
-from curation.config import Settings
+from curation.config import Positive, Settings, Share
 from curation.errors import ConfigError, InputError
 from curation.models import About, file_facts
 from curation.tokenize.card import CARD
@@ -44,11 +44,9 @@ class TokenizerTraining(Settings):
     size: int = Field(ge=256, lt=MAX_TOKENS, description="Tokens, special tokens not counted")
     pattern: str = Field(description="How text divides into pieces: `cl100k` or `marks`")
     special_tokens: int = Field(ge=3, le=1 << 16, description="Special tokens after the ranks")
-    balance: float = Field(
-        ge=0,
-        le=1,
+    balance: Share = Field(
         description="Weight of a language is its size to this power (1: as they come, 0: all "
-        "equal); the same among the sources of a language. Size is in tokens of the base, or bytes",
+        "equal); the same among the sources of a language. Size is in tokens of the base, or bytes"
     )
     shares: str | None = Field(
         description="File with shares of languages, which then decide instead of sizes; see "
@@ -58,7 +56,7 @@ class TokenizerTraining(Settings):
     longest_piece: int = Field(
         ge=2, le=1 << 16, description="Bytes of the longest piece to learn from"
     )
-    min_count: int = Field(ge=1, description="Pieces seen less often in a language are left out")
+    min_count: Positive = Field(description="Pieces seen less often in a language are left out")
 
 
 @dataclass(frozen=True)

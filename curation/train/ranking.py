@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from curation.classify.ranking import BINS, Ranking, bins
-from curation.config import Settings
+from curation.config import Positive, Settings
 from curation.errors import InputError, first_line
 from curation.models import About, sha256_of
 from curation.train.report import Report, write_card
@@ -27,8 +27,8 @@ class RankingTraining(Settings):
 
     quality_column: str = Field(min_length=1)
     language_column: str = Field(min_length=1)
-    min_documents: int = Field(
-        ge=1, description="languages with fewer are ranked among all documents"
+    min_documents: Positive = Field(
+        description="languages with fewer are ranked among all documents"
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from curation.config import built_in_settings
+from curation.config import Natural, Positive, built_in_settings
 from curation.errors import InputError
 from curation.filters.reference import (
     CLASSES,
@@ -56,11 +56,11 @@ _LEAST_SPREAD = (0.8, 0.02, 0.14)
 class ReferenceTraining(TextSettings):
     """How a reference distribution is counted; defaults in configs/train/reference.yaml."""
 
-    words: int = Field(ge=1, description="most frequent words, with a probability of their own")
-    neighbours: int = Field(ge=1, description="most frequent words that get a class by neighbours")
-    endings: int = Field(ge=0, description="most frequent endings of all other words")
-    min_count: int = Field(ge=1, description="rarer words and endings are not kept")
-    rounds: int = Field(ge=1, description="passes over all words to find their classes")
+    words: Positive = Field(description="most frequent words, with a probability of their own")
+    neighbours: Positive = Field(description="most frequent words that get a class by neighbours")
+    endings: Natural = Field(description="most frequent endings of all other words")
+    min_count: Positive = Field(description="rarer words and endings are not kept")
+    rounds: Positive = Field(description="passes over all words to find their classes")
     word_list: str | None = Field(
         description="file of `word count` lines that adds words the texts lack; null: none"
     )

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
-from curation.config import Settings, built_in_settings
+from curation.config import Natural, Positive, Settings, Share, built_in_settings
 
 Task = Literal["quality", "domain", "topic", "format", "language", "corrector", "citable"]
 
@@ -22,7 +22,7 @@ class LabelledTraining(Settings):
         "is on both sides of a split: a source, or of a `url` its host; an example with none "
         "is a group of its own"
     )
-    seed: int = Field(ge=0)
+    seed: Natural
 
 
 class TrainingSettings(LabelledTraining):
@@ -51,7 +51,7 @@ class LinearTraining(TrainingSettings):
     """How a linear classifier is trained and judged."""
 
     max_bytes: int = Field(ge=100, description="how much of each text is read")
-    min_documents: int = Field(ge=1, description="buckets in fewer training documents are dropped")
+    min_documents: Positive = Field(description="buckets in fewer training documents are dropped")
     words_only: bool = Field(
         description="use only words of letters, not pairs of words or signs, weighted by inverse "
         "document frequency to unit length: fewer chance features when classes are many"
@@ -77,11 +77,9 @@ class LinearTraining(TrainingSettings):
         description="only the examples of this many first files are judged; of models of classes "
         "the others (written, generated) are in the training part of every split; null: all files",
     )
-    balanced: float = Field(
-        ge=0,
-        le=1,
+    balanced: Share = Field(
         description="how far classes are weighted towards equal totals: 0 not at all, 1 fully (the "
-        "weight of a class is its size to the power of minus this)",
+        "weight of a class is its size to the power of minus this)"
     )
     scale_classes: float | None = Field(
         ge=0,
@@ -106,15 +104,15 @@ class LinearTraining(TrainingSettings):
 class FastTextTraining(LabelledTraining):
     """How a fastText model is trained. One thread always: more are not reproducible."""
 
-    dim: int = Field(ge=1, description="size of the hidden layer")
-    epochs: int = Field(ge=1)
+    dim: Positive = Field(description="size of the hidden layer")
+    epochs: Positive
     learning_rate: float = Field(gt=0)
     loss: Literal["hs", "softmax", "ova"]
-    min_n: int = Field(ge=0, description="shortest character n-gram")
-    max_n: int = Field(ge=0, description="longest character n-gram")
-    word_ngrams: int = Field(ge=1)
-    min_count: int = Field(ge=1, description="rarer words are dropped")
-    buckets: int = Field(ge=1, description="hashed n-grams")
+    min_n: Natural = Field(description="shortest character n-gram")
+    max_n: Natural = Field(description="longest character n-gram")
+    word_ngrams: Positive
+    min_count: Positive = Field(description="rarer words are dropped")
+    buckets: Positive = Field(description="hashed n-grams")
     characters: int = Field(ge=20, description="of each example, from its beginning")
 
 
@@ -137,20 +135,20 @@ class CorrectorTraining(FastTextTraining):
     lengths: tuple[int, ...] = Field(
         description="characters to which held-out texts are cut; 0: whole"
     )
-    judged_per_source: int = Field(ge=1, description="held-out texts of a language and source")
-    per_label: int = Field(ge=1, description="slices of a language, shared equally by its sources")
-    per_source: int = Field(ge=1, description="slices that a source gives at least, if it can")
-    slice_min: int = Field(ge=1, description="characters of the slices of examples")
+    judged_per_source: Positive = Field(description="held-out texts of a language and source")
+    per_label: Positive = Field(description="slices of a language, shared equally by its sources")
+    per_source: Positive = Field(description="slices that a source gives at least, if it can")
+    slice_min: Positive = Field(description="characters of the slices of examples")
     slice_max: int = Field(ge=2)
-    whole: int = Field(ge=1, description="characters of examples that are trained on as a whole")
-    familiar_letters: int = Field(
-        ge=0, description="shorter texts don't say which runs of letters are usual"
+    whole: Positive = Field(description="characters of examples that are trained on as a whole")
+    familiar_letters: Natural = Field(
+        description="shorter texts don't say which runs of letters are usual"
     )
     given_characters: tuple[int, ...] = Field(
         description="characters to which texts are cut for the first model's answers"
     )
     page_score: float = Field(gt=0, le=1, description="from which a page's language is believed")
-    pages_per_language: int = Field(ge=0)
+    pages_per_language: Natural
     smoothing: float = Field(gt=0, description="texts as which the answers to all texts count")
     favoured: tuple[str, ...] = Field(description="languages of most pages")
     everywhere: str = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from curation.config import Settings, built_in_settings
+from curation.config import Natural, Positive, Settings, built_in_settings
 from curation.extract.forest import MAX_LEAVES
 
 SKELETONS = "skeletons"  # stands for a set in the names of the pages made of them
@@ -19,11 +19,11 @@ class ExtractTraining(Settings):
     label_file: str = Field(description="pages of which we labelled the blocks (labels.py)")
     skeleton_file: str = Field(description="pages of our own to be filled (skeletons.py)")
     text_file: str = Field(description="texts of our own that fill them")
-    skeleton_copies: int = Field(ge=0, description="pages made of each skeleton")
+    skeleton_copies: Natural = Field(description="pages made of each skeleton")
     skeleton_weight: float = Field(ge=0, description="of each of these pages")
     skeleton_weights: dict[str, float] = Field(description="of kinds of them against 1 of others")
     forum_weight: float = Field(gt=0, description="of pages of forums against 1 of others")
-    variants: int = Field(ge=0, description="copies of each page with its markup rewritten")
+    variants: Natural = Field(description="copies of each page with its markup rewritten")
     variant_weight: float = Field(ge=0)
     shortened: tuple[tuple[float, float], ...] = Field(
         description="bounds in words of copies of each page with its content cut short"
@@ -34,23 +34,23 @@ class ExtractTraining(Settings):
     )
     grafted_weight: float = Field(ge=0)
     region_list: str = Field(description="groups of class names (YAML)")
-    class_sites: int = Field(ge=1)
-    word_sites: int = Field(ge=1)
+    class_sites: Positive
+    word_sites: Positive
     smoothing: float = Field(gt=0)
-    blocks_per_page: int = Field(ge=1)
+    blocks_per_page: Positive
     label_share: float = Field(gt=0, lt=1)
-    bags: int = Field(ge=1, description="of trees, of which the mean judges")
+    bags: Positive = Field(description="of trees, of which the mean judges")
     sure: float = Field(ge=0, description="log odds from which the first bag judges alone")
-    trees: int = Field(ge=1, description="of each bag")
+    trees: Positive = Field(description="of each bag")
     leaves: int = Field(ge=2, le=MAX_LEAVES)
     learning_rate: float = Field(gt=0)
-    min_samples_leaf: int = Field(ge=1)
+    min_samples_leaf: Positive
     l2: float = Field(ge=0)
     max_features: float = Field(gt=0, le=1)
     bins: int = Field(ge=2, le=255)
     folds: int = Field(ge=2)
     all_folds: int = Field(ge=2)
-    seed: int = Field(ge=0)
+    seed: Natural
 
     def weight_of(self, name: str, kind: str = "") -> float:
         """Weight of a page of a set, or of a kind of skeletons."""
