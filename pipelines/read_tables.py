@@ -25,7 +25,7 @@ from curation.schema import Verdicts
 from curation.stages.read_tables import LANGUAGES, TableSettings
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
-from pipelines.extract import PagesBeside, damaged_row, mended_row
+from pipelines.extract import PagesBeside, mended_row
 from pipelines.extract.sources import SourceShard, as_planned, content_fingerprints, source_shards
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder
@@ -56,19 +56,12 @@ class ReadTables:
         beside = PagesBeside()
         with ShardWriter(folder, shard.name, "read-tables", tally) as writer:
             for name, row in self._rows(shard, dict(task.inputs)):
-                tally.add("records")
-                if isinstance(row, Skipped):
-                    tally.add(f"skipped.{row.reason}")
-                elif isinstance(row, Damage):
-                    tally.add("set_aside")
-                    tally.add(f"set_aside.{row.reason}")
-                    beside.set_aside.append(damaged_row(name, row))
-                else:
-                    page, *rows = row
+                beside.take(name, row[0] if isinstance(row, tuple) else row, tally)
+                if isinstance(row, tuple):
+                    page, document, own = row
                     if page.mended:
-                        tally.add(f"mended.{page.mended}")
-                        beside.mended.append(mended_row(rows[0], page))
-                    waiting.append((rows[0], rows[1]))
+                        beside.mended.append(mended_row(document, page))
+                    waiting.append((document, own))
                 if beside.full:
                     beside.write(writer)
                 if len(waiting) == ROWS:

@@ -13,6 +13,7 @@ from curation.arrow import Texts, text_buffers
 from curation.dedup.line_verdicts import GOOD_SHARE, VERDICTS
 from curation.dedup.lines import LineRemoval, LineTotals
 from curation.dedup.patterns import CUTS
+from curation.running_sums import summed
 
 #: One row per frequent line and verdict in a batch. The columns up to `bytes` are of the
 #: line in all its bucket: `edge_share` of its documents have it near an edge, it is on `host_share`
@@ -34,7 +35,6 @@ AUDIT = pa.schema(
 
 _SHOWN_LINES = 50
 _SHOWN_CHARACTERS = 200
-_WAITING = 1 << 18
 
 
 def audit_lines(texts: Texts, removal: LineRemoval, frequent: LineTotals) -> pa.RecordBatch:
@@ -77,15 +77,9 @@ def audit_lines(texts: Texts, removal: LineRemoval, frequent: LineTotals) -> pa.
 
 def summary(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     """Return what the manifest notes: lines, verdicts, and how much good text was probably lost."""
-    held = AUDIT.empty_table()
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows > max(_WAITING, held.num_rows):  # sums of doubling size: linear in all
-            held, waiting, rows = _sum(held, waiting), [], 0
-    held = _sum(held, waiting)
+    of_line = ("line", "documents", "hosts", "edge_share", "host_share", "bytes")
+    sums = ("occurrences", "characters")
+    held = summed(batches, AUDIT, ("key", "verdict"), sums, least=of_line)
     cut = pc.starts_with(held["verdict"], "cut")
     verdicts = [
         {
@@ -119,14 +113,3 @@ def _top(table: pa.Table) -> list[dict[str, Any]]:
     return [
         {k: round(v, 2) if k.endswith("_share") else v for k, v in row.items()} for row in shown
     ]
-
-
-def _sum(held: pa.Table, more: list[pa.RecordBatch]) -> pa.Table:
-    table = pa.concat_tables([held, pa.Table.from_batches(more, AUDIT)])
-    keys = ["key", "verdict"]
-    first = ["line", "documents", "hosts", "edge_share", "host_share", "bytes"]
-    sums = table.group_by(keys, use_threads=False).aggregate(
-        [*((name, "min") for name in first), ("occurrences", "sum"), ("characters", "sum")]
-    )
-    names = [name.removesuffix("_min").removesuffix("_sum") for name in sums.column_names]
-    return sums.rename_columns(names).select(AUDIT.names).cast(AUDIT)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.running_sums import summed
+
 #: One row per host of a batch: its documents, those that hold personal data, and how many items.
 HOSTS = pa.schema(
     [
@@ -21,8 +23,6 @@ HOSTS = pa.schema(
 )
 #: Folder of these tables in that of the stage.
 FOLDER = "personal_hosts"
-
-_WAITING = 1 << 16
 
 
 def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
@@ -39,7 +39,7 @@ def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
         },
         HOSTS,
     )
-    return _sum(found, []).combine_chunks().to_batches()[0] if len(urls) else _nothing()
+    return total(found.to_batches()).combine_chunks().to_batches()[0] if len(urls) else _nothing()
 
 
 def most_personal(
@@ -54,30 +54,12 @@ def most_personal(
 
 def total(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """Sums over batches of HOSTS, one row per host."""
-    held = pa.Table.from_batches([], HOSTS)
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows > max(_WAITING, held.num_rows):  # sums of doubling size: linear in all
-            held, waiting, rows = _sum(held, waiting), [], 0
-    return _sum(held, waiting)
+    return summed(batches, HOSTS, ("host",), ("pages", "documents", "items"))
 
 
 def hosts_of(urls: pa.Array) -> Iterator[str]:
     """Host of each URL in lower case, empty where there is none."""
     return map(_host, urls.to_pylist())
-
-
-def _sum(held: pa.Table, more: list[pa.RecordBatch]) -> pa.Table:
-    table = pa.concat_tables([held, pa.Table.from_batches(more, HOSTS)])
-    sums = table.group_by("host", use_threads=False).aggregate(
-        [("pages", "sum"), ("documents", "sum"), ("items", "sum")]
-    )
-    return sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names]).select(
-        HOSTS.names
-    )
 
 
 def _nothing() -> pa.RecordBatch:

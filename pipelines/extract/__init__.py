@@ -98,6 +98,18 @@ class PagesBeside:
     set_aside: list[dict[str, Any]] = field(default_factory=list)
     mended: list[dict[str, Any]] = field(default_factory=list)
 
+    def take(self, name: str, record: Record, tally: Tally) -> None:
+        """Count a record of a file, and keep what could not be read."""
+        tally.add("records")
+        if isinstance(record, Skipped):
+            tally.add(f"skipped.{record.reason}")
+        elif isinstance(record, Damage):
+            tally.add("set_aside")
+            tally.add(f"set_aside.{record.reason}")
+            self.set_aside.append(damaged_row(name, record))
+        elif record.mended:
+            tally.add(f"mended.{record.mended}")
+
     @property
     def full(self) -> bool:
         return len(self.set_aside) + len(self.mended) >= _BATCH_PAGES
@@ -156,16 +168,8 @@ class ExtractShards:
             for records in _grouped(found):
                 answers = iter(judge.answers([r for _, r in records if isinstance(r, Page)]))
                 for name, record in records:
-                    tally.add("records")
-                    if isinstance(record, Skipped):
-                        tally.add(f"skipped.{record.reason}")
-                    elif isinstance(record, Damage):
-                        tally.add("set_aside")
-                        tally.add(f"set_aside.{record.reason}")
-                        beside.set_aside.append(damaged_row(name, record))
-                    else:
-                        if record.mended:
-                            tally.add(f"mended.{record.mended}")
+                    beside.take(name, record, tally)
+                    if isinstance(record, Page):
                         judge.add(name, record, next(answers), batch, beside)
                     if batch.full:
                         self._write(batch, others, writer, tally, progress)
