@@ -224,6 +224,8 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
         c = src[k] if k < j else np.uint8(59)
         if c == ch.COLON and (word == _FONT_FAMILY or word == _FONT):
             font = k + 1
+        if c == ch.SEMICOLON and font >= 0 and stands_at(src, k - len(_QUOTE), j, _QUOTE):
+            continue  # a quotation mark around the name of a font
         if c == ch.SEMICOLON:
             if font >= 0:
                 typed = typed or _of_one_width(src, font, k)
@@ -268,6 +270,7 @@ _DISPLAY_INLINE = np.uint64(fnv(b"display:inline"))
 _FAR_LEFT, _FURTHER_LEFT = np.uint64(fnv(b"left:-9999px")), np.uint64(fnv(b"left:-10000px"))
 _WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
 _WHITE_SPACE_PRE_WRAP = np.uint64(fnv(b"white-space:pre-wrap"))
+_QUOTE = np.frombuffer(b"&quot", np.uint8)
 _FONT_FAMILY, _FONT = np.uint64(fnv(b"font-family")), np.uint64(fnv(b"font"))
 _MONOSPACE, _COURIER, _CONSOLAS, _MENLO = (
     np.frombuffer(name, np.uint8) for name in (b"monospace", b"courier", b"consolas", b"menlo")

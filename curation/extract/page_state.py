@@ -89,7 +89,9 @@ def _strings(source: bytes) -> Iterator[Any]:
     """Long strings in the scripts of a framework, and what those say that are JSON themselves."""
     for place in itertools.islice(_PROGRAM.finditer(source), _MOST_SCRIPTS):
         end = source.find(b"</script", place.end(), place.end() + _MOST_BYTES)
-        for found in itertools.islice(_STRING.finditer(source, place.end(), max(end, 0)), _MOST_STRINGS):
+        for found in itertools.islice(
+            _STRING.finditer(source, place.end(), max(end, 0)), _MOST_STRINGS
+        ):
             if found[1] and _OTHER_KEYS.search(found[1].decode()):
                 continue
             text = _read(found[2].decode("utf-8", "replace"))
