@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.forms import Form, forms
 
+
 @pytest.mark.parametrize("form", forms(), ids=lambda form: f"{form.file}-{form.name}")
 def test_form(form: Form) -> None:
     assert form.extracted() == form.text
