@@ -16,6 +16,7 @@ from curation.extract.markup import (
     FLAG_PANEL,
     FLAG_PROPERTY,
     FLAG_SIDE,
+    FLAG_UNFOLDS,
     FNV_PRIME,
     FNV_START,
     LETTER,
@@ -45,6 +46,7 @@ _HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
 _AT_CLASS, _AT_ID, _AT_ROLE = ATTRIBUTE["class"], ATTRIBUTE["id"], ATTRIBUTE["role"]
 _AT_PROP, _AT_HIDDEN, _AT_STYLE = ATTRIBUTE["itemprop"], ATTRIBUTE["hidden"], ATTRIBUTE["style"]
 _AT_ARIA, _AT_FACE = ATTRIBUTE["aria-hidden"], ATTRIBUTE["face"]
+_AT_EXPANDED = ATTRIBUTE["aria-expanded"]
 _MARK_KEYS, _MARK_VALUES = MARKS
 _VALUE_KEYS, _VALUE_VALUES = VALUE_FLAGS
 _TRUE_HASH = np.uint64(fnv(b"true"))
@@ -338,8 +340,8 @@ def visibility(  # type: ignore[no-untyped-def]
 
 @inlined
 def kinds(src, given):  # type: ignore[no-untyped-def]
-    """Bits of FLAG_* by `role` and `itemprop`."""
-    bits = 0
+    """Bits of FLAG_* by `role`, `itemprop` and `aria-expanded`."""
+    bits = FLAG_UNFOLDS if given.start[_AT_EXPANDED] >= 0 else 0
     if given.start[_AT_ROLE] >= 0:
         value = find(
             _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, given.start[_AT_ROLE], given.end[_AT_ROLE])
