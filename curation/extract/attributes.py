@@ -16,6 +16,7 @@ from curation.extract.markup import (
     FLAG_PANEL,
     FLAG_PROPERTY,
     FLAG_SIDE,
+    FLAG_UNFOLDS,
     FNV_PRIME,
     FNV_START,
     LETTER,
@@ -45,6 +46,7 @@ _HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
 _AT_CLASS, _AT_ID, _AT_ROLE = ATTRIBUTE["class"], ATTRIBUTE["id"], ATTRIBUTE["role"]
 _AT_PROP, _AT_HIDDEN, _AT_STYLE = ATTRIBUTE["itemprop"], ATTRIBUTE["hidden"], ATTRIBUTE["style"]
 _AT_ARIA, _AT_FACE = ATTRIBUTE["aria-hidden"], ATTRIBUTE["face"]
+_AT_EXPANDED = ATTRIBUTE["aria-expanded"]
 _MARK_KEYS, _MARK_VALUES = MARKS
 _VALUE_KEYS, _VALUE_VALUES = VALUE_FLAGS
 _TRUE_HASH = np.uint64(fnv(b"true"))
@@ -224,6 +226,8 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
         c = src[k] if k < j else np.uint8(59)
         if c == ch.COLON and (word == _FONT_FAMILY or word == _FONT):
             font = k + 1
+        if c == ch.SEMICOLON and font >= 0 and stands_at(src, k - len(_QUOTE), j, _QUOTE):
+            continue  # a quotation mark around the name of a font
         if c == ch.SEMICOLON:
             if font >= 0:
                 typed = typed or _of_one_width(src, font, k)
@@ -268,6 +272,7 @@ _DISPLAY_INLINE = np.uint64(fnv(b"display:inline"))
 _FAR_LEFT, _FURTHER_LEFT = np.uint64(fnv(b"left:-9999px")), np.uint64(fnv(b"left:-10000px"))
 _WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
 _WHITE_SPACE_PRE_WRAP = np.uint64(fnv(b"white-space:pre-wrap"))
+_QUOTE = np.frombuffer(b"&quot", np.uint8)
 _FONT_FAMILY, _FONT = np.uint64(fnv(b"font-family")), np.uint64(fnv(b"font"))
 _MONOSPACE, _COURIER, _CONSOLAS, _MENLO = (
     np.frombuffer(name, np.uint8) for name in (b"monospace", b"courier", b"consolas", b"menlo")
@@ -335,8 +340,8 @@ def visibility(  # type: ignore[no-untyped-def]
 
 @inlined
 def kinds(src, given):  # type: ignore[no-untyped-def]
-    """Bits of FLAG_* by `role` and `itemprop`."""
-    bits = 0
+    """Bits of FLAG_* by `role`, `itemprop` and `aria-expanded`."""
+    bits = FLAG_UNFOLDS if given.start[_AT_EXPANDED] >= 0 else 0
     if given.start[_AT_ROLE] >= 0:
         value = find(
             _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, given.start[_AT_ROLE], given.end[_AT_ROLE])

@@ -19,7 +19,7 @@ _LANGUAGE = regex.compile(
     regex.I,
 )
 _NO_LANGUAGE = frozenset(
-    "block box wrapper container copy toolbar text-wrap highlight code pre none content body panel frame"
+    "block box file wrapper container copy toolbar text-wrap highlight code pre none content body panel frame"
     " header title inner line lines view viewer area example examples snippet sample section editor group".split()
 )
 _PREFIXES = ("language-", "lang-", "highlight-", "source-", "hl-")

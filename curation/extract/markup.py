@@ -120,7 +120,7 @@ TAG_KEYS, TAG_VALUES = hash_table({name_hash(name.encode()): index for name, ind
 ATTRIBUTES = """
 class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
 property name content data-lang data-language itemtype data-latex data-tex data-attrs aria-label
-readonly data-line face shadowrootmode
+readonly data-line face shadowrootmode aria-expanded
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 # Other names of an attribute: WeChat and Canvas keep the TeX of a formula in attributes of their own.
@@ -167,6 +167,7 @@ for _name, _tags in _ANCESTORS.items():
 
 # Roles and item properties, of which an element gets one bit each; children inherit them.
 FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_PANEL = 1, 2, 4, 8, 16
+FLAG_UNFOLDS = 32  # it has `aria-expanded`; no feature of the models reads it
 _FLAGS = {
     FLAG_MAIN: "main article",
     FLAG_SIDE: "navigation complementary banner contentinfo search dialog menu tablist listbox menubar toolbar",

@@ -76,6 +76,8 @@ def _add(part: _Part, point: int) -> None:
     if 0x239B <= point <= 0x23B1:
         part.text = part.text or _TALL.get(point, "")
         return
+    if 0xD800 <= point <= 0xDFFF:
+        return
     character = chr(point)
     if 0x1D400 <= point <= 0x1D7FF:
         words = unicodedata.name(character, "").split()

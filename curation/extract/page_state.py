@@ -27,7 +27,9 @@ _PROGRAM = re.compile(
     rb"""|__next_f|__INITIAL_STATE__|__PRELOADED_STATE__))""",
     re.I,
 )
-_STRING = re.compile(rb"""(?:["']?(\w{1,40})["']?\s*[:=]\s*)?("(?:[^"\\\n]|\\.){400,}+")""")
+_STRING = re.compile(rb'"(?:[^"\\\n]|\\.){400,}+"')
+_KEY = re.compile(rb"""(\w{1,40})["']?\s*[:=]\s*$""")
+_KEY_BYTES = 50
 _MOST_BYTES = 5_000_000  # of a script
 _MOST_SCRIPTS = 8
 _MOST_STRINGS = 100  # of a script
@@ -89,10 +91,13 @@ def _strings(source: bytes) -> Iterator[Any]:
     """Long strings in the scripts of a framework, and what those say that are JSON themselves."""
     for place in itertools.islice(_PROGRAM.finditer(source), _MOST_SCRIPTS):
         end = source.find(b"</script", place.end(), place.end() + _MOST_BYTES)
-        for found in itertools.islice(_STRING.finditer(source, place.end(), max(end, 0)), _MOST_STRINGS):
-            if found[1] and _OTHER_KEYS.search(found[1].decode()):
+        for found in itertools.islice(
+            _STRING.finditer(source, place.end(), max(end, 0)), _MOST_STRINGS
+        ):
+            key = _KEY.search(source, max(0, found.start() - _KEY_BYTES), found.start())
+            if key and _OTHER_KEYS.search(key[1].decode()):
                 continue
-            text = _read(found[2].decode("utf-8", "replace"))
+            text = _read(found[0].decode("utf-8", "replace"))
             if isinstance(text, str) and not _ROW.match(text):
                 yield {"": _TEXT_ROW.sub("", text)}
 

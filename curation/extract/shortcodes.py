@@ -17,9 +17,7 @@ _SHORTCODE = regex.compile(
     r"|row(?=\s+\w+=)|columns?(?=\s+\w+=)|/(?:caption|video|audio|row|columns?|toggle|playlist)"
     r")(?:\s[^\[\]\n]{0,500})?/?\]"
 )
-_FORMULA = regex.compile(
-    r"\[(latex|i?tex)\]((?:[^\[]|\[(?!/?(?:latex|i?tex)\]))++)\[/\1\]"
-)
+_FORMULA = regex.compile(r"\[(latex|i?tex)\]((?:[^\[]|\[(?!/?(?:latex|i?tex)\]))++)\[/\1\]")
 _ABOUT = regex.compile(r"short-?code", regex.I)
 
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined, kernel
 from curation.extract import blocks as s
-from curation.extract.byte_names import COLON
+from curation.extract.byte_names import COLON, QUESTION
 from curation.extract.containers import cards_of, group, like
-from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
+from curation.extract.markup import ANCESTOR, FLAG_UNFOLDS, FNV_PRIME, TAG
 
 _PRE = s.PRE
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
@@ -279,14 +279,25 @@ def _same_text(page, one, other):  # type: ignore[no-untyped-def]
 
 
 @borrowing
+def _asks(page, b):  # type: ignore[no-untyped-def]
+    """Whether a block ends in a question mark: that of Latin, Arabic or Chinese."""
+    text, end = page.text, page.b_end[b]
+    if text[end - 1] == QUESTION:
+        return True
+    arabic = text[end - 1] == 0x9F and text[end - 2] == 0xD8
+    return arabic or (text[end - 1] == 0x9F and text[end - 2] == 0xBC and text[end - 3] == 0xEF)
+
+
+@borrowing
 def _keep_unfolding(run, page, filled):  # type: ignore[no-untyped-def]
-    """Add to `kept` like buttons of different words that are each directly before kept text, as the
-    questions are that unfold their answers, and note them."""
+    """Add to `kept` like buttons that unfold something, or ask, each in words of its own directly before
+    kept text, and note them: the questions of an FAQ."""
     kept, signature = run.kept, page.e_signature
     last = -1
     for b in range(len(kept) - 1):
         e = page.b_element[b]
         words = page.e_tag[e] == _BUTTON and page.b_chars[b] >= _QUESTION
+        words = words and (page.e_flags[e] & FLAG_UNFOLDS != 0 or _asks(page, b))
         answered = kept[b + 1] and page.e_tag[page.b_element[b + 1]] != _BUTTON
         if not (words and answered) or kept[b] or run.score[b] <= 0.0 or run.comments[b]:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from curation.extract import Extractor, default_settings
+from curation.extract.code import language_of
 
 _OWN = Extractor(default_settings())
 _PROSE = "<p>The mill stood beside the stream for a hundred years, and for more than that.</p>" * 3
@@ -46,3 +47,20 @@ def test_labels_of_copy_buttons_go(listing: str) -> None:
 def test_the_same_words_in_a_listing_stay(listing: str) -> None:
     assert f"\n\n{listing}\n\n" in _text(f"<pre>{listing}</pre>")
     assert f"\n\n{listing}\n\n" in _text(f"<button>Run</button><p>Copy</p><pre>{listing}</pre>")
+
+
+@pytest.mark.parametrize(
+    ("classes", "language"),
+    [
+        ("code highlight js-syntax-highlight", ""),
+        ("file-content code blob-viewer", ""),
+        ("code panel pdl", ""),
+        ("code-frame", ""),
+        ("highlight highlight-source-shell notranslate", "shell"),
+        ("highlight hl-ipython3", "ipython3"),
+        ("hljs language-objective-c", "objective-c"),
+        ("sourceCode python", "python"),
+    ],
+)
+def test_names_of_components_are_no_languages(classes: str, language: str) -> None:
+    assert language_of(classes) == language

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,64 @@ def test_a_page_with_text_of_its_own_does_not_read_its_state() -> None:
         b'<div id="__next"></div>', f"<main><article>{_ARTICLE}</article></main>".encode()
     )
     assert "Another article" not in extract(html).text
+
+
+def _script(content: str) -> bytes:
+    return f'<html><body><div id="root"></div><script>{content}</script></body></html>'.encode()
+
+
+def _string(value: object) -> str:
+    return json.dumps(value).replace("<", "\\u003C")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "window.__NUXT__=(function(a,b){return {data:[{body:%s,draft:a}]}}(false,null));",
+        'window.__remixContext = {"state":{"loaderData":{"post":{"html":%s}}}};',
+        '{__sveltekit_1 = {};kit.start(app, {data: [null,{type:"data",data:{content:%s}}]});}',
+        'window.__PRELOADED_STATE__ = {"article":{"body":%s}}',
+    ],
+    ids=["nuxt", "remix", "sveltekit", "preloaded"],
+)
+def test_an_article_in_a_program_of_a_framework_is_read(content: str) -> None:
+    assert extract(_script(content % _string(_ARTICLE))).text == (_SENTENCE * 6).strip()
+
+
+def test_an_article_in_json_that_is_a_string_is_read() -> None:
+    state = json.dumps({"article": {"body": _ARTICLE}})
+    page = _script(f"window.__INITIAL_STATE__ = JSON.parse({_string(state)})")
+    assert extract(page).text == (_SENTENCE * 6).strip()
+    answer = _string({"status": 200, "body": state})
+    fetched = f'<script type="application/json" data-sveltekit-fetched>{answer}</script>'
+    assert extract(f"<html><body>{fetched}</body></html>".encode()).text == (_SENTENCE * 6).strip()
+    flat = f'<script type="application/json" id="__NUXT_DATA__">{_string([1, _ARTICLE])}</script>'
+    assert extract(f"<html><body>{flat}</body></html>".encode()).text == (_SENTENCE * 6).strip()
+
+
+def test_rows_of_next_are_no_text_but_what_they_say_is() -> None:
+    push = "self.__next_f.push([1,%s])"
+    row = '5:["$","p",null,{"children":"' + _SENTENCE * 6 + '"}]'
+    assert stated_article(_script(push % _string(row))) == ""
+    assert stated_article(_script(push % _string("6:T1f4," + _ARTICLE))) == _ARTICLE
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [{"name": "core/paragraph", "attributes": {"content": _SENTENCE * 6}}],
+        [{"id": "a", "type": "paragraph", "data": {"text": _SENTENCE * 6}}],
+        [
+            {
+                "slice_type": "text",
+                "primary": {"content": [{"type": "paragraph", "text": _SENTENCE * 6}]},
+            }
+        ],
+    ],
+    ids=["wordpress", "editor.js", "prismic"],
+)
+def test_nodes_have_their_words_one_step_further_in(nodes: list[object]) -> None:
+    assert extract(_next({"blocks": nodes * 2})).text.count(_SENTENCE.strip()) == 12
 
 
 def test_state_that_is_no_article_is_left_alone() -> None:
