@@ -63,7 +63,7 @@ SOURCED = (
     "by us; GNOME's user manual in 40 languages (CC BY-SA, CC BY). Only weights are distributed."
 )
 SPOKEN = (
-    "Texts in 176 languages and in 352 others: FLORES (SIB-200), Leipzig corpora, Universal "
+    "Texts in 176 languages and in 347 others: FLORES (SIB-200), Leipzig corpora, Universal "
     "Declaration of Human Rights, Tatoeba, Universal Dependencies, African Storybook, Pratham "
     "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); Common Voice sentences, "
     "nsmc, wisesight, thaigov (CC0, public domain), UD treebanks (CC BY, CC BY-SA), manuals of "

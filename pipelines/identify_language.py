@@ -1,6 +1,6 @@
 """Stage `identify-language`: add `language` and `language_score`; remove unwanted languages.
 
-With `by_line`, also add `languages`, the languages of the lines."""
+With `by_line`, also add `languages`, the languages of the lines; with `by_script`, `scripts`."""
 
 from __future__ import annotations
 

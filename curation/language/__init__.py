@@ -14,8 +14,9 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.language.decide import decide
-    from curation.language.identifier import DECIMALS, UNKNOWN, LanguageIdentifier, identify
+    from curation.language.identifier import UNKNOWN, LanguageIdentifier, identify
     from curation.language.language_settings import LanguageSettings, default_settings
+    from curation.language.shares import DECIMALS
 
 __all__ = [
     "DECIMALS",
@@ -28,8 +29,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "identifier": ("DECIMALS", "UNKNOWN", "LanguageIdentifier", "identify"),
+    "identifier": ("UNKNOWN", "LanguageIdentifier", "identify"),
     "language_settings": ("LanguageSettings", "default_settings"),
     "decide": ("decide",),
+    "shares": ("DECIMALS",),
 }
 lazily(__name__, _MODULES)

@@ -20,6 +20,7 @@ from curation.language.decide import DEFAULT
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import read_labels
 from curation.language.language_settings import LanguageSettings, default_settings
+from curation.language.shares import DECIMALS, listed
 from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
 
@@ -34,9 +35,6 @@ OWN = 0.1
 
 #: Probability, before it is read, that a line is in a language of its page.
 PAGE = 0.5
-
-#: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
-DECIMALS = 4
 
 
 class _Lines(NamedTuple):
@@ -261,16 +259,7 @@ def _shares(
     sums = np.bincount(inverse, letters[spoken], len(keys))
     owner = keys // len(names)
     shares = sums / np.bincount(owner, sums, len(firsts) - 1)[owner]
-    order = np.lexsort((names[keys % len(names)].astype(str), -shares.round(DECIMALS), owner))
-    entries = pa.StructArray.from_arrays(
-        [
-            pa.array(names[(keys % len(names))[order]], pa.string()),
-            pa.array(shares[order].round(DECIMALS), pa.float32()),
-        ],
-        names=["language", "share"],
-    )
-    offsets = np.searchsorted(owner, np.arange(len(firsts)))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), entries)
+    return listed("language", owner, names[keys % len(names)], shares, len(firsts) - 1)
 
 
 @functools.cache

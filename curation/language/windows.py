@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import unicodedata
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.arrow import Texts, from_buffers
 from curation.compiled import borrowing
+from curation.language import spelling
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point
+
+_Form = Literal["NFC", "NFKC"]
 
 _BLANK = ch.SPACE | ch.IGNORE
 _ALPHA = ch.ALPHA
@@ -37,7 +42,8 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
     """Up to `windows` evenly spaced windows of `characters` code points per document.
 
     A document no longer than all windows together is one window. White space, controls and line
-    breaks become single spaces, so that fastText sees one line.
+    breaks become single spaces, so that fastText sees one line; spelling is as usual
+    (`curation.language.spelling`).
     """
     offsets, data = read_only(texts)
     documents = len(offsets) - 1
@@ -47,11 +53,27 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
         np.zeros(documents * windows + 1, np.int64),
         np.zeros(documents * windows, np.int64),
         np.zeros(documents + 1, np.int64),
+        np.zeros(documents * windows, np.uint8),
     )
-    _cut(offsets, data, windows, characters, ch.properties(), out)
+    _cut(offsets, data, windows, characters, _Tables(ch.properties(), spelling.kinds()), out)
     count = int(out.firsts[-1])
     strings = from_buffers(out.offsets[: count + 1], out.data[: out.offsets[count]])
+    strings = _as_usual(strings, out.spelling[:count])
     return Windows(strings, out.letters[:count], out.firsts)
+
+
+def _as_usual(strings: pa.Array, kinds: npt.NDArray[np.uint8]) -> pa.Array:
+    """Windows in normal form, if they have a code point of that kind."""
+    presented = (kinds & spelling.PRESENTED) != 0
+    decomposed = ~presented & ((kinds & spelling.DECOMPOSED) != 0)
+    forms: tuple[tuple[_Form, npt.NDArray[np.bool_]], ...]
+    forms = (("NFKC", presented), ("NFC", decomposed))
+    for form, rows in forms:  # Arrow's normal forms leave Hangul letters apart
+        if rows.any():
+            some = pa.array(rows)
+            usual = [unicodedata.normalize(form, t) for t in strings.filter(some).to_pylist()]
+            strings = pc.replace_with_mask(strings, some, pa.array(usual, pa.large_string()))
+    return strings
 
 
 class _Room(NamedTuple):
@@ -61,10 +83,18 @@ class _Room(NamedTuple):
     offsets: npt.NDArray[np.int64]  # of windows in `data`
     letters: npt.NDArray[np.int64]
     firsts: npt.NDArray[np.int64]
+    spelling: npt.NDArray[np.uint8]  # [windows] kinds of code points in each
+
+
+class _Tables(NamedTuple):
+    """What is known of every code point."""
+
+    properties: npt.NDArray[np.uint16]
+    spelling: npt.NDArray[np.uint8]
 
 
 @borrowing
-def _cut(offsets, data, windows, characters, properties, out):  # type: ignore[no-untyped-def]
+def _cut(offsets, data, windows, characters, tables, out):  # type: ignore[no-untyped-def]
     n = 0
     for doc in range(len(offsets) - 1):
         begin = offsets[doc]
@@ -90,10 +120,15 @@ def _cut(offsets, data, windows, characters, properties, out):  # type: ignore[n
             size = out.offsets[n]
             blank = True
             alphabetic = 0
+            kinds = np.uint8(0)
             while at < last:
                 c, width = code_point(data, i)
-                p = np.int64(properties[c])
-                if p & _BLANK:
+                p = np.int64(tables.properties[c])
+                kind = tables.spelling[c]
+                kinds |= kind
+                if kind == spelling.OPTIONAL:
+                    pass
+                elif p & _BLANK:
                     if not blank:
                         out.data[size] = 32
                         size += 1
@@ -108,6 +143,7 @@ def _cut(offsets, data, windows, characters, properties, out):  # type: ignore[n
                 at += 1
             if alphabetic:
                 out.letters[n] = alphabetic
+                out.spelling[n] = kinds
                 n += 1
                 out.offsets[n] = size
         out.firsts[doc + 1] = n
@@ -129,17 +165,20 @@ def split_lines(texts: Texts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
 
 def letters_only(lines: Texts) -> pa.Array:
-    """Lines as lower-case letters, marks and apostrophes; all else becomes single spaces."""
+    """Lines as lower-case letters, marks and apostrophes; all else becomes single spaces.
+
+    Their spelling is the usual one (`curation.language.spelling`).
+    """
     offsets, data = read_only(lines)
     # a lower-case form may take one more byte in UTF-8 than its capital, never more than twice
     out = np.empty(2 * int(offsets[-1] - offsets[0]), np.uint8)
     out_offsets = np.zeros(len(offsets), np.int64)
-    _letters(offsets, data, ch.properties(), ch.lower_case(), out, out_offsets)
+    _letters(offsets, data, ch.properties(), spelling.folded(), out, out_offsets)
     return from_buffers(out_offsets, out[: out_offsets[-1]])
 
 
 @borrowing
-def _letters(offsets, data, properties, lower, out, out_offsets):  # type: ignore[no-untyped-def]
+def _letters(offsets, data, properties, folded, out, out_offsets):  # type: ignore[no-untyped-def]
     size = 0
     for line in range(len(offsets) - 1):
         first = size
@@ -147,12 +186,14 @@ def _letters(offsets, data, properties, lower, out, out_offsets):  # type: ignor
         while i < offsets[line + 1]:
             c, width = code_point(data, i)
             i += width
+            if folded[c] == spelling.LEFT_OUT:
+                continue
             if not (np.int64(properties[c]) & _LETTER or c == _APOSTROPHE):
                 if size > first and out[size - 1] != 32:
                     out[size] = 32
                     size += 1
                 continue
-            c = np.int64(lower[c])
+            c = np.int64(folded[c])
             if c < 0x80:
                 out[size] = c
                 size += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,16 +116,28 @@ def test_a_source_without_its_parts(source: str, name: str) -> None:
     assert family(source) == name
 
 
-def test_scripts_of_names() -> None:
-    import importlib.util
-
+def _corpus() -> Any:
     path = Path(__file__).parents[2] / "models" / "corrector" / "make_corpus.py"
     spec = importlib.util.spec_from_file_location("make_corrector_corpus", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert [module.script(t) for t in ("Zonke abantu", "ᱥᱟᱱᱛᱟᱲᱤ a", "123")] == [
-        "Latn",
-        "Olck",
-        "Zyyy",
-    ]
+    return module
+
+
+def test_scripts_of_names() -> None:
+    script = _corpus().script
+    assert [script(t) for t in ("Zonke abantu", "ᱥᱟᱱᱛᱟᱲᱤ a", "123")] == ["Latn", "Olck", "Zyyy"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "other"),
+    [
+        ("sr", "Љубав и џеп, Његош", "ljubav i džep, njegoš"),
+        ("sr", "Ljubav", None),
+        ("uz", "O‘zbekiston eski shahar, g‘oya", "ўзбекистон эски шаҳар, ғоя"),
+        ("az", "Işıq İçərişəhər", "ышыг ичәришәһәр"),
+    ],
+)
+def test_a_text_in_the_other_script(language: str, text: str, other: str | None) -> None:
+    assert _corpus().other_script.converted(language, text) == other

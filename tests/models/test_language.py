@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError
-from curation.language import LanguageIdentifier, LanguageSettings, decide, identify
+from curation.language import LanguageIdentifier, LanguageSettings, decide, identify, spelling
 from curation.language.language_settings import default_settings
-from curation.language.windows import cut
+from curation.language.scripts import by_script
+from curation.language.windows import cut, letters_only
 from curation.models import ModelFile
 from curation.text import characters as ch
 
@@ -88,6 +90,9 @@ def test_windows_are_spread_evenly() -> None:
     st.integers(1, 25),
 )
 def test_windows_against_strings(texts: list[str], windows: int, characters: int) -> None:
+    kinds = spelling.kinds()
+    plain = [all(kinds[ord(c)] in (0, spelling.OPTIONAL) for c in t) for t in texts]
+    texts = [t for t, normal in zip(texts, plain, strict=True) if normal]
     texts = [t for t in texts if not any(0xD800 <= ord(c) <= 0xDFFF for c in t)]
     found = cut(texts, windows, characters)
     assert len(found.firsts) == len(texts) + 1
@@ -101,14 +106,47 @@ def test_windows_against_strings(texts: list[str], windows: int, characters: int
             assert len(part) <= (windows * characters if most == 1 else characters)
             # a window without its spaces is in the text without its white space
             assert "".join(part.split()) in _without_blanks(text)
-        if any(c.isalpha() for c in text) and len(text) <= windows * characters:
+        if any(c.isalpha() for c in _without_blanks(text)) and len(text) <= windows * characters:
             assert len(parts) == 1
 
 
 def _without_blanks(text: str) -> str:
-    """The text less what windows leave out: white space, controls, formats."""
-    properties = ch.properties()
-    return "".join(c for c in text if not properties[ord(c)] & (ch.SPACE | ch.IGNORE))
+    """The text less what windows leave out: white space, controls, formats, optional marks."""
+    properties, kinds = ch.properties(), spelling.kinds()
+    blank = ch.SPACE | ch.IGNORE
+    return "".join(
+        c for c in text if not properties[ord(c)] & blank and kinds[ord(c)] != spelling.OPTIONAL
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "usual"),
+    [
+        ("ar", "وَقَالَ بَعْضُ الْحُكَمَاءِ لَا يُفْسِدُك الظَّنُّ عَلَى صَدِيقٍ", None),
+        ("ar", "ﻗﺎﻝ ﺑﻌﺾ ﺍﻟﺤﻜﻤﺎء ﻻ ﻳﻔﺴﺪﻙ ﺍﻟﻈﻦ ﻋﻠﻰ ﺻﺪﻳﻖ", "قال بعض الحكماء لا يفسدك الظن على صديق"),
+        ("he", "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ", "בראשית ברא אלהים את השמים ואת הארץ"),
+        ("el", "Ὁ κύριος ἔφυγε χθὲς ἀπὸ τὴν Ἀθήνα γιὰ τὴ δουλειά του", None),
+        ("pl", "Wczo\u00adraj po\u00adgo\u00adda by\u00adła bar\u00addzo ład\u00adna", None),
+        ("vi", unicodedata.normalize("NFD", "Mọi người đều có quyền tự do đi lại và cư trú"), None),
+        ("ko", unicodedata.normalize("NFD", "모든 사람은 자유롭게 태어났다"), None),
+    ],
+)  # fmt: skip
+def test_spelling_is_not_language(code: str, text: str, usual: str | None) -> None:
+    labels, scores = identify([text])
+    assert labels == [code] and scores[0] > 0.5
+    if usual is not None:
+        assert identify([usual]) == (labels, scores)
+
+
+@given(st.text(alphabet="aéẠệđ가각ㄱ נאüό ΐ1.", max_size=40))
+def test_normal_forms_are_read_alike(text: str) -> None:
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
+    read = [letters_only(cut([form], 1, 400).texts).to_pylist() for form in forms]
+    assert read[0] == read[1]
+
+
+def test_greek_letters_have_one_accent() -> None:
+    assert letters_only(["ᾧ Ὁ χθὲς Ῥόδος ᾌδης ΰ"]).to_pylist() == ["ώ ο χθές ρόδος άδης ΰ"]
 
 
 def test_results_do_not_depend_on_the_batch() -> None:
@@ -205,3 +243,14 @@ def test_looking_at_lines_never_lowers_a_score(lines: list[str]) -> None:
     _, (before,) = identify(["\n".join(lines)], settings(lines_below=0.0))
     _, (after,) = identify(["\n".join(lines)])
     assert after >= before
+
+
+def test_shares_of_scripts() -> None:
+    """The lengthening mark belongs to two scripts and counts for none."""
+    found = by_script(["Привет, worlds! 123", "東タワーへ", "12 + 3", "𐌰"]).to_pylist()
+    shares = [[(row["script"], row["share"]) for row in rows] for rows in found]
+    halves, quarters = (
+        [("Cyrl", 0.5), ("Latn", 0.5)],
+        [("Kana", 0.5), ("Hani", 0.25), ("Hira", 0.25)],
+    )
+    assert shares == [halves, quarters, [], [("Zzzz", 1.0)]]
