@@ -27,7 +27,8 @@ _PROGRAM = re.compile(
     rb"""|__next_f|__INITIAL_STATE__|__PRELOADED_STATE__))""",
     re.I,
 )
-_STRING = re.compile(rb'"(?:[^"\\\n]|\\.){400,}+"')
+#: A string, or what begins as one and ends with its line, so that nothing is searched twice.
+_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+("|)')
 _KEY = re.compile(rb"""(\w{1,40})["']?\s*[:=]\s*$""")
 _KEY_BYTES = 50
 _MOST_BYTES = 5_000_000  # of a script
@@ -91,9 +92,12 @@ def _strings(source: bytes) -> Iterator[Any]:
     """Long strings in the scripts of a framework, and what those say that are JSON themselves."""
     for place in itertools.islice(_PROGRAM.finditer(source), _MOST_SCRIPTS):
         end = source.find(b"</script", place.end(), place.end() + _MOST_BYTES)
-        for found in itertools.islice(
-            _STRING.finditer(source, place.end(), max(end, 0)), _MOST_STRINGS
-        ):
+        long = (
+            found
+            for found in _STRING.finditer(source, place.end(), max(end, 0))
+            if found[1] and found.end() - found.start() > _LEAST
+        )
+        for found in itertools.islice(long, _MOST_STRINGS):
             key = _KEY.search(source, max(0, found.start() - _KEY_BYTES), found.start())
             if key and _OTHER_KEYS.search(key[1].decode()):
                 continue
