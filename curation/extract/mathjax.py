@@ -102,7 +102,7 @@ def _ordered(part: _Part) -> list[_Part]:
         index = [c for c in children if c.role == "mjx-root"]
         return [c for c in children if c.role != "mjx-root"] + index
     scripts = [c for c in children if c.role == "mjx-script"]
-    if len(scripts) == 2 or (name == "msubsup" and len(children) == 3):
+    if len(children) == 3 and (len(scripts) == 2 or name == "msubsup"):
         return [children[0], children[2], children[1]]  # drawn from the top
     over = [c for c in children if c.role == "mjx-over"]
     below = [c for c in children if c.role != "mjx-over"]

@@ -68,7 +68,7 @@ def test_a_passage_of_every_document_is_found(run: Path, kind: str, decision: st
 
 def test_lines_that_were_cut_are_found(run: Path) -> None:
     rows = _rows(run, "filter/edits", "id", "text")
-    cut = next(row for row in rows if len(row["text"]) >= 90)  # a line of a log, in some 20 tokens
+    cut = max(rows, key=lambda row: len(row["text"]))
     found = _index(run).ask(cut["text"], 1000).found
     own = [f for f in found if f.part.kind == "edits" and f.row["id"] == cut["id"]]
     assert own and own[0].part.stage == "filter" and not own[0].sequences
