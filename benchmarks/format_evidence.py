@@ -15,7 +15,6 @@ limit are the good pages lost and the rubbish kept at the default limit of quali
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -23,18 +22,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from extraction import sets_in
-from page_evidence import GOOD, Pages, fold_extractors, log_odds_of_others, read, separated
+from page_evidence import (
+    GOOD,
+    Pages,
+    log_odds_of_others,
+    options,
+    separated,
+    taught_and_unseen,
+)
 from sklearn.linear_model import LogisticRegression
 from train import class_settings, labelled_files
-from yields.pages import UNSEEN
 
 from curation import classify, language
 from curation.classify.classifier import page_log_odds
 from curation.classify.classify_settings import PageEvidence
 from curation.classify.linear import softmax
-from curation.extract import Extractor
-from curation.extract import default_settings as extract_settings
 from curation.train.classes import balance, calibration
 from curation.train.inputs import Examples, read_labelled
 from curation.train.linear import Floats, features_of, fit, select
@@ -154,20 +156,12 @@ def unseen(pages: Pages) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--models", type=Path, required=True, metavar="FOLDS")
-    options = parser.parse_args()
-    graded = json_rows(options.data / "quality" / "dev.jsonl.gz")
+    chosen = options(__doc__)
+    graded = json_rows(chosen.data / "quality" / "dev.jsonl.gz")
     with tempfile.TemporaryDirectory() as folder:
-        files = labelled_files(options.data, Path(folder))[:2]  # pages, and written ones
+        files = labelled_files(chosen.data, Path(folder))[:2]  # pages, and written ones
         examples = read_labelled(class_settings("format"), files)
-    with sets_in(options.data / "extract") as sets:
-        names = sorted(path.parent.name for path in sets.glob("*/gold.jsonl"))
-        taught = read(sets, [n for n in names if n not in UNSEEN], fold_extractors(options.models))
-        others = read(sets, [n for n in names if n in UNSEEN], [Extractor(extract_settings())])
+    taught, others = taught_and_unseen(chosen.data, chosen.models)
     print(json.dumps({**training(taught, graded, examples), "unseen": unseen(others)}, indent=1))
 
 

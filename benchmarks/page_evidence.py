@@ -156,18 +156,28 @@ def unseen(pages: Pages) -> dict[str, Any]:
     return result
 
 
-def main() -> None:
+def options(description: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--models", type=Path, required=True, metavar="FOLDS")
-    options = parser.parse_args()
-    graded = json_rows(options.data / "quality" / "dev.jsonl.gz")
-    with sets_in(options.data / "extract") as sets:
+    return parser.parse_args()
+
+
+def taught_and_unseen(data: Path, models: Path) -> tuple[Pages, Pages]:
+    """Pages of the sets that may train, read by models of other sites, and of those that do not."""
+    with sets_in(data / "extract") as sets:
         names = sorted(path.parent.name for path in sets.glob("*/gold.jsonl"))
-        taught = read(sets, [n for n in names if n not in UNSEEN], fold_extractors(options.models))
+        taught = read(sets, [n for n in names if n not in UNSEEN], fold_extractors(models))
         others = read(sets, [n for n in names if n in UNSEEN], [Extractor(extract_settings())])
+    return taught, others
+
+
+def main() -> None:
+    chosen = options(__doc__)
+    graded = json_rows(chosen.data / "quality" / "dev.jsonl.gz")
+    taught, others = taught_and_unseen(chosen.data, chosen.models)
     print(json.dumps({**training(taught, graded), "unseen": unseen(others)}, indent=1))
 
 

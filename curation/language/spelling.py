@@ -12,9 +12,8 @@ import unicodedata
 
 import numpy as np
 import numpy.typing as npt
-import regex
 
-from curation.text.characters import CODE_POINTS, every_character, lower_case
+from curation.text.characters import bits_of, lower_case
 
 #: Kinds of code points, as bits: left out; in need of a normal form; in need of NFKC.
 OPTIONAL, DECOMPOSED, PRESENTED = 1, 2, 4
@@ -43,11 +42,7 @@ _ACUTE, _DIAERESIS = "\u0301", "\u0308"
 @functools.cache
 def kinds() -> npt.NDArray[np.uint8]:
     """Bits of every code point: uint8 [0x110000]."""
-    every = every_character()
-    table = np.zeros(CODE_POINTS, np.uint8)
-    for bit, pattern in _PATTERNS:
-        for match in regex.compile(pattern, regex.V1).finditer(every):
-            table[match.start()] |= np.uint8(bit)
+    table = bits_of(_PATTERNS).astype(np.uint8)
     table[(table & OPTIONAL) != 0] = OPTIONAL
     table.flags.writeable = False
     return table

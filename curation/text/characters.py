@@ -8,6 +8,7 @@ one all stages share. Bits rather than classes, because a character can be sever
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -77,15 +78,20 @@ def every_character() -> str:
     return "".join(map(chr, below)) + "\0" * 0x800 + "".join(map(chr, above))
 
 
+def bits_of(patterns: Iterable[tuple[int, str]]) -> npt.NDArray[np.uint16]:
+    """Bits of every code point, of all patterns that it matches: uint16 [0x110000]."""
+    table = np.zeros(CODE_POINTS, np.uint16)
+    for bits, pattern in patterns:
+        for match in regex.compile(pattern, regex.V1).finditer(every_character()):
+            table[match.start() : match.end()] |= np.uint16(bits)
+    return table
+
+
 @functools.cache
 def properties() -> npt.NDArray[np.uint16]:
     """Property bits of every code point: uint16 [0x110000]."""
-    every = every_character()
-    table = np.zeros(CODE_POINTS, np.uint16)
-    for bits, pattern in _PATTERNS:
-        for match in regex.compile(pattern, regex.V1).finditer(every):
-            table[match.start() : match.end()] |= np.uint16(bits)
-    for match in regex.finditer(r"[\p{Cc}\p{Cf}\p{Z}]", every):
+    table = bits_of(_PATTERNS)
+    for match in regex.finditer(r"[\p{Cc}\p{Cf}\p{Z}]", every_character()):
         code = match.start()
         if chr(code).isspace():
             table[code] |= SPACE
