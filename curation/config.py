@@ -240,7 +240,7 @@ def _explain(model: type[BaseModel], errors: Sequence[Any], tree: Any) -> str:
     error = errors[0]
     kind, where = error["type"], _place(error, tree)
     if kind == "extra_forbidden":
-        return f"unknown key{nearest(where[-1], _keys_at(model, where[:-1]))}"
+        return f"unknown key{_meant(model, where)}"
     if kind == "missing":
         return f"missing{_named_by_user(model, where, tree)}"
     messages = [e["msg"].removeprefix("Value error, ") for e in errors]
@@ -267,6 +267,16 @@ def _named_by_user(model: type[BaseModel], where: Sequence[str], tree: Any) -> s
         tree = tree.get(part, {}) if isinstance(tree, dict) else {}
     others = [str(key) for key in tree if str(key) != where[-2]]
     return f" ({where[-2]!r} is next to {', '.join(others)})" if others else ""
+
+
+def _meant(model: type[BaseModel], where: Sequence[str]) -> str:
+    """Return a hint at where a key belongs: one level below, or beside under another name."""
+    path, key = list(where[:-1]), where[-1]
+    beside = _keys_at(model, path)
+    below = [".".join([*path, part, key]) for part in beside if key in _keys_at(model, [*path, part])]
+    if not below:
+        return nearest(key, beside)
+    return f"; did you mean {' or '.join(map(repr, below))}?"
 
 
 def _keys_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -79,6 +79,8 @@ def test_set_merges_mappings_as_recipes_do() -> None:
             "dedup-documents.minhash.band: unknown key; did you mean 'bands'?",
         ),
         ("filtr.rules=1", "filtr: unknown key; did you mean 'filter'?"),
+        ("labels=all", "labels: unknown key; did you mean 'identify-language.labels'?"),
+        ("min_quality=1", "did you mean 'classify.min_quality'?"),
         (
             "filter.rules.gopher.word_count.mn=3",
             "filter.rules.gopher.word_count.mn: unknown key; did you mean 'min'?",
