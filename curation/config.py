@@ -273,7 +273,9 @@ def _meant(model: type[BaseModel], where: Sequence[str]) -> str:
     """Return a hint at where a key belongs: one level below, or beside under another name."""
     path, key = list(where[:-1]), where[-1]
     beside = _keys_at(model, path)
-    below = [".".join([*path, part, key]) for part in beside if key in _keys_at(model, [*path, part])]
+    below = [
+        ".".join([*path, part, key]) for part in beside if key in _keys_at(model, [*path, part])
+    ]
     if not below:
         return nearest(key, beside)
     return f"; did you mean {' or '.join(map(repr, below))}?"

@@ -220,8 +220,8 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"curate {__version__}")
     parsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
-    asked = _NONE if "--version" in arguments else asked
+    version = _NONE if _NONE in arguments else None
+    asked = next((argument for argument in arguments if not argument.startswith("-")), version)
     for name, command in _commands(asked).items():
         chosen = _parser_of(parsers, name, command)
         if name == asked:

@@ -97,6 +97,11 @@ def test_examples_of_documents_are_of_the_sample(
         (["run", "llama3", "--stages", "mix, nosuch"], 2, "stages[1]: unknown stage 'nosuch'"),
         (["train", "quality", "--input", "no.gz", "--output", "o"], 2, "no.gz: no such file"),
         (
+            ["train", "quality", "--version", "2", "--input", "no", "--output", "o"],
+            2,
+            "no: no such",
+        ),
+        (
             ["train", "tokenizer", "--base", "no.tiktoken", "--corpus", "file", "--output", "o"],
             *(2, "--base: no.tiktoken: cannot read the vocabulary"),
         ),

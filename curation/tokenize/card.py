@@ -13,7 +13,11 @@ from curation.errors import ConfigError
 from curation.resources import resolve
 
 #: Vocabularies that ship with the toolkit, by name.
-BUILTIN = {"curation-128k": "builtin:models/tokenizer/curation-128k.tiktoken"}
+BUILTIN = {
+    "curation-128k": "builtin:models/tokenizer/curation-128k.tiktoken",
+    "curation-200k": "builtin:models/tokenizer-200k/curation-200k.tiktoken",
+    "curation-128k-scratch": "builtin:models/tokenizer-scratch/curation-128k-scratch.tiktoken",
+}
 
 CARD = "card.yaml"
 #: A tokenizer of Hugging Face.

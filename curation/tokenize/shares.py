@@ -27,6 +27,9 @@ class WebShares(Settings):
     kinds: dict[str, float] = Field(
         description="Weights of kinds of sources: what their names have before the first slash"
     )
+    like: str | None = Field(
+        None, description="File of this kind whose `percent` holds for what this one does not list"
+    )
     percent: dict[str, float] = Field(description="Shares of pages in percent, by language")
 
     def weight(self, language: str) -> float:
@@ -37,6 +40,13 @@ class WebShares(Settings):
 
 def read_shares(path: str) -> WebShares:
     """Return the shares that a YAML file states. Raises ConfigError naming the file."""
+    shares = _parsed(path)
+    if shares.like is None:
+        return shares
+    return shares.model_copy(update={"percent": _parsed(shares.like).percent | shares.percent})
+
+
+def _parsed(path: str) -> WebShares:
     try:
         content = parse_yaml(Path(resolve(path)).read_text(encoding="utf-8"))
         return WebShares.model_validate(content)

@@ -8,9 +8,12 @@
 Writes one `<language>.jsonl.gz` per language with `text`, `language`, `source` and, for words,
 `count`. Sources are named after their kind: `natural` (sentences gathered for reading aloud,
 treebanks, reviews, social media, government news), `documentation` (handbooks, web sites of
-software, messages of programs), `written-words` and `spoken-words`. English is left out without
-`--english`: the base has its words. `--without PREFIX` leaves sources out, to measure on them. The
-same input gives the same bytes.
+software, messages of programs), `written-words` and `spoken-words`. `--without PREFIX` leaves
+sources out, to measure on them. The same input gives the same bytes.
+
+English is left out, since the base has its words. A vocabulary without a base needs it
+(`--english`) and code: `--code FOLDER ...` adds `code.jsonl.gz` with files of source code and
+technical prose, kinds `python`, `go` and so on.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import argparse
 import collections
 import gzip
+import hashlib
 import importlib.util
 import io
 import json
@@ -47,6 +51,21 @@ MESSAGES = {
     "african-storybook": "natural",
     "ud": "natural",
 }
+# Kinds of files that `--code` reads, by their endings, and megabytes of each at most.
+CODE = {
+    "python": (25, "py"),
+    "go": (12, "go"),
+    "c": (12, "c h cc cpp hpp"),
+    "javascript": (12, "js mjs ts"),
+    "prose": (8, "md rst"),
+    "perl": (3, "pl pm"),
+    "html": (3, "html xml"),
+    "data": (3, "json yaml yml toml"),
+    "shell": (3, "sh"),
+    "css": (3, "css"),
+    "sql": (3, "sql"),
+}
+FILE_BYTES = (200, 200_000)  # smaller files say nothing, larger ones are data
 
 
 @dataclass(frozen=True)
@@ -135,6 +154,30 @@ def wordfreq() -> Iterator[Row]:
         yield from forms(SAME.get(name, name), words, "written-words/wordfreq")
 
 
+def code(folders: Iterable[Path]) -> Iterator[Row]:
+    """Distinct files of source code below the folders, of each kind those of the lowest hashes."""
+    kinds = {ending: kind for kind, (_, endings) in CODE.items() for ending in endings.split()}
+    found: dict[str, dict[bytes, str]] = {kind: {} for kind in CODE}
+    for path in (
+        Path(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names
+    ):
+        kind = kinds.get(path.suffix.removeprefix(".").lower())
+        if kind is None or ".min." in path.name or path.is_symlink():
+            continue
+        if FILE_BYTES[0] < path.stat().st_size < FILE_BYTES[1]:
+            content = path.read_bytes()
+            try:
+                found[kind][hashlib.sha256(content).digest()] = content.decode()
+            except UnicodeDecodeError:
+                continue  # in an old encoding
+    for kind, files in found.items():
+        left = CODE[kind][0] * 1_000_000
+        for _, text in sorted(files.items()):
+            if left > 0:
+                yield Row("code", f"{kind}/files", text)
+            left -= len(text)
+
+
 def compressed(path: Path) -> io.TextIOWrapper:
     """A new gzip text file whose bytes depend on its content alone."""
     raw = gzip.GzipFile(filename="", mode="wb", fileobj=path.open("wb"), mtime=0, compresslevel=3)
@@ -169,6 +212,9 @@ def main() -> None:
         "--without", nargs="*", default=[], help="beginnings of sources to leave out"
     )
     parser.add_argument("--english", action="store_true", help="for vocabularies without a base")
+    parser.add_argument(
+        "--code", type=Path, nargs="*", default=[], help="folders of source code, for the same"
+    )
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
 
@@ -177,6 +223,7 @@ def main() -> None:
         yield from messages(options.messages)
         yield from opensubtitles(options.words)
         yield from wordfreq()
+        yield from code(options.code)
 
     write(rows(), options.out, tuple(options.without), options.english)
 

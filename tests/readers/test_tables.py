@@ -125,8 +125,8 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     assert isinstance(damage, Damage) and damage.reason == "parquet.corrupt"
 
 
-def test_any_flipped_bit_of_a_footer(tmp_path: Path) -> None:
-    """In a process of its own: some of them end the process when metadata of columns is read."""
+def test_flipped_bits_of_a_footer(tmp_path: Path) -> None:
+    """Every third, in a process of its own: some end it when metadata of columns is read."""
     path = tmp_path / "x.parquet"
     rows = {"text": [f"text {i}" for i in range(3)], "url": [f"http://a/{i}" for i in range(3)]}
     pq.write_table(pa.table(rows), path, row_group_size=1)
@@ -136,7 +136,7 @@ def test_any_flipped_bit_of_a_footer(tmp_path: Path) -> None:
     assert reading.returncode == 0, f"{reading.stderr[-2000:]}\n{(tmp_path / 'x.at').read_text()}"
     flips, damaged, refused = map(int, reading.stdout.split())
     footer = int.from_bytes(path.read_bytes()[-8:-4], "little")
-    assert flips == 8 * (footer + 8)
+    assert flips == len(range(0, 8 * (footer + 8), 3))
     assert damaged > flips // 20  # what remains is in statistics and in names of other software
     assert 0 < refused < damaged  # the column of texts has another name
 
@@ -152,7 +152,7 @@ path = Path(sys.argv[1])
 sound = path.read_bytes()
 flips = damaged = refused = 0
 begin = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
-for bit in range(8 * begin, 8 * len(sound)):
+for bit in range(8 * begin, 8 * len(sound), 3):
     data = bytearray(sound)
     data[bit // 8] ^= 1 << bit % 8
     path.with_suffix(".at").write_text(f"bit {bit}")

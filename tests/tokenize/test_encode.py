@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
+from curation.resources import resolve
 from curation.tokenize import Tokenizer, load_tokenizer
-from curation.tokenize.card import checksums
+from curation.tokenize.card import BUILTIN, checksums, read_card
 from curation.tokenize.pretokenize import PATTERNS, pattern
 from curation.tokenize.specials import special_tokens
 from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
@@ -262,6 +263,21 @@ def test_a_card_with_another_checksum_is_refused(tmp_path: Path) -> None:
         load_tokenizer(tmp_path)
 
 
-def test_the_card_says_what_the_tokenizer_hashes_to() -> None:
-    tokenizer = load_tokenizer("curation-128k")
-    assert checksums("curation-128k") == (tokenizer.file_sha256, tokenizer.sha256)
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_every_built_in_vocabulary(name: str) -> None:
+    tokenizer = load_tokenizer(name)
+    assert checksums(name) == (tokenizer.file_sha256, tokenizer.sha256)
+    assert len(tokenizer.tokens) % 1000 == 0 and len(tokenizer.special_tokens) == 256
+    reference = tokenizer.to_tiktoken()
+    for text in SCRIPTS:
+        ids = tokenizer.encode(text)
+        assert ids == reference.encode_ordinary(text)
+        assert tokenizer.decode(ids) == text
+
+
+def test_the_large_vocabulary_continues_the_small_one_and_one_has_no_base() -> None:
+    small, large = load_tokenizer("curation-128k"), load_tokenizer("curation-200k")
+    assert large.tokens[: len(small.tokens)] == small.tokens
+    scratch = load_tokenizer("curation-128k-scratch")
+    assert scratch.tokens[:256] == [bytes([b]) for b in range(256)]
+    assert read_card(Path(resolve(BUILTIN[scratch.name])).parent / "card.yaml")["base"] is None

@@ -294,6 +294,8 @@ def test_shares_of_the_web_weigh_languages_and_kinds() -> None:
 def test_the_built_in_shares_and_bad_ones(tmp_path: Path) -> None:
     shares = read_shares("builtin:configs/train/web-shares.yaml")
     assert shares.percent["en"] > 30 and shares.percent["no"] > 0
+    scratch = read_shares("builtin:configs/train/web-shares-scratch.yaml")
+    assert scratch.percent == shares.percent | {"code": 60} and scratch.kinds["python"] > 0
     (tmp_path / "x.yaml").write_text("power: 2\n")
     for name in ("x.yaml", "absent.yaml"):
         with pytest.raises(ConfigError, match=rf"{name}: not shares of languages"):
