@@ -31,7 +31,7 @@ from page_evidence import (
     taught_and_unseen,
 )
 from sklearn.linear_model import LogisticRegression
-from train import class_settings, labelled_files
+from train import class_settings, labelled_files, quality_settings
 
 from curation import classify, language
 from curation.classify.classifier import page_log_odds
@@ -98,7 +98,9 @@ def at_limit(grades: Floats, log_odds: Floats) -> dict[str, list[int]]:
 
 def own_language(texts: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which texts the quality model's part for its own languages judges."""
-    return np.isin(language.identify(texts)[0], ["en", "de"])
+    parts = quality_settings().others
+    assert parts is not None
+    return np.isin(language.identify(texts)[0], parts.languages)
 
 
 def training(pages: Pages, graded: list[dict[str, Any]], examples: Examples) -> dict[str, Any]:

@@ -170,15 +170,22 @@ def held_out(
     good: np.ndarray[Any, Any],
     groups: Sequence[str],
     settings: LinearTraining,
+    always: Sequence[dict[str, Any]] = (),
 ) -> tuple[Floats, Floats]:
-    """Scores [texts, 1] by models that saw none of a text's group, and log odds of a good grade."""
+    """Return scores [texts, 1] by models that saw none of a text's group, and log odds of a good
+    grade.
+
+    All models learn from `always` too: rows with `text` and `quality` that are not judged.
+    """
+    more = np.arange(len(texts), len(texts) + len(always))
+    targets = np.array([*grades, *(row["quality"] for row in always)], float)
     scores = out_of_fold(
-        features_of(texts, settings),
-        np.minimum(grades, settings.highest_grade or np.inf)[:, None],
+        features_of([*texts, *(row["text"] for row in always)], settings),
+        np.minimum(targets, settings.highest_grade or np.inf)[:, None],
         None,
-        folds_of(groups, settings),
+        [(np.concatenate([train, more]), test) for train, test in folds_of(groups, settings)],
         settings,
-    )
+    )[: len(texts)]
     slopes, offsets = grade_calibration(scores, grades, good)
     return scores, scores[:, 0] * slopes[0, 1] + offsets[1]
 

@@ -40,7 +40,7 @@ from curation.train.extract.pages import fold_of, group_of
 from curation.train.extract.settings import default_training
 from curation.train.linear import Floats
 from curation.train.settings import LinearTraining, default_settings
-from models import held_out, host_of
+from models import corpus_of, held_out, host_of
 from models import rows_of as json_rows
 
 COLUMNS = PageEvidence.columns()
@@ -113,6 +113,7 @@ def log_odds_of_others(pages: Pages, graded: list[dict[str, Any]]) -> Floats:
         grades >= GOOD,
         [*pages.sites, *(host_of(row["url"] or row["id"]) for row in graded)],
         default_settings("quality", LinearTraining),
+        list(corpus_of("quality").written("pages.written")),
     )
     return log_odds
 

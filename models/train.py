@@ -50,8 +50,9 @@ GRADED_TEXTS = LABELLED + (
     "XQuAD, Universal Dependencies (CC BY-SA, CC BY), opensource.guide (CC BY), GNOME, tldr, "
     "Electron, React, Astro, Python, coding-interview-university, bitcoin.org, Mozilla (CC BY-SA, "
     "CC BY, MIT, CC0, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 245 texts in 31 "
-    "languages written for this by a language model (written.jsonl.gz). Pages of Formasaurus (MIT) "
-    "in 30 languages, graded in the same way."
+    "languages and 259 pages in English and German written for this by a language model "
+    "(written.jsonl.gz, pages.written.jsonl.gz). Pages of Formasaurus (MIT) in 30 languages, "
+    "graded in the same way."
 )
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
@@ -88,10 +89,11 @@ DOMAIN_FILES = {
 
 
 #: How the files of models/quality/make_corpus.py count: English pages, pages in other languages,
-#: texts of special kinds in English and German, texts in other languages, pages of sites.
-QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0, 0.0)
+#: texts of special kinds in English and German, texts in other languages, pages of sites, pages in
+#: English and German written for this.
+QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0, 0.0, 1.0)
 #: The same for the part that judges other languages.
-OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0, 0.2)
+OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0, 0.2, 0.0)
 
 #: Weights of real pages, of pages written for this purpose in English and German and in others, and
 #: of lists of words.

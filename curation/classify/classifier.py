@@ -75,10 +75,11 @@ class Classifier:
         for model in models:
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
-        graded = quality_model.outputs_by_language(measured[quality_model.max_bytes], languages)
+        foreign = quality_model.of_others(languages, len(texts))
+        graded = quality_model.outputs_by_part(measured[quality_model.max_bytes], foreign)
         formats = softmax(format_model.outputs(measured[format_model.max_bytes]))
         of_formats = format_log_odds(formats, format_model.labels, self.settings.format_evidence)
-        of_formats[quality_model.of_others(languages, len(texts))] = 0
+        of_formats[foreign] = 0
         of_page = page_log_odds(of_pages or {}, self.settings.page_evidence)
         quality = sigmoid(graded[:, 1] + of_page + of_formats)
         if self.settings.fasttext is not None:
@@ -151,7 +152,8 @@ def quality_of(
     As `Classifier` gives it where it knows nothing of pages.
     """
     held = _load(model, "quality")
-    graded = held.outputs_by_language(measure(texts, held.max_bytes), languages)
+    foreign = held.of_others(languages, len(texts))
+    graded = held.outputs_by_part(measure(texts, held.max_bytes), foreign)
     return sigmoid(graded[:, 1]).round(DECIMALS)
 
 

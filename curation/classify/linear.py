@@ -99,14 +99,13 @@ class LinearModel:
                 out = out + shape[:, column, None] * sums[:, number * k : (number + 1) * k]
         return out
 
-    def outputs_by_language(
-        self, features: Features, languages: pa.Array | None
+    def outputs_by_part(
+        self, features: Features, foreign: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float64]:
-        """Outputs of every text by the model of its language (string, may be null): [texts, k]."""
+        """Return the outputs of every text, of `foreign` ones by the other part: [texts, k]."""
         out = self.outputs(features)
-        rows = self.of_others(languages, len(out))
-        if self.others is not None and rows.any():
-            out[rows] = self.others.outputs(features)[rows]
+        if self.others is not None and foreign.any():
+            out[foreign] = self.others.outputs(features)[foreign]
         return out
 
     def of_others(self, languages: pa.Array | None, texts: int) -> npt.NDArray[np.bool_]:

@@ -249,6 +249,10 @@ class PiiSettings(Settings):
     service_accounts: tuple[str, ...] = Field(
         description="names before the @ that are no person's: git@host"
     )
+    reserved_domains: tuple[str, ...] = Field(
+        description="domains that nobody can register, as in user@mail.example.org: no person has "
+        "an address there"
+    )
 
 
 class BlockListSettings(Settings):

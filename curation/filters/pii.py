@@ -48,6 +48,7 @@ _MAIL = regex.compile(
 )
 _CREDENTIALS = regex.compile(r"://(?P<secret>[^\s/@:]+:[^\s/@]+)$")
 _IP4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)")
+_PREFIX = re.compile(r"/(\d{1,2})(?!\d)")
 _IP6 = re.compile(r"[0-9A-Fa-f:]+(?:(?:\.[0-9]{1,3}){3}(?![0-9]|\.[0-9]))?")
 _CARD = re.compile(
     r"(?<![\d.])(?:\d{4}([ -])\d{4}\1\d{4}\1\d{2,4}(?:\1\d{3})?"
@@ -70,6 +71,7 @@ _BEHIND = 12  # bytes read behind a number
 _LONGEST_IP6 = 45  # bytes, with an IPv4 address at the end
 _LONGEST_CODE = 64  # bytes of an IBAN of 34 characters in groups of four, with no-break spaces
 _FEW_COLONS = 3  # a short address must be of the allocated ones, or it may be 12::30
+_LONGEST_PREFIX = 24  # bits of a network that is too large to point to a person
 _ALLOCATED = ipaddress.ip_network("2000::/3")  # IANA, global unicast
 
 
@@ -106,6 +108,7 @@ class _Context:
         self.address = _before(settings.address_words, settings.context)
         self.suffixes = frozenset(settings.file_suffixes)
         self.services = frozenset(settings.service_accounts)
+        self.reserved = tuple(f".{domain}" for domain in settings.reserved_domains)
         self.mail = _other_addresses(settings.other_domains)
 
 
@@ -257,6 +260,8 @@ def _mail(
         end -= len(labels.pop()) + 1  # the next sentence: ask@example.org.Then
     if labels[-1].lower() in context.suffixes or local.lower() in context.services:
         return
+    if f".{'.'.join(labels).lower()}".endswith(context.reserved):
+        return
     yield "email", start + _size(plain[: match.start()]), start + _size(plain[:end])
 
 
@@ -307,6 +312,9 @@ def _is_address(
         return False
     if _IN_NAME.search(lead[-2:]) or not _public(match.group()):
         return False
+    prefix = _PREFIX.match(run[match.end() :] + after)
+    if prefix and _is_network(match.group(), int(prefix.group(1))):
+        return False
     if lead.endswith("//"):
         return True
     words = words and lead
@@ -319,6 +327,14 @@ def _is_address(
     title = _TITLE.match(after) if match.end() == len(run) else None  # a run ends in a digit
     heading = title is not None and not lead.rpartition("\n")[2].strip()
     return not heading or any(len(octet) > 1 for octet in match.group().split("."))
+
+
+def _is_network(address: str, bits: int) -> bool:
+    """Return whether `address`/`bits` (RFC 4632) names a network of 256 addresses or more."""
+    if bits > _LONGEST_PREFIX:
+        return False
+    host = (1 << (32 - bits)) - 1
+    return int(ipaddress.IPv4Address(address)) & host == 0
 
 
 def _ip6_length(text: str) -> int:

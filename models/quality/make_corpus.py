@@ -3,7 +3,7 @@
   pip download --no-deps --no-binary formasaurus formasaurus==0.10.0
   python models/quality/make_corpus.py --data FOLDER --sites formasaurus-0.10.0.tar.gz OUT
 
-Writes five files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
+Writes six files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
 `source`:
 
 - english.jsonl.gz, pages.jsonl.gz: real web pages in English and in other languages, those of
@@ -12,6 +12,8 @@ Writes five files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `lan
 - languages.jsonl.gz: texts of all kinds in other languages.
 - sites.jsonl.gz: pages of Formasaurus (MIT) in 30 languages, as our extractor reads them: shops,
   teasers, forums, forms, a few articles.
+- written.jsonl.gz: pages in English and German that a language model wrote for this purpose, of
+  kinds that the model misjudged (pages.written.jsonl.gz, free to use).
 
 The other texts are those of FOLDER that `labels.tsv` names, and those of `written.jsonl.gz`, which
 a language model wrote for this purpose, free to use. A text is named by its folder and the
@@ -37,7 +39,8 @@ from curation.extract import extract
 from curation.train.inputs import rows
 
 HERE = Path(__file__).parent
-FILES = tuple(f"{name}.jsonl.gz" for name in ("english", "pages", "kinds", "languages", "sites"))
+NAMES = ("english", "pages", "kinds", "languages", "sites", "written")
+FILES = tuple(f"{name}.jsonl.gz" for name in NAMES)
 #: Sources of FOLDER/lid that are messages of programs.
 MESSAGES = ("mediawiki-i18n", "wordpress(azagniotov)")
 #: Languages that the first part of the model judges.
@@ -67,8 +70,13 @@ def graded(data: Path) -> Iterator[dict[str, Any]]:
         text, source = known.get(label.text, ("", ""))
         if text and source not in MESSAGES:
             yield _row(text, label.grade, label.language, source)
-    for number, (_, row) in enumerate(rows(HERE / "written.jsonl.gz")):
-        yield _row(row["text"], row["quality"], row["language"], f"written:{number}")
+    yield from written("written")
+
+
+def written(name: str) -> Iterator[dict[str, Any]]:
+    """Yield the texts of a file beside this module; each is a source of its own."""
+    for number, (_, row) in enumerate(rows(HERE / f"{name}.jsonl.gz")):
+        yield _row(row["text"], row["quality"], row["language"], f"{name}:{number}")
 
 
 def whole_texts(data: Path) -> dict[str, tuple[str, str]]:
@@ -143,6 +151,7 @@ def make(data: Path, sites: Path, out: Path) -> list[Path]:
         [row for row in texts if row["language"] in MAIN],
         [row for row in texts if row["language"] not in MAIN],
         list(site_pages(sites)),
+        list(written("pages.written")),
     )
     folder = out / "quality"
     folder.mkdir(parents=True, exist_ok=True)

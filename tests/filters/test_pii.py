@@ -31,6 +31,7 @@ def redacted(text: str) -> str:
         ("mailto:info@müller.de!", "mailto:[EMAIL]!"),
         ("see 8.8.4.4, 203.5.17.9:80", "see [IP], [IP]:80"),
         ("at 2001:4860:4860::8888.", "at [IP]."),
+        ("8.8.4.4/24, 8.8.4.0/25, 8.8.4.0/241", "[IP]/24, [IP]/25, [IP]/241"),
         ("http://1.2.3.4/x", "http://[IP]/x"),
         ("Call +49 (0)30 1234567 now", "Call [PHONE] now"),
         ("(212) 555-0123 x12", "[PHONE]"),
@@ -69,6 +70,7 @@ def redacted(text: str) -> str:
         ("邮箱：张三@例子.中国谢谢", "邮箱：[EMAIL]谢谢"),
         ("a＠b.org、tanaka＠example．co．jpまで", "[EMAIL]、[EMAIL]まで"),
         ("संपर्क@डाटामेल.भारत", "[EMAIL]"),
+        ("jo@notexample.com, jo@example.com.br, jo@a.example", "[EMAIL], [EMAIL], [EMAIL]"),
         (
             "4111\xa01111\xa01111\xa01111, DE89\xa03704\xa00044\xa00532\xa00130\xa000",
             "[CARD], [IBAN]",
@@ -95,8 +97,10 @@ def test_found(text: str, expected: str) -> None:
     [
         "version 1.2.3.4 and v10.20.30.40, Chrome/49.0.22.1",
         "2.3.4.1 Choosing a compiler",
+        "localnet=42.42.42.0/24, 8.8.0.0/16 and 9.0.0.0/8",
         "192.168.1.1 10.0.0.1 127.0.0.1 fe80::1 section 4.3.2.1",
         "icon@2x.png git@github.com:a/b.git react@17.0.2 user@host @name",
+        "user@example.com, <a@dev.Example.ORG>, me@host.test, x@y.invalid, Ask b@example.net.Then",
         "ISBN 978-0-306-40615-7, 0-306-40615-2, doi:10.1037/0033-2909.128.4.539",
         "2021-03-04 12:30:45, 01.02.2003, 1990-2001, 1 234 567 890 people, 7 000 000 000 km",
         "1609459200000 and 4111 1111 1111 1112 and 1234567890123456",
