@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from curation.language.close import FLOOR, PARTS, WEIGHED, CloseLanguages, keys, weighed
+from curation.language.corrector import softmax
 from curation.language.evidence import KNOTS, Floats, Ints, Mask, hats
 from curation.train.settings import CloseTraining
 
@@ -100,11 +101,8 @@ class Judged:
     large: Mask  # [members]
 
 
-def fit(groups: Sequence[Judged], share: float) -> Floats:
-    """Weights [WEIGHED, knots] that make the true members most probable.
-
-    Texts in large languages count as `share` others.
-    """
+def fit(groups: Sequence[Judged], settings: CloseTraining) -> Floats:
+    """Weights [WEIGHED, knots] that make the true members most probable."""
     start = np.repeat(_DEFAULTS, len(KNOTS))
 
     def loss(flat: Floats) -> tuple[float, Floats]:
@@ -114,12 +112,9 @@ def fit(groups: Sequence[Judged], share: float) -> Floats:
         for one in groups:
             scores = weighed(weights, one.shares, one.words, one.sizes, one.large)
             rows = np.arange(len(one.truth))
-            counts = np.where(one.large[one.truth], share, 1.0)
-            scores -= scores.max(1, keepdims=True)
-            p = np.exp(scores)
-            total = p.sum(1, keepdims=True)
-            value += (counts * (np.log(total[:, 0]) - scores[rows, one.truth])).sum()
-            p /= total
+            counts = np.where(one.large[one.truth], settings.large_counts, 1.0)
+            p = softmax(scores)
+            value -= (counts * np.log(np.maximum(p[rows, one.truth], 1e-300))).sum()
             p[rows, one.truth] -= 1
             p *= counts[:, None]
             at = hats(one.sizes)

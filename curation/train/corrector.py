@@ -215,7 +215,7 @@ def _fitted(parts: Sequence[_Judged], settings: CorrectorTraining) -> _Weights:
             for number, group in enumerate(corrector.close.groups)
             if len((judged := _of_group(part, evidence, number, group)).truth)
         ],
-        settings.close.large_counts,
+        settings.close,
     )
     found = _Weights(evidence, weights_of_words)
     seen, labels = [], []

@@ -154,7 +154,7 @@ def test_weights_follow_what_is_right() -> None:
     right = np.where(np.arange(2) == truth[:, None], 1.0, -1.0)
     noise = random.dirichlet(np.ones(2), 400)
     data = judged(noise, right, truth)
-    weights = fit([data], 1.0)
+    weights = fit([data], CLOSE)
     assert weights.shape == (len(WEIGHED), len(KNOTS))
     found = weighed(weights, noise, right, data.sizes, data.large)
     assert (found.argmax(1) == truth).all() and weights[2, 3] > 1 > abs(weights[0, 3])
