@@ -25,8 +25,8 @@ from curation.text.words import code_point
 #: is a language of most pages, and the log odds of the words.
 WEIGHED = ("before", "large", "words")
 
-#: Log odds are kept in 8 bits, as so many parts of 1.
-PARTS = 32
+#: Log odds are kept in so many parts of 1: a few values take little room.
+PARTS = 8
 
 FLOOR = 1e-9  # share of a group that a language has at least before
 _HAN = (0x2E80, 0xA000)  # radicals, kana, ideographs
@@ -34,7 +34,8 @@ _RARE_HAN = 0x20000
 _SPACE = 32
 # multipliers of splitmix64 (Steele et al. 2014)
 _START, _FIRST = np.uint64(7), np.uint64(0x9E3779B97F4A7C15)
-_LAST, _FOLD, _KEY = np.uint64(0xBF58476D1CE4E5B9), np.uint64(29), np.uint64(32)
+_LAST, _FOLD = np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
+_KEY = np.uint64(64 - 24)  # bits of a key: of unknown words one in a thousand has that of another
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,7 @@ class Corrector:
             "spread": self.familiar.spread.astype(np.float32),
             "runs": self.familiar.runs.astype(np.float32),
             "close_starts": self.close.starts,
-            "close_keys": self.close.keys,
+            "close_keys": np.diff(self.close.keys, prepend=np.uint32(0)),  # small ones
             "close_odds": self.close.odds,
             "close_weights": self.close.weights,
         }
@@ -208,7 +208,7 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
             close=CloseLanguages(
                 tuple(map(tuple, head["close"])),
                 arrays["close_starts"],
-                arrays["close_keys"],
+                np.cumsum(arrays["close_keys"], dtype=np.uint32),
                 arrays["close_odds"],
                 arrays["close_weights"],
             ),

@@ -17,7 +17,7 @@ from curation.train.settings import CloseTraining
 _DIGITS = 3  # what is stored: the last bits of a sum differ between machines
 _RIDGE = 1.0  # strength, in texts, with which weights are drawn to their defaults
 _DEFAULTS = (1.0, 0.0, 0.5)
-_MOST = 127 / PARTS  # log odds
+_MOST = 4.0  # log odds
 
 
 @dataclass(frozen=True, eq=False)
