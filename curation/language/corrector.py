@@ -95,7 +95,8 @@ class Corrector:
 
     def logarithms(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
         """Log evidence of either model for every label: [texts, K] each."""
-        one = np.log(expected(first, self.given) + self.floor)
+        # the labels of an answer side by side
+        one = np.log(expected(first, np.asfortranarray(self.given)) + self.floor)
         return np.asarray(one), np.asarray(np.log(second + self.floor))
 
     def seen(
@@ -169,8 +170,9 @@ def expected(first, given):  # type: ignore[no-untyped-def]
     for text in range(first.shape[0]):
         for j in range(first.shape[1]):
             if first[text, j] > _NEGLIGIBLE:
+                share = first[text, j]
                 for label in range(given.shape[0]):
-                    out[text, label] += first[text, j] * given[label, j]
+                    out[text, label] += share * given[label, j]
     return out
 
 
@@ -203,7 +205,7 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
                 arrays["runs"].astype(np.float64),
                 head["everywhere"],
             ),
-            given=arrays["given"].astype(np.float64),
+            given=np.asfortranarray(arrays["given"].astype(np.float64)),
             evidence=Evidence(arrays["weights"], arrays["refusal"], head["strange_from"]),
             close=CloseLanguages(
                 tuple(map(tuple, head["close"])),
