@@ -20,7 +20,7 @@ from curation.language.evidence import KNOTS
 from curation.language.fasttext import load_fasttext
 from curation.language.windows import letters_only
 from curation.train import About, train_corrector
-from curation.train.close import Judged, fit, learn, pair_accuracy, source_of
+from curation.train.close import Judged, Source, fit, learn, pair_accuracy, source_of
 from curation.train.settings import CorrectorTraining, default_settings
 
 MODELS = resources.root() / "models"
@@ -108,6 +108,17 @@ def test_a_language_without_texts_is_neither_favoured_nor_punished() -> None:
     assert not len(none.keys) and not none.words(0, ["a"], np.arange(2), np.arange(1)).any()
     _, unknown = learned().words(1, ["zwei"], np.arange(2), np.arange(1))[0]
     assert abs(unknown) < 0.8  # its prior is the average of the group
+
+
+def test_a_language_in_two_scripts_is_as_sure_of_either() -> None:
+    def of(*words: str) -> list[Source]:
+        return [source_of([word, "a"], np.array([30.0, 10.0])) for word in words]
+
+    both = learn([[0, 1]], {0: of("ja", "ја"), 1: of("ne")}, CLOSE)
+    one = learn([[0, 1]], {0: of("ja"), 1: of("ne")}, CLOSE)
+    for word in ("ja", "ne", "a"):
+        found = [c.words(0, [word], np.arange(2), np.arange(1)) for c in (both, one)]
+        assert found[0] == pytest.approx(found[1])
 
 
 def test_only_the_words_that_say_most_are_kept() -> None:
