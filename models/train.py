@@ -161,15 +161,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         labelled: list[Path] = []
         spoken: list[Path] = []
+        words: list[Path] = []
         if "corrector" in chosen:
-            spoken = [corpus_of("corrector").make(options.data, Path(folder))]
+            corpus = corpus_of("corrector")
+            spoken = [corpus.make(options.data, Path(folder))]
+            words = [corpus.make_lists(options.data, Path(folder))]
         if set(WEIGHTS) & set(chosen):
             labelled = labelled_files(options.data, Path(folder))
         graded_texts: list[Path] = []
         if "quality" in chosen:
             graded_texts = corpus_of("quality").make(options.data, options.sites, Path(folder))
         tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {
-            "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
+            "corrector": (
+                partial(train_corrector, pages=[graded], words=words),
+                spoken,
+                SPOKEN,
+            ),
             "citable": (train_citable, [graded], GRADED),
             "quality": (
                 partial(train_quality, settings=quality_settings()),

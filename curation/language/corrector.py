@@ -9,8 +9,9 @@ Their answers are weighed as evidence (a product of experts; Hinton 2002):
 
 where `given` tells how the first model answers texts of language c, and the weights depend on the
 amount of text (`curation.language.evidence`). They are fitted on texts of sources that neither
-model was trained on. A text whose runs of letters are strange for its best label speaks for a
-language that no model knows (`curation.language.familiar`).
+model was trained on. Close languages are told from each other by their words
+(`curation.language.close`). A text whose runs of letters are strange for its best label speaks for
+a language that no model knows (`curation.language.familiar`).
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from curation.archive import read_as, read_headed, save_headed
 from curation.arrow import Texts, text_buffers
 from curation.compiled import kernel
 from curation.errors import ConfigError
+from curation.language.close import CloseLanguages
 from curation.language.evidence import KNOTS, Evidence
 from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, prepare
 from curation.language.fasttext_file import FastTextFile
 
-VERSION = 3
+VERSION = 4
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -50,6 +52,7 @@ class Corrector:
     familiar: Familiarity
     given: Floats  # [K, k] answers of the first model to texts of each label, rows sum to 1
     evidence: Evidence
+    close: CloseLanguages
     favoured: npt.NDArray[np.bool_]  # [K] languages of most pages
     floor: float  # added to probabilities before their logarithm
 
@@ -73,21 +76,27 @@ class Corrector:
         nothing.
         """
         one, two = self.logarithms(first, second)
-        sizes = np.diff(text_buffers(lines).offsets[firsts])
-        scores = self.evidence.scores(one, two, sizes, self.favoured, self.foreign)
+        likely = self.weighed(one, two, lines, firsts)
         if prior is not None:
-            scores += np.log(prior)
-        out = np.zeros((len(scores), scores.shape[1] + 1))
-        out[:, :-1] = softmax(scores)
-        refused = self.evidence.refused(self.seen(one, two, out[:, :-1], lines, firsts))
-        out[:, :-1] *= (1 - refused)[:, None]
+            likely *= prior
+            likely /= likely.sum(1, keepdims=True)
+        refused = self.evidence.refused(self.seen(one, two, likely, lines, firsts))
+        out = np.zeros((len(likely), likely.shape[1] + 1))
+        out[:, :-1] = likely * (1 - refused)[:, None]
         out[:, -1] = refused
         out[~second.any(1)] = 0
         return out
 
+    def weighed(self, one: Floats, two: Floats, lines: Texts, firsts: Ints) -> Floats:
+        """Probabilities of the labels, if it is one of them: [texts, K]."""
+        sizes = np.diff(text_buffers(lines).offsets[firsts])
+        scores = self.evidence.scores(one, two, sizes, self.favoured, self.foreign)
+        return self.close.shared_out(softmax(scores), lines, firsts, self.favoured)
+
     def logarithms(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
         """Log evidence of either model for every label: [texts, K] each."""
-        one = np.log(expected(first, self.given) + self.floor)
+        # the labels of an answer side by side
+        one = np.log(expected(first, np.asfortranarray(self.given)) + self.floor)
         return np.asarray(one), np.asarray(np.log(second + self.floor))
 
     def seen(
@@ -122,6 +131,7 @@ class Corrector:
             "floor": self.floor,
             "everywhere": self.familiar.everywhere,
             "strange_from": evidence.strange_from,
+            "close": self.close.groups,
         }
         arrays = {
             "words": np.frombuffer(b"\n".join(file.words), np.uint8),
@@ -136,6 +146,10 @@ class Corrector:
             "usual": self.familiar.usual.astype(np.float32),
             "spread": self.familiar.spread.astype(np.float32),
             "runs": self.familiar.runs.astype(np.float32),
+            "close_starts": self.close.starts,
+            "close_keys": np.diff(self.close.keys, prepend=np.uint32(0)),  # small ones
+            "close_odds": self.close.odds,
+            "close_weights": self.close.weights,
         }
         save_headed(path, json.dumps(head, sort_keys=True), arrays)
 
@@ -156,8 +170,9 @@ def expected(first, given):  # type: ignore[no-untyped-def]
     for text in range(first.shape[0]):
         for j in range(first.shape[1]):
             if first[text, j] > _NEGLIGIBLE:
+                share = first[text, j]
                 for label in range(given.shape[0]):
-                    out[text, label] += first[text, j] * given[label, j]
+                    out[text, label] += share * given[label, j]
     return out
 
 
@@ -190,8 +205,15 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
                 arrays["runs"].astype(np.float64),
                 head["everywhere"],
             ),
-            given=arrays["given"].astype(np.float64),
+            given=np.asfortranarray(arrays["given"].astype(np.float64)),
             evidence=Evidence(arrays["weights"], arrays["refusal"], head["strange_from"]),
+            close=CloseLanguages(
+                tuple(map(tuple, head["close"])),
+                arrays["close_starts"],
+                np.cumsum(arrays["close_keys"], dtype=np.uint32),
+                arrays["close_odds"],
+                arrays["close_weights"],
+            ),
             favoured=arrays["favoured"],
             floor=head["floor"],
         )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -42,10 +44,9 @@ class Evidence:
         self, first: Floats, second: Floats, sizes: Ints, large: Mask, foreign: Mask
     ) -> Floats:
         """Log evidence for every label from that of the two models: [texts, labels]."""
-        at = hats(sizes) @ self.weights.T
-        scores = first * (at[:, :1] + at[:, 2:3] * large)
-        scores += second * (at[:, 1:2] + at[:, 3:4] * large)
-        return np.asarray(scores + at[:, 4:5] * large + at[:, 5:] * foreign)
+        out = np.empty(first.shape)
+        _weigh(first, second, hats(sizes) @ self.weights.T, large, foreign, out)
+        return out
 
     def refused(self, seen: Floats) -> Floats:
         """Probability that a text is in a language of neither model, from `REFUSAL`."""
@@ -56,3 +57,15 @@ def hats(sizes: Ints) -> Floats:
     """Shares of the knots in a weight for texts of these bytes: [texts, knots], rows sum to 1."""
     at = np.log2(np.maximum(sizes, 1)).clip(KNOTS[0], KNOTS[-1])
     return np.stack([np.interp(at, KNOTS, row) for row in np.eye(len(KNOTS))], 1)
+
+
+@kernel
+def _weigh(first, second, at, large, foreign, out):  # type: ignore[no-untyped-def]
+    """Sums of what is `WEIGHED`, in that order of the models, in one pass."""
+    for text in range(out.shape[0]):
+        for label in range(out.shape[1]):
+            is_large = np.float64(large[label])
+            one = first[text, label] * (at[text, 0] + at[text, 2] * is_large)
+            two = second[text, label] * (at[text, 1] + at[text, 3] * is_large)
+            rest = at[text, 4] * is_large
+            out[text, label] = one + two + rest + at[text, 5] * np.float64(foreign[label])

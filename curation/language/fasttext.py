@@ -27,6 +27,7 @@ _BIGRAM = np.uint64(116049371)
 _BOW, _EOW = np.uint8(ord("<")), np.uint8(ord(">"))
 _EOS = b"</s>"
 _EPSILON = 1e-5  # what the library adds before it takes logarithms
+_TOGETHER = 256  # lines whose scores fit into a cache
 _LABEL = np.frombuffer(PREFIX.encode(), np.uint8)
 
 Floats = npt.NDArray[np.float32]
@@ -91,10 +92,20 @@ class FastText:
         hashes = np.empty(longest + 2, np.int32)
         _hidden(offsets, data, self.inputs, found, hashes, hidden, known)
         out = np.zeros((len(hidden), len(file.labels)), np.float32)
-        if file.loss == "hs":
-            _tree(hidden, known, self.outputs, self.tree, out)
-        else:
-            _flat(hidden, known, self.outputs, file.loss == "softmax", out)
+        for begin in range(0, len(hidden), _TOGETHER):
+            some = slice(begin, begin + _TOGETHER)
+            scores = np.zeros(out[some].shape, np.float32)
+            _scores(hidden[some], self.outputs, scores)
+            shares = scores.astype(np.float64)
+            if file.loss == "softmax":
+                shares -= shares.max(1, keepdims=True)
+                _shared(np.exp(shares, out=shares), known[some], out[some])
+            else:
+                shares = 1 / (1 + np.exp(-shares))
+                if file.loss == "hs":
+                    _tree(shares, known[some], self.tree, out[some])
+                else:
+                    out[some] = shares * known[some, None]
         return out
 
 
@@ -316,28 +327,26 @@ def _hidden(offsets, data, inputs, found, hashes, hidden, known):  # type: ignor
                 hidden[line, k] /= np.float32(n)
 
 
-@inlined
-def _score(hidden, outputs, scores):  # type: ignore[no-untyped-def]
-    """Products of a line with all columns, each summed in the order of the dimensions."""
-    scores[:] = 0
-    for k in range(len(hidden)):
-        for label in range(len(scores)):
-            scores[label] += hidden[k] * outputs[k, label]
+@kernel
+def _scores(hidden, outputs, out):  # type: ignore[no-untyped-def]
+    """Products of the lines with all columns, each summed in the order of the dimensions."""
+    for line in range(len(hidden)):
+        for k in range(hidden.shape[1]):
+            for label in range(out.shape[1]):
+                out[line, label] += hidden[line, k] * outputs[k, label]
 
 
 @kernel
-def _tree(hidden, known, outputs, tree, out):  # type: ignore[no-untyped-def]
+def _tree(shares, known, tree, out):  # type: ignore[no-untyped-def]
     """Probabilities of the leaves of a binary tree: products along the way from the root."""
     labels = out.shape[1]
-    scores = np.empty(labels, np.float32)
     nodes = np.empty(2 * labels - 1, np.float64)
-    for line in range(len(hidden)):
+    for line in range(len(shares)):
         if not known[line]:
             continue
-        _score(hidden[line], outputs, scores)
         nodes[2 * labels - 2] = 1.0
         for inner in range(labels - 2, -1, -1):
-            share = 1.0 / (1.0 + np.exp(-np.float64(scores[inner])))
+            share = shares[line, inner]
             mass = nodes[inner + labels]
             nodes[tree.left[inner]] = mass * (1.0 - share + _EPSILON)
             nodes[tree.right[inner]] = mass * (share + _EPSILON)
@@ -346,22 +355,11 @@ def _tree(hidden, known, outputs, tree, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _flat(hidden, known, outputs, softmax, out):  # type: ignore[no-untyped-def]
-    labels = out.shape[1]
-    scores = np.empty(labels, np.float32)
-    shares = np.empty(labels, np.float64)
-    for line in range(len(hidden)):
-        if not known[line]:
-            continue
-        _score(hidden[line], outputs, scores)
-        if softmax:
-            best = np.float64(scores.max())
-            total = 0.0
-            for label in range(labels):
-                shares[label] = np.exp(np.float64(scores[label]) - best)
-                total += shares[label]
-            for label in range(labels):
-                out[line, label] = shares[label] / total
-        else:
-            for label in range(labels):
-                out[line, label] = 1.0 / (1.0 + np.exp(-np.float64(scores[label])))
+def _shared(shares, known, out):  # type: ignore[no-untyped-def]
+    """Shares of each line over their sum."""
+    for line in range(len(shares)):
+        total = 0.0
+        for label in range(out.shape[1]):
+            total += shares[line, label]
+        for label in range(out.shape[1] if known[line] else 0):
+            out[line, label] = shares[line, label] / total

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
+from curation.compiled import kernel
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
@@ -285,12 +286,20 @@ def average(windows: npt.NDArray[np.floating[Any]], of: Windows) -> npt.NDArray[
 
     All are 0 for a document without windows.
     """
-    documents = len(of.firsts) - 1
-    out = np.zeros((documents, windows.shape[1]))
-    if not len(windows):
-        return out
-    weighted = windows.astype(np.float64) * of.letters[:, None]
-    filled = np.flatnonzero(np.diff(of.firsts))  # reduceat takes an empty span for its first row
-    out[filled] = np.add.reduceat(weighted, of.firsts[filled])
-    out[filled] /= np.add.reduceat(of.letters, of.firsts[filled])[:, None]
+    out = np.zeros((len(of.firsts) - 1, windows.shape[1]))
+    _average(np.ascontiguousarray(windows), of.letters, of.firsts, out)
     return out
+
+
+@kernel
+def _average(windows, letters, firsts, out):  # type: ignore[no-untyped-def]
+    for document in range(len(out)):
+        total = np.int64(0)
+        for window in range(firsts[document], firsts[document + 1]):
+            total += letters[window]
+            weight = np.float64(letters[window])
+            for label in range(out.shape[1]):
+                out[document, label] += np.float64(windows[window, label]) * weight
+        if total:
+            for label in range(out.shape[1]):
+                out[document, label] /= np.float64(total)

@@ -7,6 +7,7 @@ metrics speak of languages that nobody knows as well.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError, InputError
+from curation.language.close import CloseLanguages
 from curation.language.corrector import Corrector, softmax
 from curation.language.evidence import KNOTS, REFUSAL, WEIGHED, Evidence
 from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, load_fasttext, prepare
 from curation.language.windows import cut, letters_only
 from curation.models import About, ModelFile, locate
+from curation.train import close
 from curation.train.evidence import fit_refusal, fit_weights
 from curation.train.familiar import learn
 from curation.train.inputs import Examples, read_labelled, rows
@@ -45,11 +48,13 @@ def train_corrector(
     about: About,
     settings: CorrectorTraining | None = None,
     pages: Sequence[Path | str] = (),
+    words: Sequence[Path | str] = (),
 ) -> Report:
     """Train on texts with labels and write `corrector.npz` and `card.yaml`.
 
     Labels that the first model does not have become labels of the corrector. `pages` are texts
     without labels (of the web, say) from which the second model learns what the first is sure of.
+    `words` are lists of words by frequency, one a row: the label and `words`, an object of counts.
     Metrics are of predictions for sources that had not been seen, with weights fitted on the other
     folds. Same examples and settings, same bytes. Raises InputError when no example has one of the
     first model's labels, or all have.
@@ -57,21 +62,25 @@ def train_corrector(
     settings = settings or default_settings("corrector", CorrectorTraining)
     path, _ = locate(ModelFile(path=settings.base, sha256=None))
     base = load_fasttext(path, settings.base)
-    for name in (*settings.favoured, settings.everywhere):
+    of_groups = itertools.chain(*settings.close.groups)
+    for name in (*settings.favoured, settings.everywhere, *of_groups):
         if name not in base.labels:
-            raise ConfigError(f"{settings.base} has no language {name!r} (favoured, everywhere)")
-    data = _Data.read(inputs, pages, base, settings)
+            raise ConfigError(
+                f"{settings.base} has no language {name!r} (favoured, everywhere, close.groups)"
+            )
+    data = _Data.read(inputs, pages, words, base, settings)
     folds = splits(data.examples, data.truth, len(base.labels), settings)
     judged = [_judged(base, data, split, settings) for split in folds]
     metrics: dict[str, Any] = {"documents": len(data.truth), "labels": len(data.names)}
-    parts = []
-    for number, part in enumerate(judged):
+    fitted = []
+    for number in range(len(judged)):
         others = [p for i, p in enumerate(judged) if i != number] or judged
-        parts.append((part, _probabilities(part, _fitted(others, settings))))
-    metrics |= _metrics(parts, data, settings)
-    whole = replace(
-        _corrector(base, data, np.arange(len(data.truth)), settings),
-        evidence=_fitted(judged, settings),
+        fitted.append(_fitted(others, settings))
+    both = list(zip(judged, fitted, strict=True))
+    metrics |= _metrics([(part, _probabilities(part, w)) for part, w in both], data, settings)
+    metrics["close_languages"] = _pairs(both, data, settings)
+    whole = _with(
+        _corrector(base, data, np.arange(len(data.truth)), settings), _fitted(judged, settings)
     )
     target = Path(output) / FILE
     whole.save(target)
@@ -88,12 +97,14 @@ class _Data:
     texts: list[str]
     lines: list[str]  # letters only
     more: list[tuple[int, str]]  # (label, line) of pages without labels
+    words: list[tuple[int, close.Source]]  # lists by label
 
     @classmethod
     def read(
         cls,
         inputs: Sequence[Path | str],
         pages: Sequence[Path | str],
+        words: Sequence[Path | str],
         base: FastText,
         settings: CorrectorTraining,
     ) -> _Data:
@@ -113,6 +124,7 @@ class _Data:
             windows.texts.to_pylist(),
             letters_only(windows.texts).to_pylist(),
             _sure(pages, base, settings),
+            _lists(words, index, settings),
         )
 
 
@@ -160,8 +172,22 @@ def _judged(base: FastText, data: _Data, split: Split, settings: CorrectorTraini
     )
 
 
-def _fitted(parts: Sequence[_Judged], settings: CorrectorTraining) -> Evidence:
-    """How much the models count, from texts that they were not trained on."""
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """What is fitted: how much models and words count."""
+
+    evidence: Evidence
+    close: Floats
+
+
+def _with(corrector: Corrector, weights: _Weights) -> Corrector:
+    """The corrector, weighed so."""
+    close = replace(corrector.close, weights=weights.close)
+    return replace(corrector, evidence=weights.evidence, close=close)
+
+
+def _fitted(parts: Sequence[_Judged], settings: CorrectorTraining) -> _Weights:
+    """How much models and words count, from texts that they were not trained on."""
     corrector = parts[0].corrector
     chosen = [
         np.sort(
@@ -182,21 +208,52 @@ def _fitted(parts: Sequence[_Judged], settings: CorrectorTraining) -> Evidence:
     counts = _counts(large[truth], settings.large_share)
     weights = fit_weights(one, two, sizes, truth, counts, large, foreign)
     evidence = Evidence(weights, np.zeros(len(REFUSAL)), settings.strange_from)
+    weights_of_words = close.fit(
+        [
+            judged
+            for part in parts
+            for number, group in enumerate(corrector.close.groups)
+            if len((judged := _of_group(part, evidence, number, group)).truth)
+        ],
+        settings.close,
+    )
+    found = _Weights(evidence, weights_of_words)
     seen, labels = [], []
     for part, some in zip(parts, chosen, strict=True):
-        fitted = replace(part.corrector, evidence=evidence)
+        fitted = _with(part.corrector, found)
         first, second = part.first[some], part.second[some]
         lines = [part.lines[i] for i in some]
         firsts = np.arange(len(lines) + 1)
         one, two = fitted.logarithms(first, second)
-        sizes = np.array([len(line.encode()) for line in lines])
-        best = softmax(evidence.scores(one, two, sizes, large, foreign))
+        best = fitted.weighed(one, two, lines, firsts)
         seen.append(fitted.seen(one, two, best, lines, firsts))
         labels.append(part.truth[some])
     truth = np.concatenate(labels)
     unknown = truth == len(large)
     refusal = fit_refusal(np.concatenate(seen), unknown, settings.unknown_share)
-    return replace(evidence, refusal=refusal)
+    return replace(found, evidence=replace(evidence, refusal=refusal))
+
+
+def _of_group(
+    part: _Judged, evidence: Evidence, number: int, group: tuple[int, ...]
+) -> close.Judged:
+    """Texts of sources held out in the languages of a group, as models and words see them."""
+    corrector, members = part.corrector, np.array(group)
+    rows = np.flatnonzero(np.isin(part.truth, members) & part.by_source)
+    lines = [part.lines[i] for i in rows]
+    sizes = np.array([len(line.encode()) for line in lines], np.int64)
+    one, two = corrector.logarithms(part.first[rows], part.second[rows])
+    large = corrector.favoured
+    likely = softmax(evidence.scores(one, two, sizes, large, corrector.foreign))[:, members]
+    firsts = np.arange(len(rows) + 1)
+    return close.Judged(
+        likely / likely.sum(1, keepdims=True),
+        corrector.close.words(number, lines, firsts, np.arange(len(rows))),
+        sizes,
+        np.array([group.index(label) for label in part.truth[rows]], np.int64),
+        part.length[rows],
+        large[members],
+    )
 
 
 def _counts(large: Mask, share: float) -> Floats:
@@ -207,8 +264,8 @@ def _counts(large: Mask, share: float) -> Floats:
     return np.asarray(weight)
 
 
-def _probabilities(part: _Judged, evidence: Evidence) -> Floats:
-    corrector = replace(part.corrector, evidence=evidence)
+def _probabilities(part: _Judged, weights: _Weights) -> Floats:
+    corrector = _with(part.corrector, weights)
     firsts = np.arange(len(part.lines) + 1)
     return corrector.combine(part.first, part.second, part.lines, firsts)
 
@@ -252,6 +309,18 @@ def _metrics(
     return {"held_out_sources": table}
 
 
+def _pairs(
+    parts: Sequence[tuple[_Judged, _Weights]], data: _Data, settings: CorrectorTraining
+) -> dict[str, Any]:
+    """How often one of two close languages is told from the other, without words and with them."""
+    found: dict[str, Any] = {}
+    for number, names in enumerate(settings.close.groups):
+        group = tuple(data.names.index(name) for name in names)
+        judged = [(_of_group(p, w.evidence, number, group), w.close) for p, w in parts]
+        found |= close.pair_accuracy(judged, names, settings.close)
+    return found
+
+
 def _share(values: Mask, where: Mask) -> float | None:
     return round(float(values[where].mean()), 4) if where.any() else None
 
@@ -274,6 +343,7 @@ def _corrector(base: FastText, data: _Data, train: Ints, settings: CorrectorTrai
         familiar=_familiar(data, taken, settings),
         given=_given(base, data, taken, settings),
         evidence=Evidence(none, np.zeros(len(REFUSAL)), settings.strange_from),
+        close=_close(data, train, settings),
         favoured=np.isin(data.names, settings.favoured),
         floor=settings.floor,
     )
@@ -292,6 +362,40 @@ def _familiar(
         len(data.names),
         data.names.index(settings.everywhere),
     )
+
+
+def _close(data: _Data, train: Ints, settings: CorrectorTraining) -> CloseLanguages:
+    """Words of close languages, from all texts of the fold and from lists."""
+    groups = [[data.names.index(name) for name in group] for group in settings.close.groups]
+    lines: dict[tuple[int, str], list[str]] = {}
+    members = [label for group in groups for label in group]
+    for row in train[np.isin(data.truth[train], members)].tolist():
+        key = (int(data.truth[row]), family(data.examples.groups[row]))
+        lines.setdefault(key, []).append(data.lines[row])
+    sources: dict[int, list[close.Source]] = {}
+    for (label, _), found in sorted(lines.items()):
+        sources.setdefault(label, []).append(close.source_of(found))
+    for label, words in data.words:
+        sources.setdefault(label, []).append(words)
+    return close.learn(groups, sources, settings.close)
+
+
+def _lists(
+    paths: Sequence[Path | str], labels: dict[str, int], settings: CorrectorTraining
+) -> list[tuple[int, close.Source]]:
+    """Lists of words in close languages."""
+    wanted = {name for group in settings.close.groups for name in group}
+    found = []
+    for path in paths:
+        for place, row in rows(Path(path)):
+            label, counts = row.get(settings.label_column), row.get("words")
+            if not isinstance(counts, dict):
+                raise InputError(f"{place}: no object 'words'")
+            if label in wanted:
+                words = letters_only(list(counts)).to_pylist()
+                numbers = np.array(list(counts.values()), np.float64)
+                found.append((labels[label], close.source_of(words, numbers)))
+    return found
 
 
 def _sure(

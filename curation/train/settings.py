@@ -120,6 +120,29 @@ class LanguageTraining(FastTextTraining, TrainingSettings):
     """How a fastText language model is trained and judged."""
 
 
+class CloseTraining(Settings):
+    """How the words are learned that tell close languages from each other."""
+
+    groups: tuple[tuple[str, ...], ...] = Field(
+        description="languages that are taken for each other; one may be in several groups"
+    )
+    words: Positive = Field(description="words of a group that are kept, those that say most")
+    of_source: Positive = Field(description="words as which a source counts at most")
+    of_list: Positive = Field(description="and a list of words by frequency")
+    prior: float = Field(
+        gt=0, description="words of average frequency that every language has in addition"
+    )
+    smoothing: float = Field(gt=0, description="added to the count of every word")
+    large_counts: float = Field(
+        gt=0, description="as how many texts one in a favoured language counts in the fit"
+    )
+    told_apart: Share = Field(
+        description="pairs of which so many texts of every length are right without words are not "
+        "on the card"
+    )
+    judged: Positive = Field(description="nor those with fewer held-out texts of either language")
+
+
 class CorrectorTraining(FastTextTraining):
     """How a corrector of a language model is trained; its second model is a fastText model."""
 
@@ -167,6 +190,7 @@ class CorrectorTraining(FastTextTraining):
         gt=0, lt=1, description="as which languages that no model knows count in the fit"
     )
     floor: float = Field(gt=0, description="added to probabilities before their logarithm")
+    close: CloseTraining
 
 
 Training = TypeVar("Training", LinearTraining, LanguageTraining, CorrectorTraining)

@@ -1,9 +1,10 @@
-"""Gather texts in all languages that the corrector learns, one file with label and source.
+"""Gather texts in all languages that the corrector learns, and lists of words by frequency.
 
 python models/corrector/make_corpus.py --data FOLDER CORPUS
 
-FOLDER holds lid/, multilingual/ and words/. Labels that the first model has are as they are; all
-others become ISO 639-3 and script, `xho_Latn`. The same data gives the same bytes.
+FOLDER holds lid/, multilingual/ and words/. Texts are one file with label and source, lists
+another. Labels that the first model has are as they are; all others become ISO 639-3 and script,
+`xho_Latn`. The same data gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import other_script
 
 from curation.language.scripts import CODES
 
-FILE = "languages.jsonl.gz"
+FILE, LISTS_FILE = "languages.jsonl.gz", "words.jsonl.gz"
 
 #: Lines of a language and source that are kept, and lines made of a list of words.
 PER_SOURCE, FROM_WORDS = 2000, 500
@@ -66,6 +67,20 @@ def make(data: Path, out: Path) -> Path:
         for label, source, text in _in_both_scripts(texts):
             row = {"lang": label, "source": source, "text": text}
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    return path
+
+
+def make_lists(data: Path, out: Path) -> Path:
+    """Write the lists of words by frequency into the folder `out` and return the file's path."""
+    path = out / LISTS_FILE
+    out.mkdir(parents=True, exist_ok=True)
+    with gzip.GzipFile(path, "wb", compresslevel=1, mtime=0) as file:
+        for label, code, counts in _lists(data):
+            row = {"lang": label, "source": f"opensubtitles:{code}", "words": counts}
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            if label == "sr":
+                row["words"] = {other_script.cyrillic(word): n for word, n in counts.items()}
+                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
     return path
 
 
@@ -115,8 +130,8 @@ def _lines(data: Path) -> Iterator[tuple[str, str, str]]:
             yield language, source, line
 
 
-def _words(data: Path) -> Iterator[tuple[str, str, str]]:
-    """Words drawn by their frequency in subtitles: letters of speech, in no order."""
+def _lists(data: Path) -> Iterator[tuple[str, str, dict[str, int]]]:
+    """Label, code and counts of the words of every list."""
     archive = data / "words" / "opensubtitles-50k.tar.xz"
     with tarfile.open(archive) as lists:
         for member in sorted(lists.getmembers(), key=lambda m: m.name):
@@ -125,12 +140,18 @@ def _words(data: Path) -> Iterator[tuple[str, str, str]]:
             if content is None or not member.name.endswith("_50k.txt") or code in WITHOUT_WORDS:
                 continue
             pairs = [line.rsplit(" ", 1) for line in content.read().decode().splitlines()]
-            sums = list(itertools.accumulate(int(count) ** POWER for _, count in pairs))
-            words = [word for word, _ in pairs]
-            drawn = random.Random(code)
-            for _ in range(FROM_WORDS):
-                chosen = drawn.choices(words, cum_weights=sums, k=drawn.choice(WORDS))
-                yield LISTS.get(code, code), "opensubtitles", " ".join(chosen)
+            yield LISTS.get(code, code), code, {word: int(count) for word, count in pairs}
+
+
+def _words(data: Path) -> Iterator[tuple[str, str, str]]:
+    """Words drawn by their frequency in subtitles: letters of speech, in no order."""
+    for label, code, counts in _lists(data):
+        sums = list(itertools.accumulate(count**POWER for count in counts.values()))
+        words = list(counts)
+        drawn = random.Random(code)
+        for _ in range(FROM_WORDS):
+            chosen = drawn.choices(words, cum_weights=sums, k=drawn.choice(WORDS))
+            yield label, "opensubtitles", " ".join(chosen)
 
 
 def main() -> None:
@@ -139,6 +160,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     options = parser.parse_args()
     print(make(options.data, options.corpus))
+    print(make_lists(options.data, options.corpus))
 
 
 if __name__ == "__main__":

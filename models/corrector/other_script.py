@@ -42,3 +42,10 @@ def converted(language: str, text: str) -> str | None:
         lower = regex.sub(r"\be", "э", lower)
     longest = sorted(letters, key=lambda part: (-len(part), part))
     return regex.sub("|".join(map(regex.escape, longest)), lambda m: letters[m.group()], lower)
+
+
+def cyrillic(text: str) -> str:
+    """Serbian in Latin letters, lower case, in Cyrillic ones."""
+    letters = {latin: letter for letter, latin in _SERBIAN.items()}
+    longest = sorted(letters, key=lambda part: (-len(part), part))
+    return regex.sub("|".join(longest), lambda m: letters[m.group()], text)

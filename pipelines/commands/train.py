@@ -43,7 +43,10 @@ _GRADED = {"positive": "good examples", "negative": "bad examples"}
 _FURTHER = {
     "quality": _GRADED,
     "citable": _GRADED,
-    "corrector": {"pages": "web texts without labels"},
+    "corrector": {
+        "pages": "web texts without labels",
+        "words": "lists of words by frequency: a label and `words`, an object of counts",
+    },
 }
 
 

@@ -1,0 +1,186 @@
+"""Close languages, told from each other by their words.
+
+Indonesian and Malay share nearly all runs of letters, so that models of these guess, and take a
+text for the language of more pages. Their words differ: `kerana` is Malay, `karena` Indonesian. A
+group of close languages has the log odds of its words: how much more frequent each is in a language
+than in the group on the average. Only the probability of the group is shared out anew; other
+languages, and the group as a whole, keep theirs. Han characters, which no space separates, count
+one by one and in pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import Texts
+from curation.compiled import borrowing, inlined
+from curation.language.evidence import Floats, Ints, Mask, hats
+from curation.text.buffers import read_only
+from curation.text.words import code_point
+
+#: What is weighed for every language of a group: the log probability that it has so far, whether it
+#: is a language of most pages, and the log odds of the words.
+WEIGHED = ("before", "large", "words")
+
+#: Log odds are kept in so many parts of 1: a few values take little room.
+PARTS = 8
+
+FLOOR = 1e-9  # share of a group that a language has at least before
+_HAN = (0x2E80, 0xA000)  # radicals, kana, ideographs
+_RARE_HAN = 0x20000
+_SPACE = 32
+# multipliers of splitmix64 (Steele et al. 2014)
+_START, _FIRST = np.uint64(7), np.uint64(0x9E3779B97F4A7C15)
+_LAST, _FOLD = np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
+_KEY = np.uint64(64 - 24)  # bits of a key: of unknown words one in a thousand has that of another
+
+
+@dataclass(frozen=True, eq=False)
+class CloseLanguages:
+    """Groups of labels, and what their words say."""
+
+    groups: tuple[tuple[int, ...], ...]  # labels; one may be in several groups
+    starts: Ints  # [groups + 1] the words of each group in `keys`
+    keys: npt.NDArray[np.uint32]  # hashes of words, ascending within a group
+    odds: npt.NDArray[np.int8]  # [words, labels of the largest group] log odds times `PARTS`
+    weights: Floats  # [WEIGHED, knots]
+
+    def shared_out(self, probabilities: Floats, lines: Texts, firsts: Ints, large: Mask) -> Floats:
+        """Probabilities [texts, labels] with those of each text's group shared out by its words.
+
+        The group is that of the most probable label, one group after the other. Text i is
+        `lines[firsts[i]:firsts[i + 1]]`, as `letters_only` gives them; `large` are the labels of
+        most pages.
+        """
+        out = probabilities.copy()
+        best = out.argmax(1)
+        sizes = np.diff(read_only(lines).offsets[firsts])
+        for number, group in enumerate(self.groups):
+            members = np.array(group)
+            rows = np.flatnonzero(np.isin(best, members))
+            if not len(rows):
+                continue
+            inside = out[np.ix_(rows, members)]
+            total = inside.sum(1, keepdims=True)
+            words = self.words(number, lines, firsts, rows)
+            scores = weighed(self.weights, inside / total, words, sizes[rows], large[members])
+            shares = np.exp(scores - scores.max(1, keepdims=True))
+            out[np.ix_(rows, members)] = total * shares / shares.sum(1, keepdims=True)
+            best[rows] = out[rows].argmax(1)
+        return out
+
+    def words(self, group: int, lines: Texts, firsts: Ints, rows: Ints) -> Floats:
+        """Log odds of the words of some texts, over the root of their number: [rows, labels]."""
+        offsets, data = read_only(lines)
+        span = slice(self.starts[group], self.starts[group + 1])
+        out = np.zeros((len(rows), len(self.groups[group])))
+        _add(offsets, data, firsts, rows, self.keys[span], self.odds[span], _scratch(offsets), out)
+        return out
+
+
+def weighed(weights: Floats, shares: Floats, words: Floats, sizes: Ints, large: Mask) -> Floats:
+    """Log evidence for the languages of a group, of whose probability each has a share."""
+    at = hats(sizes) @ weights.T
+    before = np.log(shares + FLOOR)
+    return np.asarray(at[:, :1] * before + at[:, 1:2] * large + at[:, 2:] * words)
+
+
+@inlined
+def _is_han(c):  # type: ignore[no-untyped-def]
+    return _HAN[0] <= c < _HAN[1] or c >= _RARE_HAN
+
+
+@inlined
+def _mixed(h, c):  # type: ignore[no-untyped-def]
+    h = (h ^ np.uint64(c)) * _FIRST
+    return h ^ (h >> _FOLD)
+
+
+@inlined
+def _key(h):  # type: ignore[no-untyped-def]
+    return np.uint32((h * _LAST) >> _KEY)
+
+
+@borrowing
+def _keys(data, begin, end, out):  # type: ignore[no-untyped-def]
+    """Write the hashes of the words of one line, letters only; return how many."""
+    n = 0
+    word = _START
+    inside = False
+    before = np.int64(0)  # the Han character that this one follows
+    i = begin
+    while i < end:
+        c, width = code_point(data, i)
+        i += width
+        han = _is_han(c)
+        if inside and (han or c == _SPACE):
+            out[n] = _key(word)
+            n += 1
+            inside = False
+        if han:
+            out[n] = _key(_mixed(_START, c))
+            n += 1
+            if before:
+                out[n] = _key(_mixed(_mixed(_START, before), c))
+                n += 1
+        elif c != _SPACE:
+            word = _mixed(word if inside else _START, c)
+            inside = True
+        before = c if han else np.int64(0)
+    if inside:
+        out[n] = _key(word)
+        n += 1
+    return n
+
+
+@borrowing
+def _add(offsets, data, firsts, rows, keys, odds, scratch, out):  # type: ignore[no-untyped-def]
+    members = out.shape[1]
+    for row in range(len(rows)):
+        words = 0
+        for line in range(firsts[rows[row]], firsts[rows[row] + 1]):
+            n = _keys(data, offsets[line], offsets[line + 1], scratch)
+            words += n
+            for k in range(n):
+                low = 0
+                high = len(keys)
+                while low < high:
+                    middle = (low + high) >> 1
+                    if keys[middle] < scratch[k]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if low < len(keys) and keys[low] == scratch[k]:
+                    for member in range(members):
+                        out[row, member] += odds[low, member]
+        if words:
+            scale = PARTS * np.sqrt(np.float64(words))
+            for member in range(members):
+                out[row, member] /= scale
+
+
+@borrowing
+def _all_keys(offsets, data, scratch, out, counts):  # type: ignore[no-untyped-def]
+    n = 0
+    for line in range(len(counts)):
+        counts[line] = _keys(data, offsets[line], offsets[line + 1], scratch)
+        for k in range(counts[line]):
+            out[n] = scratch[k]
+            n += 1
+
+
+def keys(lines: Texts) -> tuple[npt.NDArray[np.uint32], Ints]:
+    """Hashes of the words of every line, one line after the other, and how many each has."""
+    offsets, data = read_only(lines)
+    out = np.empty(int(offsets[-1] - offsets[0]), np.uint32)
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    _all_keys(offsets, data, _scratch(offsets), out, counts)
+    return out[: counts.sum()], counts
+
+
+def _scratch(offsets: Ints) -> npt.NDArray[np.uint32]:
+    """Room for the words of a line: no more than its bytes."""
+    return np.empty(int(np.diff(offsets).max(initial=0)), np.uint32)
