@@ -17,7 +17,6 @@ from curation.compiled import kernel
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
-from curation.language.decide import DEFAULT
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import read_labels
 from curation.language.language_settings import LanguageSettings, default_settings
@@ -84,14 +83,15 @@ class LanguageIdentifier:
     def load(self) -> None:
         """Check the models now. Raises ConfigError when one is absent, wrong, or does not fit.
 
-        So it does for a language of the settings that is no label of the model. The default models
-        are loaded when they are needed: their checksums say that they fit.
+        So it does for a language of the settings that is no label of the model, unless it is in the
+        default thresholds: other models may lack it. The default models are loaded when they are
+        needed: their checksums say that they fit.
         """
         known = self.languages
         key = "identify-language"
         check_known(f"{key}.languages", self.settings.languages or (), known)
-        check_known(f"{key}.thresholds", set(self.settings.thresholds) - {DEFAULT}, known)
         own, default = self.settings, default_settings()
+        check_known(f"{key}.thresholds", set(own.thresholds) - set(default.thresholds), known)
         if (own.model, own.corrector) == (default.model, default.corrector):
             for model in own.models().values():
                 locate(model)
