@@ -105,7 +105,7 @@ def judge_language(data: Path) -> dict[str, Any]:
     labels, scores = language.LanguageIdentifier(settings).apply(foreign)
     removed = language.decide(labels, scores, settings).reason.is_valid().to_numpy(False)
     named = np.array(labels.to_pylist()) != language.UNKNOWN
-    held_out = read_card(resources.root() / "models" / "corrector").metrics["held_out_sources"]
+    card = read_card(resources.root() / "models" / "corrector").metrics
     return {
         "documents": len(rows),
         "languages": len(f1),
@@ -118,7 +118,8 @@ def judge_language(data: Path) -> dict[str, Any]:
             "accepted": round(float((named & ~removed).mean()), 4),
         },
         "f1": f1,
-        "held_out_sources": held_out,
+        "held_out_sources": card["held_out_sources"],
+        "close_languages": card["close_languages"],
     }
 
 
