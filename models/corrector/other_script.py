@@ -40,12 +40,15 @@ def converted(language: str, text: str) -> str | None:
     lower = text.translate(str.maketrans(_LOWER.get(language, {}))).lower()
     if language == "uz":  # at the beginning of a word е is э
         lower = regex.sub(r"\be", "э", lower)
-    longest = sorted(letters, key=lambda part: (-len(part), part))
-    return regex.sub("|".join(map(regex.escape, longest)), lambda m: letters[m.group()], lower)
+    return _spelled(lower, letters)
 
 
 def cyrillic(text: str) -> str:
     """Serbian in Latin letters, lower case, in Cyrillic ones."""
-    letters = {latin: letter for letter, latin in _SERBIAN.items()}
+    return _spelled(text, {latin: letter for letter, latin in _SERBIAN.items()})
+
+
+def _spelled(text: str, letters: dict[str, str]) -> str:
+    """The text with every part that is among the letters replaced, the longest first."""
     longest = sorted(letters, key=lambda part: (-len(part), part))
-    return regex.sub("|".join(longest), lambda m: letters[m.group()], text)
+    return regex.sub("|".join(map(regex.escape, longest)), lambda m: letters[m.group()], text)

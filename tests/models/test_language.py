@@ -227,7 +227,8 @@ def test_a_page_in_two_languages_is_as_sure_as_its_lines(pair: tuple[str, str]) 
     (before,), (score,) = identify([page], settings(lines_below=0.0))
     assert before == "und" or score < 0.65  # either is removed
     (label,), (score,) = identify([page])
-    assert label in pair and score > 0.7  # one Arabic line is nearly as likely Egyptian
+    # one Arabic line is nearly as likely Egyptian
+    assert label in pair and score > (0.7 if "ar" in pair else 0.8)
 
 
 def test_lines_do_not_make_a_page_of_no_language_sure() -> None:
