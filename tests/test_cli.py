@@ -119,7 +119,7 @@ def test_examples_of_documents_are_of_the_sample(
             )
         ),
         (
-            ["run", "sample", "--set", "filter.signals.perplexity=."],
+            ["run", "sample", "--set", "filter.signals.reference=."],
             2,
             ".: no <language>.npz",
         ),
@@ -165,7 +165,6 @@ def test_a_missing_model_stops_before_anything_runs(
 @pytest.mark.parametrize(
     "assignment",
     [
-        "filter.signals.perplexity=no/models",
         "filter.signals.reference=no/references",
         "filter.signals.dirty_words=no/words",
         "filter.signals.stop_words=builtin:no/words",

@@ -114,11 +114,10 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("identify-language.languages=[no]", "write 'no' in quotes"),
         ("inputs=a.gz", "inputs: input should be a list or a mapping (got 'a.gz')"),
         (
-            "filter.rules.ccnet.perplexity.max=900",
-            "filter.rules.ccnet.perplexity: its signal is not measured: name what it "
-            "takes in filter.signals.perplexity",
+            "filter.signals.dirty_words=null",
+            "filter.rules.llama3.dirty_word_ratio: its signal is not measured: name what it "
+            "takes in filter.signals.dirty_words",
         ),
-        ("filter.signals.dirty_words=null", "filter.rules.llama3.dirty_word_ratio: its signal"),
         ("search.targets.coed=2", "search.targets: 'coed' is no domain of the mix; did you mean"),
         ("extract.favor=precision", "favor is not read by the engine 'curation', only by trafil"),
         ("extract={engine: justext, comments: false}", "extract: comments is not read by the"),

@@ -111,9 +111,6 @@ class SignalSettings(Settings):
         description="folder of <language>.txt: phrases that excuse the dirty words in them"
     )
     reference: str | None = Field(description="folder of <language>.npz word distributions")
-    perplexity: str | None = Field(
-        description="folder of <language>.npz models of characters; null: it is not measured"
-    )
     unlabelled_language: str | None = Field(
         description="language of the texts where there is no language column at all, for lists "
         "and for rules with `languages`"

@@ -34,7 +34,6 @@ REFINEDWEB = ("flagged_word_ratio",)
 LLAMA3 = ("line_ngram_coverage",)
 DIRTY = ("dirty_word_count", "dirty_word_ratio")
 REFERENCE = ("kl_divergence", "outlier_token_ratio")
-PERPLEXITY = ("perplexity", "perplexity_percentile")
 #: What identifies code and mathematics, and their own measurements (curation.filters.content).
 CONTENT = (
     "code_share",
@@ -64,7 +63,6 @@ FAMILIES = (
     ("llama3_", LLAMA3),
     ("", DIRTY),
     ("", REFERENCE),
-    ("", PERPLEXITY),
     ("", CONTENT),
     ("", (QUALITY,)),
 )
@@ -75,7 +73,6 @@ NEEDS = {
     "gopher_stop_words": "stop_words",
     **dict.fromkeys(DIRTY, "dirty_words"),
     **dict.fromkeys(REFERENCE, "reference"),
-    **dict.fromkeys(PERPLEXITY, "perplexity"),
 }
 
 

@@ -485,7 +485,7 @@ def _measure_batch(data, offsets, properties, references, space, numbers, parts,
             space.spelled.starts[:found] = -1
             space.spelled.filled[0] = 0
         for k in range(len(numbers)):
-            doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, numbers[k], -1)
+            doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, numbers[k])
             if parts:
                 found_parts = _measure_parts(data, doc, references, space)
                 out[k, d, 0], out[k, d, 1], out[k, d, 2] = found_parts[1:]

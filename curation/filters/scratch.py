@@ -127,7 +127,6 @@ class Scratch(NamedTuple):
     breaks: Lines  # lines between all breaks of Unicode
     interner: Interner
     grams: Grams
-    symbols: npt.NDArray[np.uint32]  # `grams.at`, for a measurement that has no n-grams
     bytes: npt.NDArray[np.uint8]  # a copy of a line, or small counts
     coverage: npt.NDArray[np.float64]  # by line
     counts: npt.NDArray[np.int64]  # by line
@@ -150,7 +149,6 @@ class Document(NamedTuple):
     stop_words: int  # numbers of lists and models, negative for none
     dirty_words: int
     reference: int
-    model: int
 
 
 def room() -> Room:
@@ -207,7 +205,6 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
         Lines(ints(), ints()),
         Interner(np.empty(size, np.int32), np.empty(n, np.uint64)),
         Grams(at, counts, firsts, active, ints()),
-        at.view(np.uint32),
         np.empty(n, np.uint8),
         np.empty(n, np.float64),
         np.empty(n, np.int64),

@@ -28,7 +28,6 @@ from curation.filters import (
     line_ngrams,
     lists,
     mixed,
-    perplexity,
     reference,
     refinedweb,
     repetition,
@@ -78,14 +77,13 @@ class Kit(NamedTuple):
     stop_words: Table
     dirty_words: Table
     references: reference.References
-    models: perplexity.ModelTable
 
 
 class _Batch(NamedTuple):
     """What is known of the texts of a batch."""
 
     offsets: npt.NDArray[np.int64]  # [texts + 1]
-    lists: npt.NDArray[np.int64]  # [texts, 4] see Meter.list_numbers
+    lists: npt.NDArray[np.int64]  # [texts, 3] see Meter.list_numbers
     tokens: Spans  # of another tool; without offsets there are none
 
 
@@ -126,7 +124,7 @@ def _load(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-def]
 def _document(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-def]
     """Find tokens and lines of one text."""
     begin, end = batch.offsets[d], batch.offsets[d + 1]
-    stops, dirty, known, model = batch.lists[d]
+    stops, dirty, known = batch.lists[d]
     n, kinds = _load(data, d, batch, kit, space, dialect)
     return Document(
         begin,
@@ -141,7 +139,6 @@ def _document(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-d
         stops,
         dirty,
         known,
-        model,
     )
 
 
@@ -152,7 +149,7 @@ def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
         if kit.gopher == _DCLM:
-            doc = Document(begin, end, 0, 0, 0, 0, 0, 0, False, -1, -1, -1, -1)
+            doc = Document(begin, end, 0, 0, 0, 0, 0, 0, False, -1, -1, -1)
             dclm.measure(data, doc, kit, space, row)
             out[d, 0] = row.gopher_word_count
         else:
@@ -174,7 +171,6 @@ def _measure(data, batch, kit, space, rows, grams):  # type: ignore[no-untyped-d
         row.kl_divergence, row.outlier_token_ratio = reference.measure(
             data, doc, kit.references, space
         )
-        row.perplexity, row.perplexity_percentile = perplexity.measure(data, doc, kit, space)
         row.llama3_line_ngram_coverage = line_ngrams.line_ngram_coverage(doc, kit, space)
         loaded = _DATATROVE
         if kit.gopher == _DCLM:
@@ -201,15 +197,10 @@ class Meter:
             reference.load_reference(path, language)
             for language, path in lists.by_language(settings.reference, ".npz").items()
         ]
-        models = [
-            perplexity.load_model(path, language)
-            for language, path in lists.by_language(settings.perplexity, ".npz").items()
-        ]
         self._numbers = (
             {language: i for i, language in enumerate(stop_words)},
             {language: i for i, language in enumerate(dirty)},
             {held.language: i for i, held in enumerate(references)},
-            {held.language: i for i, held in enumerate(models)},
         )
         limits = settings.c4
         self._kit = Kit(
@@ -239,7 +230,6 @@ class Meter:
                 }
             ),
             reference.reference_tables(references),
-            perplexity.model_table(models),
         )
 
     @property
@@ -248,7 +238,7 @@ class Meter:
         return self._kit
 
     def list_numbers(self, languages: pa.Array | None, rows: int) -> npt.NDArray[np.int64]:
-        """Numbers of stop and dirty word lists, references, models: [rows, 4], -1 for none."""
+        """Numbers of stop and dirty word lists and references: [rows, 3], -1 for none."""
         if languages is None:
             languages = pa.array([self.settings.unlabelled_language] * rows, pa.string())
         encoded = pc.dictionary_encode(languages, null_encoding="encode")
@@ -260,7 +250,7 @@ class Meter:
                 for label in encoded.dictionary.to_pylist()
             ],
             np.int64,
-        ).reshape(-1, 4)
+        ).reshape(-1, 3)
         return np.ascontiguousarray(table[encoded.indices.to_numpy(zero_copy_only=False)])
 
     def measure(

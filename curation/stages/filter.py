@@ -17,7 +17,6 @@ _FOLDERS = {
     "dirty_words": ".txt",
     "allowed_words": ".txt",
     "reference": ".npz",
-    "perplexity": ".npz",
 }
 
 

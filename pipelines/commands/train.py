@@ -92,17 +92,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     _add_files(one, "input", "classified Parquet", required=True)
     one.set_defaults(command=_ranking)
-    one = _task(
-        tasks,
-        "perplexity",
-        "a language's model of characters, for perplexity",
-        "curate train perplexity --language de --input 'wiki/*.parquet' --output models",
-    )
-    _add_files(one, "input", _FILES, required=True)
-    one.add_argument("--language", required=True, help=_CODE)
-    what = "reference documents for percentiles; default: held-out texts of --input"
-    _add_files(one, "calibrate", what)
-    one.set_defaults(command=_perplexity)
 
 
 def _add_files(
@@ -251,14 +240,4 @@ def _ranking(options: argparse.Namespace) -> int:
 
     settings = _settings("ranking", RankingTraining, options.assignments)
     say(train_ranking(_files(options.input), _output(options), _about(options), settings))
-    return 0
-
-
-def _perplexity(options: argparse.Namespace) -> int:
-    from curation.train.perplexity import PerplexityTraining, train_perplexity_files
-
-    settings = _settings("perplexity", PerplexityTraining, options.assignments)
-    about, output = _about(options), _output(options)
-    inputs, calibrate = _files(options.input), _files(options.calibrate)
-    say(train_perplexity_files(inputs, options.language, output, about, settings, calibrate))
     return 0
