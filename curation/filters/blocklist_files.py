@@ -16,6 +16,7 @@ nothing about a page as such; they are counted as passed over.
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -24,14 +25,27 @@ from typing import NamedTuple
 import fsspec
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
-from curation.compiled import borrowing, inlined
+from curation.compiled import inlined
 from curation.errors import ConfigError, first_line
-from curation.hashing import xxh64
 from curation.hosts import ascii_host
 from curation.resources import resolve
 
-HOST, PAGE, EXCEPTION, PASSED, FOREIGN = 1, 2, 3, 4, 5
+_HOST, _PAGE, _EXCEPTION, _PASSED = range(4)
+
+#: Most lines of long lists: hosts without anything else, found together as lists have millions.
+_HOSTS = re.compile(rb"^[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*$", re.MULTILINE)
+#: Address and host of a hosts file: digits, dots and colons, as an address has them.
+_ADDRESS = re.compile(rb"(?:\d*(?:\.\d*){3}|[\d.:]{1,3}|:[\d.:]*)[ \t]+([^\s#]+)")
+#: `@@` of exceptions, signs that stand for hosts below, host, path; a comment may follow.
+_PLAIN = re.compile(rb"(@@)?(?:[^\s/#]*://)?([*.]*)([^\s/#]*)(/\S*)?")
+#: The same of an AdBlock rule, whose options must not name certain sites.
+_ADBLOCK = re.compile(
+    rb"(@@)?\|\|(?:[^\s/#]*://)?([*.]*)([^\s/#^$|]*)(/[^\s^$|]*)?\^*(?:\s.*|\$(?!.*dom..n=).*)?$"
+)
+#: `##` and `#@` hide elements of pages.
+_HIDES = re.compile(rb"[^\s#]*#[#@]")
 
 #: Of the hashes of hosts, pages and words.
 SEED = np.uint64(0x626C6F636B)
@@ -50,11 +64,6 @@ class Entries(NamedTuple):
 
 
 @inlined
-def _is_space(b):  # type: ignore[no-untyped-def]
-    return b == 32 or b == 9 or b == 13
-
-
-@inlined
 def begins_www(data, start, end):  # type: ignore[no-untyped-def]
     """Whether a host begins with `www.` and goes on."""
     return (
@@ -66,137 +75,32 @@ def begins_www(data, start, end):  # type: ignore[no-untyped-def]
     )
 
 
-@borrowing
-def _classify(data, start, end):  # type: ignore[no-untyped-def]
-    """(kind, start, end) of one stripped line; kind 0 is a comment."""
-    b = data[start]
-    if b == 35:  # '##' hides elements, '#' comments
-        if start + 1 < end and (data[start + 1] == 35 or data[start + 1] == 64):
-            return PASSED, start, end
-        return 0, start, end
-    if b == 33 or b == 91:
-        return 0, start, end
-    rule = False
-    kind = HOST
-    a = start
-    if end - a > 2 and data[a] == 64 and data[a + 1] == 64:
-        kind = EXCEPTION
-        a += 2
-        if data[a] != 124:
-            return PASSED, start, end
-    if end - a > 2 and data[a] == 124 and data[a + 1] == 124:
-        rule = True
-        a += 2
-    z = a
-    slash = -1
-    dots = 0
-    digits = True
-    while z < end and not _is_space(data[z]):
-        c = data[z]
-        if c == 35:  # host#comment, or host##element
-            if z + 1 < end and (data[z + 1] == 35 or data[z + 1] == 64):
-                return PASSED, start, end
-            if slash < 0:
-                break
-        if rule and (c == 94 or c == 36 or c == 124):
-            break
-        if c == 58 and z + 2 < end and data[z + 1] == 47 and data[z + 2] == 47:
-            a = z + 3
-            z = a
-            dots = 0
-            digits = True
-            continue
-        if c == 47 and slash < 0:
-            slash = z
-        if slash < 0:
-            dots += c == 46
-            digits = digits and (48 <= c <= 57 or c == 46 or c == 58)
-        z += 1
-    rest = z
-    if rule:
-        while rest < end and data[rest] == 94:
-            rest += 1
-        if rest < end and not _is_space(data[rest]):
-            if data[rest] != 36:
-                return PASSED, start, end
-            for k in range(rest, end - 6):  # $domain=... speaks of certain sites only
-                if (
-                    data[k] == 100 and data[k + 1] == 111 and data[k + 2] == 109
-                    and data[k + 5] == 110 and data[k + 6] == 61
-                ):  # fmt: skip
-                    return PASSED, start, end
-    elif digits and slash < 0 and (dots == 3 or z - a < 4 or data[a] == 58):
-        while rest < end and _is_space(data[rest]):  # address of a hosts file
-            rest += 1
-        if rest < end and data[rest] != 35:
-            return _classify_host(data, rest, end)
-    while a < z and (data[a] == 42 or data[a] == 46):
-        rule = True
-        a += 1
-    if slash >= 0 and slash < z - 1:
-        kind = PAGE if kind == HOST else PASSED
-    elif slash >= 0:
-        z = slash
-    while z > a and (data[z - 1] == 46 or data[z - 1] == 47):
-        z -= 1
-    for k in range(a, z):
-        if data[k] == 42 or data[k] == 124:
-            return PASSED, start, end
-    if z == a or (dots == 0 and not rule):
-        return PASSED, start, end
-    return kind, a, z
-
-
-@borrowing
-def _classify_host(data, start, end):  # type: ignore[no-untyped-def]
-    """The host behind the address in a hosts file."""
-    z = start
-    dots = 0
-    while z < end and not _is_space(data[z]) and data[z] != 35:
-        dots += data[z] == 46
-        z += 1
-    return (HOST if dots else PASSED), start, z
-
-
-@borrowing
-def _read(data, seed, kinds, hashes, starts, ends):  # type: ignore[no-untyped-def]
-    """Classify all lines of lower-case `data`; return how many entries were written."""
-    n = 0
-    size = len(data)
-    i = 0
-    while i < size:
-        stop = i
-        wide = False
-        while stop < size and data[stop] != 10:
-            wide |= data[stop] >= 0x80
-            stop += 1
-        a = i
-        z = stop
-        i = stop + 1
-        while a < z and _is_space(data[a]):
-            a += 1
-        while z > a and _is_space(data[z - 1]):
-            z -= 1
-        if a == z:
-            continue
-        kind, a, z = _classify(data, a, z)
-        if kind == 0:
-            continue
-        if wide and kind != PASSED:
-            kind = kind + FOREIGN
-        elif kind == PAGE and begins_www(data, a, z):
-            a += 4
-        kinds[n] = kind
-        hashes[n] = xxh64(data, a, z, seed)
-        starts[n] = a
-        ends[n] = z
-        n += 1
-    return n
+def _entry(line: bytes) -> tuple[int, bytes] | None:
+    """Return the kind of a stripped line in lower case, and what it names; None of a comment."""
+    if _HIDES.match(line):
+        return _PASSED, line
+    if line[:1] in (b"#", b"!", b"["):
+        return None
+    if address := _ADDRESS.match(line):
+        return (_HOST if b"." in address[1] else _PASSED), address[1]
+    anchored = line.startswith((b"||", b"@@||"))
+    found = (_ADBLOCK if anchored else _PLAIN).match(line)
+    if not found or (found[1] and not anchored):
+        return _PASSED, line
+    _, signs, host, path = found.groups(b"")
+    name = (host + path).rstrip(b"./")
+    is_host = len(name) <= len(host)
+    below = anchored or signs or b"." in host
+    if not name or not below or b"*" in name or b"|" in name or (found[1] and not is_host):
+        return _PASSED, line
+    if is_host:
+        return (_EXCEPTION if found[1] else _HOST), name
+    return _PAGE, name.removeprefix(b"www.")
 
 
 def hash_text(text: bytes) -> int:
     """Hash of a host, a page without scheme and `www.`, or a word, all in lower case."""
-    return int(xxh64(np.frombuffer(text, np.uint8), 0, len(text), SEED))
+    return xxhash.xxh64_intdigest(text, int(SEED))
 
 
 def lower_bytes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -206,28 +110,18 @@ def lower_bytes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def parse(raw: bytes) -> Entries:
     """The entries of one list."""
-    data = lower_bytes(np.frombuffer(raw.removeprefix(b"\xef\xbb\xbf"), np.uint8))
-    lines = int(np.count_nonzero(data == 10)) + 1
-    kinds = np.empty(lines, np.int64)
-    hashes = np.empty(lines, np.uint64)
-    starts = np.empty(lines, np.int64)
-    ends = np.empty(lines, np.int64)
-    n = _read(data, SEED, kinds, hashes, starts, ends)
-    kinds, hashes = kinds[:n], hashes[:n]
-    for i in np.flatnonzero(kinds > FOREIGN):
-        text = bytes(data[starts[i] : ends[i]]).decode(errors="replace")
-        host, slash, path = text.partition("/")
-        name = ascii_host(host)
-        if slash:
-            name = name.removeprefix("www.")
-        hashes[i] = hash_text((name + slash + path).encode())
-        kinds[i] -= FOREIGN
-    return Entries(
-        hashes[kinds == HOST],
-        hashes[kinds == PAGE],
-        hashes[kinds == EXCEPTION],
-        int((kinds == PASSED).sum()),
-    )
+    text = raw.removeprefix(b"\xef\xbb\xbf").lower().replace(b"\r\n", b"\n")
+    hashes: tuple[list[int], ...] = (list(map(hash_text, _HOSTS.findall(text))), [], [], [])
+    for line in re.findall(rb".+", _HOSTS.sub(b"", text)):
+        entry = _entry(stripped) if (stripped := line.strip()) else None
+        if entry is not None:
+            kind, name = entry
+            if not name.isascii() and kind != _PASSED:
+                host, slash, path = name.decode(errors="replace").partition("/")
+                name = f"{ascii_host(host)}{slash}{path}".encode()
+            hashes[kind].append(hash_text(name))
+    hosts, pages, exceptions = (np.array(hashes[kind], np.uint64) for kind in range(_PASSED))
+    return Entries(hosts, pages, exceptions, len(hashes[_PASSED]))
 
 
 def read_entries(path: str, category: str = "") -> Entries:
