@@ -2,7 +2,7 @@
 
     python benchmarks/documentation.py --pages pages [--engines curation trafilatura resiliparse]
 
---pages is laid out as for `python -m curation.train.extract.documentation`, which says how to get
+--pages is laid out as for `python -m models.training.extract.documentation`, which says how to get
 pages and what gold text is; sites that a model learned from must not be among them. Scores are
 those of benchmarks/extraction.py (sh4), the mean of a generator's pages; the macro mean weighs
 generators alike.
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.extraction import extractor, f1, precision_recall, using  # noqa: E402
 from curation.extract import default_settings  # noqa: E402
 from curation.extract.model import read_model  # noqa: E402
-from curation.train.extract.documentation import Page, documentation  # noqa: E402
+from models.training.extract.documentation import Page, documentation  # noqa: E402
 
 
 def main() -> None:

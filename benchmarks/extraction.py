@@ -8,9 +8,9 @@ extraction benchmark: multisets of 4-grams of words (each Han character and kana
 averaged over pages with text, recall over all pages, F1 of both averages; an empty answer counts as
 it is. Besides these, pages with faults are counted (extraction_faults.py), and the kinds of page that
 a set tells apart are scored each by itself. Sets that the shipped model may learn from are scored by models that saw no page of the same
-site: `--models` names the folder that `python -m curation.train.extract --cross-fit` wrote. Without
+site: `--models` names the folder that `python -m models.training.extract --cross-fit` wrote. Without
 it they are left out for the engine `curation`. With `--all-sets` every set is scored so, by the
-models that `python -m curation.train.extract --all-sets` wrote to measure the method.
+models that `python -m models.training.extract --all-sets` wrote to measure the method.
 
 Speed is CPU time of one thread on the same pages, engines interleaved page by page; the bare parse
 is lexbor through selectolax, which also finds the listings of a page whose indentation code lines
@@ -51,9 +51,9 @@ from curation.extract import Extractor, PageTooLargeError, default_settings, nat
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.model import Model, read_model
 from curation.readers.charset import decode_html, utf8_html
-from curation.train.extract import model_name
-from curation.train.extract.pages import fold_of, group_of
-from curation.train.extract.settings import default_training
+from models.training.extract import model_name
+from models.training.extract.pages import fold_of, group_of
+from models.training.extract.settings import default_training
 
 TEXT_SETS = (
     "scrapinghub wcxb cleaneval cleanportaleval dragnet l3s-gn1 readability magichtml-article "

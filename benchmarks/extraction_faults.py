@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from curation.extract.blocks import TITLE
-from curation.train.extract.pages import block_texts, scanned
+from models.training.extract.pages import block_texts, scanned
 
 _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(f"[{_HAN}]|[^\\W{_HAN}]+")

@@ -1,6 +1,6 @@
 """Fit the weights of `classify.format_evidence`, and show what they are worth.
 
-  python -m curation.train.extract --data SETS --output FOLDS --cross-fit
+  python -m models.training.extract --data SETS --output FOLDS --cross-fit
   python benchmarks/format_evidence.py --data DATA --models FOLDS
 
 DATA and FOLDS are as for page_evidence.py. Pages in English and German of the sets that may train a
@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from model_quality import host_of
+from model_quality import rows_of as json_rows
 from page_evidence import (
     GOOD,
     Pages,
@@ -37,11 +39,9 @@ from curation import classify, language
 from curation.classify.classifier import page_log_odds
 from curation.classify.classify_settings import PageEvidence
 from curation.classify.linear import softmax
-from curation.train.classes import balance, calibration
-from curation.train.inputs import Examples, read_labelled
-from curation.train.linear import Floats, features_of, fit, select
-from models import host_of
-from models import rows_of as json_rows
+from models.training.classes import balance, calibration
+from models.training.inputs import Examples, read_labelled
+from models.training.linear import Floats, features_of, fit, select
 
 PENALTY = 0.3  # C of the regression: AUC on held-out sets is the same from .1 to 1
 PARTS = 5

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from curation.language import LanguageSettings, default_settings, identify
-from curation.train.inputs import rows
-from curation.train.metrics import macro_f1
+from models.training.inputs import rows
+from models.training.metrics import macro_f1
 
 Identifier = Callable[[Sequence[str]], list[str]]
 

@@ -1,6 +1,6 @@
 """Fit the weights of `classify.page_evidence`, and show what they are worth.
 
-  python -m curation.train.extract --data SETS --output FOLDS --cross-fit
+  python -m models.training.extract --data SETS --output FOLDS --cross-fit
   python benchmarks/page_evidence.py --data DATA --models FOLDS
 
 DATA has `extract/dev.tar.xz` (SETS are its sets, unpacked) and `quality/dev.jsonl.gz`. The pages of
@@ -26,6 +26,8 @@ import numpy as np
 import pyarrow as pa
 from extraction import rows_of as pages_of
 from extraction import sets_in
+from model_quality import corpus_of, held_out, host_of
+from model_quality import rows_of as json_rows
 from sklearn.linear_model import LogisticRegression
 from yields.pages import UNSEEN, read_labels
 
@@ -34,14 +36,12 @@ from curation.classify.classify_settings import PageEvidence
 from curation.extract import Extractor
 from curation.extract import default_settings as extract_settings
 from curation.models import ModelFile
-from curation.train import metrics
-from curation.train.extract import model_name
-from curation.train.extract.pages import fold_of, group_of
-from curation.train.extract.settings import default_training
-from curation.train.linear import Floats
-from curation.train.settings import LinearTraining, default_settings
-from models import corpus_of, held_out, host_of
-from models import rows_of as json_rows
+from models.training import metrics
+from models.training.extract import model_name
+from models.training.extract.pages import fold_of, group_of
+from models.training.extract.settings import default_training
+from models.training.linear import Floats
+from models.training.settings import LinearTraining, default_settings
 
 COLUMNS = PageEvidence.columns()
 GOOD, GOOD_LOST = 3, 0.015

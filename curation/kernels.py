@@ -29,7 +29,9 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 _KEPT = 2
 SUFFIX = ".kernel"
 #: Top-level imports: what a function imports when it runs can't be part of machine code.
-_IMPORT = re.compile(r"^(?:from|import) (curation\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
+_IMPORT = re.compile(
+    r"^(?:from|import) ((?:curation|models)\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.M
+)
 
 
 @functools.cache
@@ -74,7 +76,7 @@ def _read(source: Path) -> tuple[bytes, frozenset[Path]]:
 @functools.cache
 def source_of(module: str) -> Path | None:
     """Return the file of one of the toolkit's modules; None if there is no such module."""
-    path = _PACKAGE.joinpath(*module.split(".")[1:])
+    path = _PACKAGE.parent.joinpath(*module.split("."))
     candidates = (path / "__init__.py", path.with_suffix(".py"))
     return next((candidate for candidate in candidates if candidate.is_file()), None)
 

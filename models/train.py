@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from curation.train import (
+from models.training import (
     About,
     train_citable,
     train_classes,
     train_corrector,
     train_quality,
 )
-from curation.train.settings import LinearTraining, OtherLanguages, default_settings
+from models.training.settings import LinearTraining, OtherLanguages, default_settings
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
 MORE = {

@@ -113,7 +113,7 @@ def read_model(path: Path, name: str) -> Model:
     if head.get("features") != VERSION or head.get("columns") != COUNT:
         raise ConfigError(
             f"{name}: trained on features of version {head.get('features')}, not {VERSION}; "
-            "retrain it with `python -m curation.train.extract`"
+            "retrain it with `python -m models.training.extract`"
         )
     forest = Forest(
         part["roots"], part["feature"], part["threshold"], part["left"], part["bases"], head["sure"]

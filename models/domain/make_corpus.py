@@ -51,7 +51,7 @@ import xxhash
 from problems import documents
 
 from curation.extract import extract
-from curation.train.inputs import rows
+from models.training.inputs import rows
 
 PACKAGES = (
     "apache2-doc bash-doc cmake-doc erlang-doc git-doc nodejs-doc python-attr-doc "

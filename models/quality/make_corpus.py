@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from curation.extract import extract
-from curation.train.inputs import rows
+from models.training.inputs import rows
 
 HERE = Path(__file__).parent
 NAMES = ("english", "pages", "kinds", "languages", "sites", "written")

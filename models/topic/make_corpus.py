@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from curation.extract import extract
-from curation.train.inputs import rows
+from models.training.inputs import rows
 
 HERE = Path(__file__).parent
 GRADED = "quality"  # the set of FOLDER/quality/dev.jsonl.gz in labels.tsv

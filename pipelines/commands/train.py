@@ -168,14 +168,14 @@ def _about(options: argparse.Namespace) -> About:
 
 
 def _labelled(options: argparse.Namespace) -> int:
-    from curation.train import (
+    from models.training import (
         train_citable,
         train_classes,
         train_corrector,
         train_language,
         train_quality,
     )
-    from curation.train.settings import (
+    from models.training.settings import (
         CorrectorTraining,
         LabelledTraining,
         LanguageTraining,
@@ -221,7 +221,7 @@ def _tokenizer(options: argparse.Namespace) -> int:
 
 
 def _reference(options: argparse.Namespace) -> int:
-    from curation.train.reference import (
+    from models.training.reference import (
         ReferenceTraining,
         calibration_table,
         train_reference_files,
@@ -236,7 +236,7 @@ def _reference(options: argparse.Namespace) -> int:
 
 
 def _ranking(options: argparse.Namespace) -> int:
-    from curation.train.ranking import RankingTraining, train_ranking
+    from models.training.ranking import RankingTraining, train_ranking
 
     settings = _settings("ranking", RankingTraining, options.assignments)
     say(train_ranking(_files(options.input), _output(options), _about(options), settings))

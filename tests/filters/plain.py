@@ -22,7 +22,7 @@ from curation.filters.filter_settings import LettersPerWord, SignalSettings
 from curation.filters.reference import LENGTHS, LONGEST_TOKEN, Reference
 from curation.text import characters as ch
 from curation.text.words import token_hash
-from curation.train.reference_counts import vocabulary
+from models.training.reference_counts import vocabulary
 from tests.text.test_words import plain_words
 
 PROPERTIES, LOWER = ch.properties(), ch.lower_case()

@@ -27,16 +27,16 @@ from curation.filters.reference import (
 from curation.models import list_models
 from curation.resources import resolve
 from curation.text.words import token_hash, word_list
-from curation.train import About
-from curation.train.reference import (
+from models.training import About
+from models.training.reference import (
     ReferenceTraining,
     calibration_table,
     cut,
     default_reference,
     train_reference_files,
 )
-from curation.train.reference_counts import WordCounts, count_words, merge_words
-from curation.train.word_classes import exchange
+from models.training.reference_counts import WordCounts, count_words, merge_words
+from models.training.word_classes import exchange
 from tests.filters.plain import PlainReference, divergence, divergence_parts
 
 ABOUT = About("1", "CC0-1.0", "ours", "command")

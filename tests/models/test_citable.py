@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from curation.classify import Classifier, ClassifySettings, default_settings
 from curation.errors import ConfigError, InputError
-from curation.train import About, train_citable
-from curation.train.settings import LanguageTraining
-from curation.train.settings import default_settings as training_settings
+from models.training import About, train_citable
+from models.training.settings import LanguageTraining
+from models.training.settings import default_settings as training_settings
 from pipelines.cli import main
 
 ABOUT = About("1", "CC0-1.0", "", "")

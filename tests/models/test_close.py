@@ -19,9 +19,9 @@ from curation.language.corrector import load_corrector
 from curation.language.evidence import KNOTS
 from curation.language.fasttext import load_fasttext
 from curation.language.windows import letters_only
-from curation.train import About, train_corrector
-from curation.train.close import Judged, Source, fit, learn, pair_accuracy, source_of
-from curation.train.settings import CorrectorTraining, default_settings
+from models.training import About, train_corrector
+from models.training.close import Judged, Source, fit, learn, pair_accuracy, source_of
+from models.training.settings import CorrectorTraining, default_settings
 
 MODELS = resources.root() / "models"
 SETTINGS = default_settings("corrector", CorrectorTraining)

@@ -22,10 +22,10 @@ from curation.language import LanguageIdentifier, LanguageSettings, default_sett
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import load_fasttext
 from curation.language.windows import letters_only, split_lines
-from curation.train import About, train_corrector
-from curation.train.familiar import learn
-from curation.train.settings import CorrectorTraining
-from curation.train.settings import default_settings as training_settings
+from models.training import About, train_corrector
+from models.training.familiar import learn
+from models.training.settings import CorrectorTraining
+from models.training.settings import default_settings as training_settings
 
 MODELS = resources.root() / "models"
 GERMAN = "Der Ausschuss wird seinen Bericht über die Ernte am Ende des Jahres veröffentlichen."

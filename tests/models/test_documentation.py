@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from curation.train.extract.documentation import GENERATORS, documentation, gold_text, main
+from models.training.extract.documentation import GENERATORS, documentation, gold_text, main
 
 _WORDS = " ".join(f"word{i}" for i in range(50))
 _DOXYGEN = f"""<html><head><meta name="generator" content="Doxygen 1.9"></head><body>

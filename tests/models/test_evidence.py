@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.language.evidence import KNOTS, REFUSAL, WEIGHED, Evidence, hats
-from curation.train.evidence import fit_refusal, fit_weights
-from curation.train.inputs import Examples
-from curation.train.settings import CorrectorTraining, default_settings
-from curation.train.slices import balanced, family, pieces, splits
+from models.training.evidence import fit_refusal, fit_weights
+from models.training.inputs import Examples
+from models.training.settings import CorrectorTraining, default_settings
+from models.training.slices import balanced, family, pieces, splits
 
 SETTINGS = default_settings("corrector", CorrectorTraining)
 

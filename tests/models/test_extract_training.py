@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from curation.errors import ConfigError, InputError
-from curation.train.extract import labelling, train
-from curation.train.extract.fillings import Texts
-from curation.train.extract.labels import HEADER, keys_of, read_labels, row_of
-from curation.train.extract.pages import labelled_examples, made_examples, words_of
-from curation.train.extract.settings import ExtractTraining, default_training
-from curation.train.extract.skeletons import (
+from models.training.extract import labelling, train
+from models.training.extract.fillings import Texts
+from models.training.extract.labels import HEADER, keys_of, read_labels, row_of
+from models.training.extract.pages import labelled_examples, made_examples, words_of
+from models.training.extract.settings import ExtractTraining, default_training
+from models.training.extract.skeletons import (
     Skeleton,
     filled,
     read_skeletons,

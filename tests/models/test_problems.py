@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from curation import resources
-from curation.train.inputs import rows
+from models.training.inputs import rows
 
 
 @pytest.fixture(scope="module")

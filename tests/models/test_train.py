@@ -22,16 +22,16 @@ from curation.errors import ConfigError, InputError
 from curation.language import LanguageSettings, identify
 from curation.language.language_settings import default_settings as language_defaults
 from curation.models import ModelFile, read_card
-from curation.train import (
+from models.training import (
     About,
     metrics,
     train_classes,
     train_language,
     train_quality,
 )
-from curation.train.heldout import folds_of
-from curation.train.inputs import read_examples
-from curation.train.settings import LanguageTraining, LinearTraining, default_settings
+from models.training.heldout import folds_of
+from models.training.inputs import read_examples
+from models.training.settings import LanguageTraining, LinearTraining, default_settings
 from pipelines.cli import main
 
 ABOUT = About("7", "CC0-1.0", "written for this test", "curate train ...")

@@ -10,9 +10,9 @@ from curation.extract import blocks as s
 from curation.extract.features import COUNT, features
 from curation.extract.model import Model
 from curation.extract.scan import scan
-from curation.train.extract import variants
-from curation.train.extract.lexicons import EMPTY, NO_FOREST
-from curation.train.extract.pages import block_texts
+from models.training.extract import variants
+from models.training.extract.lexicons import EMPTY, NO_FOREST
+from models.training.extract.pages import block_texts
 
 PAGE = (
     "<title>A story</title><body><h1>A story</h1>"

@@ -23,7 +23,7 @@ from curation.classify.linear import LinearModel, Varying, softmax, standardise
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.text import characters as ch
-from curation.train.settings import LinearTraining
+from models.training.settings import LinearTraining
 
 Floats = npt.NDArray[np.float64]
 _WORD = re.compile(r"[^\W\d_]+")

@@ -1,6 +1,6 @@
 """Measure the models: language identification, quality, domain, topic, format, and their speed.
 
-  python benchmarks/models.py --data FOLDER --corpus CORPUS [--out result.json]
+  python benchmarks/model_quality.py --data FOLDER --corpus CORPUS [--out result.json]
       [--only language,quality,domain,topic,format,unseen,speed]
 
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
@@ -51,18 +51,18 @@ from curation.classify.classify_settings import PageEvidence
 from curation.classify.linear import sigmoid, softmax
 from curation.extract import extract
 from curation.models import read_card
-from curation.train import About, metrics, train_classes
-from curation.train.classes import ClassTask
-from curation.train.heldout import folds_of
-from curation.train.inputs import read_examples
-from curation.train.linear import (
+from models.training import About, metrics, train_classes
+from models.training.classes import ClassTask
+from models.training.heldout import folds_of
+from models.training.inputs import read_examples
+from models.training.linear import (
     Floats,
     features_of,
     grade_calibration,
     out_of_fold,
     temperature,
 )
-from curation.train.settings import LinearTraining, default_settings
+from models.training.settings import LinearTraining, default_settings
 
 #: Languages of most web pages (Common Crawl's statistics of languages, CC-MAIN-2025-05).
 LARGE = (

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from curation.classify.linear import LinearModel, sigmoid
 from curation.errors import InputError
 from curation.models import About
-from curation.train import metrics as m
-from curation.train.heldout import folds_of, with_intervals
-from curation.train.inputs import Examples, read_labelled
-from curation.train.linear import (
+from models.training import metrics as m
+from models.training.heldout import folds_of, with_intervals
+from models.training.inputs import Examples, read_labelled
+from models.training.linear import (
     Floats,
     features_of,
     fit,
@@ -24,8 +24,8 @@ from curation.train.linear import (
     out_of_fold,
     select,
 )
-from curation.train.report import Report, write_card
-from curation.train.settings import LinearTraining, default_settings
+from models.training.report import Report, write_card
+from models.training.settings import LinearTraining, default_settings
 
 FILE = "quality.npz"
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from curation import resources
 from curation.errors import ConfigError
-from curation.train.extract.fillings import Filler, Texts
-from curation.train.extract.pages import Example, block_texts, scanned, words_of
-from curation.train.extract.settings import SKELETONS, ExtractTraining
-from curation.train.inputs import rows
+from models.training.extract.fillings import Filler, Texts
+from models.training.extract.pages import Example, block_texts, scanned, words_of
+from models.training.extract.settings import SKELETONS, ExtractTraining
+from models.training.inputs import rows
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
 _MARK = re.compile(r"\s+([kxo])(?=[\s/>]|$)(?:=\"\")?", re.IGNORECASE)

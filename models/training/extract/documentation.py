@@ -2,13 +2,13 @@
 
     apt-get download libcairo2-doc qttools5-doc-html ...
     for p in *.deb; do dpkg-deb -x $p pages/${p%%_*}; done
-    python -m curation.train.extract.documentation --pages pages --output DATA/documentation
+    python -m models.training.extract.documentation --pages pages --output DATA/documentation
 
 Documentation needs no labels: a generator puts what a page is for into an element of its own. Gold
 text is what lies in the elements of GENERATORS, without permalinks, line numbers, navigation and
 tables of contents in them. Each subfolder of --pages is a site; its generator is the first whose
 sign is on most of its pages, and sites of none are named and left out. Pages are drawn by the hash
-of their name. DATA then has one more set for `python -m curation.train.extract --data DATA`.
+of their name. DATA then has one more set for `python -m models.training.extract --data DATA`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 import lxml.etree  # type: ignore[import-untyped]
 import lxml.html  # type: ignore[import-untyped]
 
-from curation.train.extract.pages import words_of
+from models.training.extract.pages import words_of
 
 WORDS = range(40, 4001)  # of a page's gold text
 PAGE_BYTES = 200_000

@@ -14,7 +14,7 @@ from curation.classify.ranking import BINS, Ranking, bins
 from curation.config import Positive, Settings
 from curation.errors import InputError, first_line
 from curation.models import About, sha256_of
-from curation.train.report import Report, write_card
+from models.training.report import Report, write_card
 
 FILE = "ranking.npz"
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from curation.extract.features import COUNT, NAMES
 from curation.extract.forest import Forest
-from curation.train.extract.pages import Example
-from curation.train.extract.settings import ExtractTraining
+from models.training.extract.pages import Example
+from models.training.extract.settings import ExtractTraining
 
 # Features whose effect can have one sign only, which holds pages of other times and kinds in check.
 _RISING = frozenset(

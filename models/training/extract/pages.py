@@ -23,9 +23,9 @@ from curation.extract import blocks as s
 from curation.extract import default_settings
 from curation.extract.scan import scan
 from curation.readers.charset import utf8_html
-from curation.train.extract import variants
-from curation.train.extract.labels import Labels, checksum, keys_of, read_labels
-from curation.train.extract.settings import ExtractTraining
+from models.training.extract import variants
+from models.training.extract.labels import Labels, checksum, keys_of, read_labels
+from models.training.extract.settings import ExtractTraining
 
 Bits = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 
 from curation.models import About, ModelCard, sha256_of
-from curation.train.plot import calibration_svg
+from models.training.plot import calibration_svg
 
 CARD = "card.yaml"
 

@@ -1,4 +1,4 @@
-"""Train the extractor's model: python -m curation.train.extract --data DIR --output FOLDER.
+"""Train the extractor's model: python -m models.training.extract --data DIR --output FOLDER.
 
 DIR holds `<set>/html/<id>.html` and `<set>/gold.jsonl` ({id, text, url, group or site}).
 The same data, settings and versions of scikit-learn and RapidFuzz give the same bytes.
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from curation.config import read_yaml, validate
-from curation.train.extract import model_name, train
-from curation.train.extract.settings import ExtractTraining, default_training
+from models.training.extract import model_name, train
+from models.training.extract.settings import ExtractTraining, default_training
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m curation.train.extract", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m models.training.extract", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--output", type=Path, required=True, help="folder for blocks.npz")
     parser.add_argument("--settings", type=Path, help="YAML instead of configs/train/extract.yaml")

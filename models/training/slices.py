@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from curation.train.inputs import Examples
-from curation.train.settings import CorrectorTraining
+from models.training.inputs import Examples
+from models.training.settings import CorrectorTraining
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

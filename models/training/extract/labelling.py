@@ -1,7 +1,7 @@
 """Label the blocks of pages: number them, and turn the numbers into rows of the file of labels.
 
-    python -m curation.train.extract.labelling --data DIR SET/ID
-    python -m curation.train.extract.labelling --data DIR --pack READ.jsonl > labels.tsv
+    python -m models.training.extract.labelling --data DIR SET/ID
+    python -m models.training.extract.labelling --data DIR --pack READ.jsonl > labels.tsv
 
 The first prints a page's blocks with their numbers. READ.jsonl has what was read in them:
 {"page": "SET/ID", "main": "3-17,19", "open": "40-52"}.
@@ -14,8 +14,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from curation.train.extract.labels import HEADER, row_of
-from curation.train.extract.pages import block_texts, page_bytes, scanned
+from models.training.extract.labels import HEADER, row_of
+from models.training.extract.pages import block_texts, page_bytes, scanned
 
 
 def numbers_of(ranges: str) -> list[int]:
@@ -29,7 +29,7 @@ def numbers_of(ranges: str) -> list[int]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m curation.train.extract.labelling",
+        prog="python -m models.training.extract.labelling",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

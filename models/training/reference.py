@@ -29,8 +29,8 @@ from curation.filters.reference import (
 from curation.models import About, file_facts
 from curation.text.buffers import read_only
 from curation.text.words import words
-from curation.train.by_language import TextSettings, add_to_card, batches
-from curation.train.reference_counts import (
+from models.training.by_language import TextSettings, add_to_card, batches
+from models.training.reference_counts import (
     PairCounts,
     Units,
     WordCounts,
@@ -39,8 +39,8 @@ from curation.train.reference_counts import (
     merge_words,
     vocabulary,
 )
-from curation.train.report import Report
-from curation.train.word_classes import exchange
+from models.training.report import Report
+from models.training.word_classes import exchange
 
 _REMOVED = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
 _FOLDS = 2  # each half of the corpus is calibrated on what the other half says

@@ -25,15 +25,15 @@ from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, load_fasttext, prepare
 from curation.language.windows import cut, letters_only
 from curation.models import About, ModelFile, locate
-from curation.train import close
-from curation.train.evidence import fit_refusal, fit_weights
-from curation.train.familiar import learn
-from curation.train.inputs import Examples, read_labelled, rows
-from curation.train.language import fit_lines
-from curation.train.metrics import macro_f1
-from curation.train.report import Report, write_card
-from curation.train.settings import CorrectorTraining, default_settings
-from curation.train.slices import Split, balanced, family, pieces, splits
+from models.training import close
+from models.training.evidence import fit_refusal, fit_weights
+from models.training.familiar import learn
+from models.training.inputs import Examples, read_labelled, rows
+from models.training.language import fit_lines
+from models.training.metrics import macro_f1
+from models.training.report import Report, write_card
+from models.training.settings import CorrectorTraining, default_settings
+from models.training.slices import Split, balanced, family, pieces, splits
 
 FILE = "corrector.npz"
 

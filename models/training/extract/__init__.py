@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from curation.extract.features import Lexicons, features
 from curation.extract.model import Lexicon, Model
-from curation.train.extract.boosting import fit
-from curation.train.extract.lexicons import EMPTY, NO_FOREST, lexicons_of, read_regions, statistics
-from curation.train.extract.pages import Example, labelled_examples, made_examples, text_examples
-from curation.train.extract.settings import ExtractTraining
-from curation.train.extract.skeletons import skeleton_examples
+from models.training.extract.boosting import fit
+from models.training.extract.lexicons import EMPTY, NO_FOREST, lexicons_of, read_regions, statistics
+from models.training.extract.pages import Example, labelled_examples, made_examples, text_examples
+from models.training.extract.settings import ExtractTraining
+from models.training.extract.skeletons import skeleton_examples
 
 
 def train(

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from curation.language.close import FLOOR, PARTS, WEIGHED, CloseLanguages, keys, weighed
 from curation.language.corrector import softmax
 from curation.language.evidence import KNOTS, Floats, Ints, Mask, hats
-from curation.train.settings import CloseTraining
+from models.training.settings import CloseTraining
 
 _DIGITS = 3  # what is stored: the last bits of a sum differ between machines
 _RIDGE = 1.0  # strength, in texts, with which weights are drawn to their defaults

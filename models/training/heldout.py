@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from curation.errors import InputError
-from curation.train import metrics as m
-from curation.train.inputs import Examples
-from curation.train.settings import TrainingSettings
+from models.training import metrics as m
+from models.training.inputs import Examples
+from models.training.settings import TrainingSettings
 
 Folds = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 from curation.config import Settings
 from curation.errors import InputError
 from curation.models import About, ModelCard, read_card, sha256_of
-from curation.train.inputs import rows
-from curation.train.report import CARD, Report, write
+from models.training.inputs import rows
+from models.training.report import CARD, Report, write
 
 
 class TextSettings(Settings):

@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from curation import resources
-from curation.train.inputs import rows
+from models.training.inputs import rows
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _SYLLABLES = (

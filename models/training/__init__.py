@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from curation.models import About
-from curation.train.classes import train_classes
-from curation.train.corrector import train_corrector
-from curation.train.language import train_citable, train_language
-from curation.train.quality import train_quality
-from curation.train.report import Report
+from models.training.classes import train_classes
+from models.training.corrector import train_corrector
+from models.training.language import train_citable, train_language
+from models.training.quality import train_quality
+from models.training.report import Report
 
 __all__ = [
     "About",

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from curation.errors import InputError, first_line
 from curation.models import sha256_of
-from curation.train.settings import LabelledTraining
+from models.training.settings import LabelledTraining
 
 
 @dataclass(frozen=True)

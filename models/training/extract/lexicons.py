@@ -18,8 +18,8 @@ from curation.extract.features import text_counts
 from curation.extract.forest import Forest
 from curation.extract.markup import fnv
 from curation.extract.model import Lexicon
-from curation.train.extract.pages import Example
-from curation.train.extract.settings import ExtractTraining
+from models.training.extract.pages import Example
+from models.training.extract.settings import ExtractTraining
 
 Floats = npt.NDArray[np.float64]
 
