@@ -31,8 +31,7 @@ from pipelines.run import run_plan
 from pipelines.runners.chain import Gathers, Pass, write_chain
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.jobs import Jobs
-from pipelines.runners.tasks import Step, Task, records_of
-from pipelines.storage.files import Folder
+from pipelines.runners.tasks import records_of
 
 #: Dataflow refuses a job request that is larger
 #: (https://cloud.google.com/dataflow/quotas, "maximum size of a job creation request").
@@ -83,24 +82,16 @@ class TranslatingExecutor(Executor):
     """Runs steps here, and translates each for Dataflow first."""
 
     def __init__(self, jobs: Jobs, place: Path, workers: int | None = None) -> None:
-        super().__init__(parse_beam_args([], workers, "beam"))
+        super().__init__(parse_beam_args(["--runner=DirectRunner"], workers))
         self.dataflow, self.place = jobs, place
         self.translated: list[Translation] = []
         self.shuffled: list[tuple[str, int]] = []  # stage, bytes; one for each job
 
-    def run(
-        self, stage: str, step: Step, folder: Folder, tasks: Sequence[Task], documents: int = 0
-    ) -> int:
-        passes = [Pass(step, tasks, folder)]
+    def run_chain(self, stage: str, passes: Sequence[Pass]) -> int:
         self._translate(stage, passes)
-        done = super().run(stage, step, folder, tasks, documents)
+        done = super().run_chain(stage, passes)
         self._add_shuffled(stage, passes)
         return done
-
-    def run_chain(self, stage: str, passes: Sequence[Pass]) -> None:
-        self._translate(stage, passes)
-        super().run_chain(stage, passes)
-        self._add_shuffled(stage, passes)
 
     def _translate(self, stage: str, passes: Sequence[Pass]) -> None:
         chain = write_chain(passes)

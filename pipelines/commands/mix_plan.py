@@ -100,7 +100,7 @@ def mix(options: argparse.Namespace) -> int:
     if not options.plan and not options.search and options.design is None:
         return run_stages(options)
     work = plan(load(options.recipe, options.assignments), options.output, options.input, ["mix"])
-    runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
+    runner = parse_beam_args(options.beam_args, options.workers)
     mode: Mode = "quiet" if options.quiet else options.log_format
     with (
         open_display(mode) as display,

@@ -28,13 +28,6 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         help="local processes (default: one per CPU; 0: run inside this process)",
     )
     parser.add_argument(
-        "--exchange",
-        choices=["auto", "files", "beam"],
-        default="auto",
-        help="how keys travel between shards: as files that many tasks read, or by Beam's "
-        "GroupByKey (default: files here, beam on a cluster); the results are the same",
-    )
-    parser.add_argument(
         "--fresh",
         action="store_true",
         help="start over instead of resuming; also remove what an earlier recipe left",

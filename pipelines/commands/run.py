@@ -69,7 +69,7 @@ def planned(
 
 def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> None:
     """Run a plan with a progress display; then write its report and print its funnel."""
-    runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
+    runner = parse_beam_args(options.beam_args, options.workers)
     mode: Mode = "quiet" if options.quiet else options.log_format
     if work.passed_over.counts and not options.quiet:
         passed_over = Events() if mode == "json" else Quiet()

@@ -102,7 +102,7 @@ class StageRun:
     def chain(self, passes: Sequence[Pass]) -> None:
         """Run steps that each read what earlier ones wrote. Raises DamagedError."""
         passes = [replace(p, folder=p.folder or self.folder) for p in passes]
-        if self.executor.options.gathers:
+        if not self.executor.options.is_local:
             with contextlib.ExitStack() as stack:
                 for folder in {p.place for p in passes}:
                     stack.enter_context(noticed(folder))

@@ -1,4 +1,4 @@
-"""Run the pending tasks of a step, on the local pool or on a chosen Beam runner."""
+"""Run the pending tasks of a step, on the local pool or on a Beam runner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
@@ -32,38 +32,37 @@ if TYPE_CHECKING:
     from pipelines.runners.jobs import Jobs
     from pipelines.runners.local import LocalPool
 
-#: Runner names for this machine. Beam's DirectRunner may switch to another runner (and download
-#: it), so it is never used under that name.
-_LOCAL = {"", "local", "directrunner", "fnapirunner"}
+#: Names of Beam's Python direct runner, in lower case.
+_DIRECT = {"directrunner", "direct", "fnapirunner"}
 
 
 @dataclass(frozen=True)
 class RunnerOptions:
-    """Where a run executes: `workers` local processes, or a Beam runner with its own options."""
+    """Where a run executes: `workers` processes of the local pool, or a Beam runner.
 
-    runner: str = ""
+    Beam's direct runner runs inside one process of the pool, or in this one without workers.
+    """
+
+    runner: str = "local"
     workers: int = 0
     beam_args: tuple[str, ...] = ()
-    exchange: str = "auto"  # files, beam, or None: by runner
 
     @property
     def is_local(self) -> bool:
-        return self.runner.lower() in _LOCAL
+        """Whether it is the pool, where rows move between shards as files, not by GroupByKey."""
+        return self.runner.lower() == "local"
 
     @property
-    def gathers(self) -> bool:
-        """Whether rows move between shards by GroupByKey."""
-        return self.exchange == "beam" or (self.exchange == "auto" and not self.is_local)
+    def is_direct(self) -> bool:
+        return self.runner.lower() in _DIRECT
 
 
-def parse_beam_args(
-    args: Sequence[str], workers: int | None, exchange: str = "auto"
-) -> RunnerOptions:
-    """Parse options after `--`. The local runner takes `--direct_num_workers`, others take any.
+def parse_beam_args(args: Sequence[str], workers: int | None) -> RunnerOptions:
+    """Parse options after `--`: `--runner=NAME` and the options of that runner.
 
-    Raises ConfigError for an option that the local runner doesn't know.
+    Raises ConfigError for an unknown runner, one that can't be used here, or unknown options.
     """
-    runner, own, rest = "", workers, []
+    runner, rest = "local", []
     items = iter(args)
     for item in items:
         name, _, value = item.partition("=")
@@ -71,29 +70,28 @@ def parse_beam_args(
             runner = value or next(items, "")
             if not runner:
                 raise ConfigError("--runner: expected `--runner=NAME`")
-        elif name == "--direct_num_workers":
-            own = _processes(value or next(items, "0"))
         else:
             rest.append(item)
-    processes = own if own is not None else os.cpu_count() or 1
-    options = RunnerOptions(runner, processes, tuple(rest), exchange)
-    if options.is_local and rest and not all(r.startswith("--direct_running_mode") for r in rest):
-        raise ConfigError(
-            f"{rest[0]}: unknown option for the local runner; name a runner first, for example "
-            "`-- --runner=FlinkRunner --flink_master=...`"
-        )
-    if not options.is_local:
-        from pipelines.runners.jobs import check_runner
+    processes = workers if workers is not None else os.cpu_count() or 1
+    options = RunnerOptions(runner, processes, tuple(rest))
+    if options.is_local:
+        if rest:
+            raise ConfigError(
+                f"{rest[0]}: not an option of the local pool, which takes --workers; name a runner "
+                "first, for example `-- --runner=FlinkRunner --flink_master=...`"
+            )
+        return options
+    from pipelines.runners.jobs import check_runner
 
-        check_runner(runner, rest)
+    check_runner(runner, rest)
+    if options.is_direct:
+        if workers and workers > 1:
+            raise ConfigError(
+                f"--workers {workers}: for the local pool; DirectRunner takes "
+                f"`--direct_num_workers={workers} --direct_running_mode=multi_processing`"
+            )
+        return replace(options, workers=1 if workers is None else workers)
     return options
-
-
-def _processes(value: str) -> int | None:
-    """Parse `--direct_num_workers`; None means 0, all cores."""
-    if not value.isdecimal():
-        raise ConfigError(f"--direct_num_workers: expected a number of processes (got {value!r})")
-    return int(value) or None
 
 
 @dataclass
@@ -105,7 +103,7 @@ class Executor:
 
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
-    jobs: int = 0  # submitted to a cluster
+    jobs: int = 0  # pipelines that Beam has run
     #: Stages of the run, whose kernels are compiled before the first task.
     stages: Sequence[str] = ()
 
@@ -120,8 +118,9 @@ class Executor:
         """Compile the kernels of the run's stages that are not compiled yet, on all cores."""
         from pipelines.runners.compilation import compile_kernels
 
-        if self.options.is_local and self.options.workers:
-            compile_kernels(self.stages, self.options.workers, self.display.compiling)
+        if self.options.workers:
+            processes = os.cpu_count() or 1 if self.options.is_direct else self.options.workers
+            compile_kernels(self.stages, processes, self.display.compiling)
 
     @functools.cached_property
     def _pool(self) -> LocalPool:
@@ -192,13 +191,12 @@ class Executor:
 
     def _run_job(self, stage: str, passes: Sequence[Pass]) -> None:
         chain = write_chain(passes)
-        if self.options.is_local:
-            for _ in self._pool.run(chain):
-                pass
-            return
         self.jobs += 1
         with self._watched(stage, passes):
-            self._jobs.run(chain, f"{stage}-{chain.step.name}".replace("/", "-"))
+            if self.options.is_direct:
+                self._pool.run_chain(chain, self.options.beam_args)
+            else:
+                self._jobs.run(chain, f"{stage}-{chain.step.name}".replace("/", "-"))
 
     @contextlib.contextmanager
     def _watched(self, stage: str, passes: Sequence[Pass]) -> Iterator[None]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import logging
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import (
+    DirectOptions,
     FlinkRunnerOptions,
     GoogleCloudOptions,
     PipelineOptions,
@@ -19,10 +22,12 @@ from apache_beam.options.pipeline_options import (
     TestOptions,
 )
 from apache_beam.runners.portability.flink_runner import FlinkRunner
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.prism_runner import PrismJobServer, PrismRunner
 from apache_beam.runners.portability.spark_runner import SparkRunner
-from apache_beam.utils.subprocess_server import pick_port
+from apache_beam.utils.subprocess_server import JavaHelper, pick_port
 
-from curation.errors import ConfigError, CurationError, WorkerError
+from curation.errors import ConfigError, CurationError, WorkerError, first_line
 from pipelines.runners.chain import Chain
 from pipelines.runners.dataflow import check_options, is_dataflow, job_name, with_defaults
 from pipelines.runners.shuffle import build_chain
@@ -36,16 +41,35 @@ _log = logging.getLogger(__name__)
 
 
 def check_runner(name: str, arguments: Sequence[str]) -> None:
-    """Raise ConfigError unless Beam knows this runner and its options are complete."""
+    """Raise ConfigError unless Beam knows this runner and it can be used with these options."""
     try:
         with contextlib.redirect_stderr(io.StringIO()) as said:  # argparse prints its usage
-            beam.runners.create_runner(name)
-            PipelineOptions(arguments).view_as(FlinkRunnerOptions)
+            kind = type(beam.runners.create_runner(name))
+            options = PipelineOptions(arguments)
+            options.view_as(FlinkRunnerOptions)
+            if kind is beam.runners.DirectRunner or kind is FnApiRunner:
+                parser = argparse.ArgumentParser(allow_abbrev=False)
+                DirectOptions._add_argparse_args(parser)
+                parser.parse_args(arguments)
+            if (
+                kind in (FlinkRunner, SparkRunner)
+                and not options.view_as(PortableOptions).job_endpoint
+            ):
+                _require_java()
+            if kind is PrismRunner:
+                PrismJobServer(options)._get_executable_path()
     except SystemExit:
         message = said.getvalue().strip().rpartition("error: ")[2]
         raise ConfigError(f"--runner={name}: {message}") from None
-    except (ValueError, ImportError, AttributeError) as error:
-        raise ConfigError(f"--runner={name}: {error}") from None
+    except (ValueError, ImportError, AttributeError, OSError, RuntimeError) as error:
+        raise ConfigError(f"--runner={name}: {first_line(error)}") from None
+
+
+def _require_java() -> None:
+    """Raise ValueError without Java, in which the job servers of Flink and Spark run."""
+    java = JavaHelper.get_java()
+    if shutil.which(java) is None:
+        raise ValueError(f"its job server needs Java, and there is no `{java}`")
 
 
 @dataclass(frozen=True)

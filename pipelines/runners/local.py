@@ -60,6 +60,7 @@ class Bundle:
 
     numbers: tuple[int, ...]
     deaths: int = 0
+    arguments: tuple[str, ...] = ()  # of Beam, for a chain
 
 
 def do_task(work: TaskList, number: int, again: bool, guarded: bool = False) -> None:
@@ -123,17 +124,26 @@ class LocalPool:
         """Documents (read, kept) by the step under way."""
         return sum(self._counters[::2]), sum(self._counters[1::2])
 
-    def run(self, work: TaskList | Chain) -> Iterator[int]:
+    def run(self, work: TaskList) -> Iterator[int]:
         """Run all tasks; yield the number of newly finished tasks as bundles end.
 
-        A chain is one pipeline in one process, where rows travel by GroupByKey.
         Raises WorkerError when processes keep dying, or whatever a step raised.
         """
+        divided = bundles(work.tasks, max(1, self.workers))
+        return self._run(work, [Bundle(tuple(numbers)) for numbers in divided])
+
+    def run_chain(self, chain: Chain, arguments: Sequence[str]) -> None:
+        """Run a chain in one process, as a pipeline of Beam's direct runner with these options.
+
+        Raises what `run` raises.
+        """
+        numbers = tuple(range(len(chain.tasks)))
+        for _ in self._run(chain, [Bundle(numbers, arguments=tuple(arguments))]):
+            pass
+
+    def _run(self, work: TaskList | Chain, divided: Sequence[Bundle]) -> Iterator[int]:
         self._counters[:] = [0] * len(self._counters)
-        tasks = work.tasks
-        whole = isinstance(work, Chain)
-        divided = [list(range(len(tasks)))] if whole else bundles(tasks, max(1, self.workers))
-        waiting = deque(Bundle(tuple(numbers)) for numbers in divided)
+        waiting = deque(divided)
         if self.workers == 0:
             set_progress(self._count_here)
             for bundle in waiting:
@@ -230,7 +240,7 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
         if isinstance(work, Chain):
             from pipelines.runners.shuffle import run_here  # imports Beam
 
-            run_here(work, guarded=again)
+            run_here(work, bundle.arguments, guarded=again)
             return
         for number in bundle.numbers:
             do_task(work, number, again, guarded=again)

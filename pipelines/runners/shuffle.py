@@ -187,9 +187,12 @@ def build_chain(pipeline: beam.Pipeline, chain: Chain, guarded: bool = False) ->
             arriving[target].append(done[_tag(target)] | f"{name} to {target}" >> typed)
 
 
-def run_here(chain: Chain, guarded: bool) -> None:
-    """Run a chain in this process. FnApiRunner is named: `DirectRunner` would switch."""
-    options = PipelineOptions(flags=[], pipeline_type_check=False)
+def run_here(chain: Chain, arguments: Sequence[str], guarded: bool) -> None:
+    """Run a chain on Beam's direct runner with these options.
+
+    That is FnApiRunner. Beam's class `DirectRunner` would switch to Prism, and download it.
+    """
+    options = PipelineOptions([*arguments], pipeline_type_check=False)
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
         build_chain(pipeline, chain, guarded)
 

@@ -323,9 +323,9 @@ def test_the_exchange_by_key_gives_the_same_bytes(tmp_path: Path, edges: int) ->
         [f"dedup-documents.graph.edges_in_memory={edges}", "dedup-documents.index.write=true"],
     )
     outputs = []
-    for exchange in ("files", "beam"):
-        output = tmp_path / exchange
-        with Executor(parse_beam_args([], 0, exchange)) as executor:
+    for runner in ("local", "DirectRunner"):
+        output = tmp_path / runner
+        with Executor(parse_beam_args([f"--runner={runner}"], 0)) as executor:
             run_plan(plan(work, str(output), [inputs], STAGES.split(",")), executor)
         outputs.append(output)
     assert len(read(outputs[0], "dedup-urls", "removed")) > 150

@@ -89,11 +89,37 @@ def test_bundles_hold_every_task_once() -> None:
 
 def test_beam_arguments() -> None:
     assert parse_beam_args([], 3).workers == 3
-    assert parse_beam_args(["--runner=DirectRunner", "--direct_num_workers=5"], None).workers == 5
+    direct = parse_beam_args(["--runner=DirectRunner", "--direct_num_workers=5"], None)
+    assert (direct.is_direct, direct.workers) == (True, 1)
+    assert direct.beam_args == ("--direct_num_workers=5",)
     flink = parse_beam_args(["--runner", "FlinkRunner", "--flink_master=h:1"], None)
     assert (flink.is_local, flink.beam_args) == (False, ("--flink_master=h:1",))
     with pytest.raises(ConfigError, match="--flink_master"):
         parse_beam_args(["--flink_master=h:1"], None)
+    with pytest.raises(ConfigError, match="--direct_num_workers=5 --direct_running_mode=multi_pro"):
+        parse_beam_args(["--runner=DirectRunner"], 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--runner=FlinkRuner"], "Unexpected pipeline runner: FlinkRuner"),
+        (["--runner=DirectRunner", "--nosuch=1"], "DirectRunner: unrecognized arguments: --nosuch"),
+        (["--runner=DirectRunner", "--direct_num_workers=x"], "invalid int value: 'x'"),
+        (["--runner=DirectRunner", "--direct_running_mode=x"], "invalid choice: 'x'"),
+        (["--runner=PrismRunner", "--prism_location=/no/prism"], "PrismRunner: "),
+        (["--runner=FlinkRunner"], "FlinkRunner: its job server needs Java"),
+        (["--direct_num_workers=3"], "--direct_num_workers=3: not an option of the local pool"),
+        (["--runner="], "expected `--runner=NAME`"),
+    ],
+)
+def test_a_runner_that_cannot_be_used_is_refused_first(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/no/java")
+    with pytest.raises(ConfigError, match=message) as refused:
+        parse_beam_args(arguments, None)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +165,6 @@ def test_files_and_their_folders_are_on_the_disk_before_they_have_a_name(
     done.clear()
     (Folder(str(tmp_path), sync=False) / "a").write_bytes("c/x.bin", b"1")
     assert done == ["rename"]
-
-
-def test_processes_are_a_number() -> None:
-    assert parse_beam_args(["--direct_num_workers=3"], None).workers == 3
-    with pytest.raises(ConfigError, match=r"--direct_num_workers: .*'x'"):
-        parse_beam_args(["--direct_num_workers=x"], None)
 
 
 def test_an_error_outside_a_step_is_told_as_it_is() -> None:

@@ -140,7 +140,7 @@ def test_in_a_comparison_that_is_one_pipeline(
     inputs = write(tmp_path / "in/a.parquet", [text(1), f"abort in {stage} {text(9)}", text(2)])
     write(tmp_path / "in/b.parquet", [text(2), text(1), text(3)])
     arguments = [stage, "--input", inputs, "--log-format", "plain", "--output"]
-    one = ["--workers", "1", "--exchange", "beam"]
+    one = ["--", "--runner=DirectRunner"]
     assert main([*arguments, str(tmp_path / "pipeline"), *one]) == 0
     assert capfd.readouterr().err.count("a worker process died") == 1
     assert main([*arguments, str(tmp_path / "files"), "--workers", "0"]) == 0

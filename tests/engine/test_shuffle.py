@@ -31,6 +31,8 @@ from pipelines.storage.exchange import (
 )
 from pipelines.storage.files import Folder
 
+DIRECT = "DirectRunner"
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -256,8 +258,8 @@ def _passes(
     ]
 
 
-def _run_chain(folder: Folder, passes: list[Pass], exchange: str = "beam", workers: int = 0) -> Any:
-    with Executor(parse_beam_args([], workers, exchange)) as executor:
+def _run_chain(folder: Folder, passes: list[Pass], runner: str = DIRECT, workers: int = 0) -> Any:
+    with Executor(parse_beam_args([f"--runner={runner}"], workers)) as executor:
         StageRun("stage", folder, None, "", executor, {}).chain(passes)
     return {name: folder.read_bytes(name) for name in folder.tree() if "/.work" not in f"/{name}"}
 
@@ -267,29 +269,29 @@ def _run_chain(folder: Folder, passes: list[Pass], exchange: str = "beam", worke
 def test_a_chain_is_one_pipeline_with_the_same_bytes(
     tmp_path: Path, workers: int, keeps: tuple[str, ...]
 ) -> None:
-    folders = {e: Folder(str(tmp_path / e)) for e in ("files", "beam")}
+    folders = {e: Folder(str(tmp_path / e)) for e in ("local", DIRECT)}
     found = {e: _run_chain(f, _passes(f, keeps), e, workers) for e, f in folders.items()}
-    assert found["files"] == found["beam"]  # commit records among them
-    assert found["beam"]["out/low.txt"] == b"[5, 7, 7]" and found["beam"]["total.txt"] == b"5"
-    assert folders["files"].exists(scratch("numbers", "a"))
-    assert folders["beam"].exists(scratch("numbers", "a")) == bool(keeps)
+    assert found["local"] == found[DIRECT]  # commit records among them
+    assert found[DIRECT]["out/low.txt"] == b"[5, 7, 7]" and found[DIRECT]["total.txt"] == b"5"
+    assert folders["local"].exists(scratch("numbers", "a"))
+    assert folders[DIRECT].exists(scratch("numbers", "a")) == bool(keeps)
     for kind in ("sums", "shares"):
-        assert not (folders["beam"] / f".work/data/{kind}").sizes()
+        assert not (folders[DIRECT] / f".work/data/{kind}").sizes()
 
 
 def test_many_rows_for_few_keys_go_by_files(tmp_path: Path) -> None:
     """As records of Flink they would be too long; what follows goes by key again."""
-    folders = {e: Folder(str(tmp_path / e)) for e in ("files", "beam")}
+    folders = {e: Folder(str(tmp_path / e)) for e in ("local", DIRECT)}
     passes = {e: _passes(f, size=SMALL_BYTES + 1) for e, f in folders.items()}
     found = {e: _run_chain(f, passes[e], e) for e, f in folders.items()}
-    assert found["files"] == found["beam"]  # commit records among them
-    assert folders["beam"].exists(scratch("numbers", "a"))
+    assert found["local"] == found[DIRECT]  # commit records among them
+    assert folders[DIRECT].exists(scratch("numbers", "a"))
     for kind in ("sums", "shares"):
-        assert not (folders["beam"] / f".work/data/{kind}").sizes()
-    stamp = folders["beam"].stamp(scratch("numbers", "a"))
-    folders["beam"].remove("shards/low.json")
-    assert _run_chain(folders["beam"], passes["beam"]) == found["beam"]
-    assert folders["beam"].stamp(scratch("numbers", "a")) == stamp, "committed"
+        assert not (folders[DIRECT] / f".work/data/{kind}").sizes()
+    stamp = folders[DIRECT].stamp(scratch("numbers", "a"))
+    folders[DIRECT].remove("shards/low.json")
+    assert _run_chain(folders[DIRECT], passes[DIRECT]) == found[DIRECT]
+    assert folders[DIRECT].stamp(scratch("numbers", "a")) == stamp, "committed"
 
 
 def test_many_keys_need_no_files(tmp_path: Path) -> None:
@@ -342,7 +344,7 @@ def test_other_input_is_compared_again(tmp_path: Path) -> None:
 def test_a_chain_that_began_with_files_goes_on_by_key(tmp_path: Path) -> None:
     """Committed files of an earlier step don't keep its rows from being sent."""
     folder = Folder(str(tmp_path))
-    _run_chain(folder, _passes(folder)[:2], "files")
+    _run_chain(folder, _passes(folder)[:2], "local")
     assert _run_chain(folder, _passes(folder))["out/low.txt"] == b"[5, 7, 7]"
 
 
