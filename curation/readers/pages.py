@@ -108,7 +108,7 @@ def to_event(
         )
         if decoded.too_large:
             problem = Problem(
-                "record.too_large", f"the body decodes to over {settings.max_record_bytes}", True
+                "record.too_large", f"the body decodes to over {settings.most}", True
             )
             return _damage(head, buffer, begin, end, offset, problem, settings)
         body = decoded.content

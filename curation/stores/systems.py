@@ -11,6 +11,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from curation.errors import ConfigError
+from curation.lazy import missing
 from curation.stores.persist import is_transient, is_unknown_host, persistently
 
 
@@ -36,7 +37,8 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise ConfigError(f"{url}: {_missing(url, error)}") from None
+        package = _PACKAGES.get(url.rpartition("::")[2].partition("://")[0])
+        raise missing(package, url) if package else ConfigError(f"{url}: {error}") from None
     except ValueError as error:
         raise ConfigError(f"{url}: {error}") from None
     cache: Any = getattr(system, "dircache", None)
@@ -49,16 +51,9 @@ def file_system(url: str) -> tuple[Any, str]:
     return system, path
 
 
-#: What has the library of a kind of URL.
-_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "hf": "hf"} | dict.fromkeys(
-    ("http", "https"), "http"
-)
-
-
-def _missing(url: str, error: ImportError) -> str:
-    """What to install for a kind of URL."""
-    extra = _EXTRAS.get(url.rpartition("::")[2].partition("://")[0])
-    return f"needs a package: pip install 'curation[{extra}]'" if extra else str(error)
+#: Packages of extras, by the kind of URL that needs them.
+_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
+_PACKAGES |= dict.fromkeys(("http", "https"), "aiohttp")
 
 
 def protocols(system: Any) -> set[str]:

@@ -76,19 +76,24 @@ def models(options: argparse.Namespace) -> int:
     if options.json:
         say_json([c.model_dump(mode="json") for c in cards.values()])
         return 0
-    table = _table("model", "version", "licence", "size", "sha256", "purpose")
+    rows = [("model", "version", "licence", "size", "sha256", "")]
     for folder, card in cards.items():
         sums = [card.sha256] if isinstance(card.sha256, str) else list(card.sha256.values())
         files = [card.file] if isinstance(card.sha256, str) else list(card.sha256)
-        table.add_row(
-            card.name,
-            str(card.version).partition(" ")[0],
-            card.licence.partition(";")[0],
-            f"{sum((folder / name).stat().st_size for name in files) / 1e6:.1f} MB",
-            sums[0][:8] if len(sums) == 1 else f"{len(sums)} files",  # --json shows them all
-            _PURPOSES.get(card.task, card.task),
+        rows.append(
+            (
+                card.name,
+                str(card.version).partition(" ")[0],
+                card.licence.partition(";")[0],
+                f"{sum((folder / name).stat().st_size for name in files) / 1e6:.1f} MB",
+                sums[0][:8] if len(sums) == 1 else f"{len(sums)} files",  # --json shows them all
+                _PURPOSES.get(card.task, card.task),
+            )
         )
-    PlainConsole().print(table)
+    for name, version, licence, size, checksum, purpose in rows:
+        say(f"{name:<23}{version:<15}{licence:<14}{size:>8}  {checksum}")
+        if purpose:
+            say(f"    {purpose}")
     return 0
 
 
