@@ -222,13 +222,9 @@ def _check_encoding(arguments: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            locale = sys.getfilesystemencoding()
-            advice = (
-                "not UTF-8; rename the file or folder"
-                if locale == "utf-8"
-                else f"this locale has only {locale}; set LC_ALL=C.UTF-8 or PYTHONUTF8=1"
-            )
-            raise ConfigError(f"{argument}: {advice}") from None
+            from curation.stores import misread  # slow
+
+            raise ConfigError(f"{argument}: {misread()}") from None
 
 
 def line_of(error: Exception) -> str:

@@ -14,9 +14,9 @@ from curation import resources, stores
 from curation.config import Settings
 from curation.credentials import redact
 from curation.errors import ConfigError, first_line
+from curation.extras import missing
 from curation.golden import golden_digest
 from curation.judging import check_opens
-from curation.lazy import missing
 from curation.models import sha256_of
 from curation.stages import Stage
 from curation.user_code import codes_of

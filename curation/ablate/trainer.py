@@ -27,7 +27,7 @@ from curation.ablate.windows import (
     text_windows,
 )
 from curation.errors import ConfigError
-from curation.lazy import require
+from curation.extras import require
 
 Watch = Callable[[int, int], None]  # steps done, steps in all
 

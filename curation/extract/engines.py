@@ -8,7 +8,7 @@ from typing import Any
 
 from curation.errors import raising, told
 from curation.extract.extract_settings import CustomEngine, ExtractSettings
-from curation.lazy import require
+from curation.extras import require
 
 #: HTML text and settings to main content; "" when there is none.
 Engine = Callable[[str, str | None, ExtractSettings], str]

@@ -209,7 +209,9 @@ def _array(longest: int) -> Rows:
             if not isinstance(row, dict):
                 raise ValueError(f"{str(row)[:20]!r} is no object")
             if end - at > longest:
-                raise ValueError(f"an object of over {longest} characters (readers.max_record_bytes)")
+                raise ValueError(
+                    f"an object of over {longest} characters (readers.max_record_bytes)"
+                )
             at = end
             yield row
 

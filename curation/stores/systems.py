@@ -5,19 +5,28 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from typing import Any, cast
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from curation.errors import ConfigError
-from curation.lazy import missing
+from curation.extras import missing
 from curation.stores.persist import is_transient, is_unknown_host, persistently
 
 
 def is_url(place: str) -> bool:
     """Whether fsspec has to find a place (`s3://`, `zip://x::s3://`), which is no local path."""
     return "://" in place and not os.path.isabs(place)
+
+
+def misread() -> str:
+    """Return why the name of a file or folder could not be read as text, and what to do."""
+    encoding = sys.getfilesystemencoding()
+    if encoding == "utf-8":
+        return "not UTF-8; rename the file or folder"
+    return f"this locale has only {encoding}; set LC_ALL=C.UTF-8 or PYTHONUTF8=1"
 
 
 def file_system(url: str) -> tuple[Any, str]:

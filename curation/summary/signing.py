@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from curation.errors import ConfigError
-from curation.lazy import require
+from curation.extras import require
 
 
 def sign(data: bytes, pem: bytes, name: str) -> bytes:

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 
 from curation.errors import ConfigError
-from curation.lazy import missing
+from curation.extras import missing
 from curation.tokenize.tokenize_settings import CustomFormat
 
 #: Package and module of each format; the extra has the format's name.

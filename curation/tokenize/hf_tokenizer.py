@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from curation.arrow import Texts
 from curation.errors import ConfigError, InputError, first_line
-from curation.lazy import require
+from curation.extras import require
 from curation.text.surrogates import well_formed
 from curation.tokenize.card import HF_FILE
 

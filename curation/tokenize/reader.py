@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError, InputError
+from curation.extras import require
 from curation.hashing import mix64
-from curation.lazy import require
 from curation.tokenize.megatron import read_index
 from curation.tokenize.order import permute
 

@@ -10,7 +10,9 @@ from pipelines.terminal import hand_over
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="%(choices)s")
+    parser.add_argument(
+        "shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="%(choices)s"
+    )
     parser.set_defaults(command=completion)
 
 

@@ -19,6 +19,7 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import Failed, Refused, begin_page, extract_page, wrong_length
 from curation.readers import Damage, Page, Skipped
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined
+from curation.readers.raw import RawFile
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
@@ -62,6 +63,7 @@ class PageBatch:
     values: list[float | None] = field(default_factory=list)
     thresholds: list[float | None] = field(default_factory=list)
     characters: int = 0
+    fetched: int = field(default_factory=lambda: RawFile.fetched)
 
     def add(
         self,
@@ -214,7 +216,8 @@ class ExtractShards:
     ) -> None:
         documents = documents_batch(batch.rows, batch.own, others, EXTRACTED)
         tally.add_in(documents)
-        progress(len(batch.rows), writer.write(documents, batch.verdicts()))
+        kept = writer.write(documents, batch.verdicts())
+        progress(len(batch.rows), kept, RawFile.fetched - batch.fetched)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from apache_beam.options.pipeline_options_validator import PipelineOptionsValida
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
 from curation.errors import ConfigError
-from curation.lazy import require
+from curation.extras import require
 
 
 def is_dataflow(runner: str) -> bool:

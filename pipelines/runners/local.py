@@ -50,7 +50,7 @@ _PATIENCE = 10
 _beam_log = logging.getLogger("apache_beam")
 _log = logging.getLogger(__name__)
 
-_counters: Any = None  # shared int64 [workers, 2]: documents read and kept since the step began
+_counters: Any = None  # shared int64 [workers, 3]: sums of `Progress` since the step began
 _slot = 0
 
 
@@ -92,7 +92,7 @@ class LocalPool:
         self.workers = workers
         # One per process: an executor whose process died can't be used again.
         self._executors: list[ProcessPoolExecutor | None] = [None] * workers
-        self._counters: Any = RawArray("q", 2 * max(1, workers))
+        self._counters: Any = RawArray("q", 3 * max(1, workers))
 
     def __enter__(self) -> LocalPool:
         return self
@@ -119,9 +119,10 @@ class LocalPool:
                 executor.shutdown(wait=True)
         self._executors = [None] * self.workers
 
-    def counts(self) -> tuple[int, int]:
-        """Documents (read, kept) by the step under way."""
-        return sum(self._counters[::2]), sum(self._counters[1::2])
+    def counts(self) -> tuple[int, int, int]:
+        """Documents read and kept by the step under way, and bytes of its source's tasks."""
+        read, kept, part = (sum(self._counters[i::3]) for i in range(3))
+        return read, kept, part
 
     def run(self, work: TaskList | Chain) -> Iterator[int]:
         """Run all tasks; yield the number of newly finished tasks as bundles end.
@@ -179,9 +180,8 @@ class LocalPool:
         self._executors[slot] = executor
         return executor
 
-    def _count_here(self, read: int, kept: int) -> None:
-        self._counters[0] += read
-        self._counters[1] += kept
+    def _count_here(self, read: int, kept: int, part: int = 0) -> None:
+        _add(self._counters, 0, (read, kept, part))
 
 
 def _await_ends(processes: Sequence[BaseProcess]) -> None:
@@ -219,9 +219,13 @@ def _start_worker(counters: Any, slot: int, log_level: int) -> None:
     end_with_parent()
 
 
-def _count(read: int, kept: int) -> None:
-    _counters[2 * _slot] += read
-    _counters[2 * _slot + 1] += kept
+def _count(read: int, kept: int, part: int = 0) -> None:
+    _add(_counters, _slot, (read, kept, part))
+
+
+def _add(counters: Any, slot: int, counts: tuple[int, int, int]) -> None:
+    for i, count in enumerate(counts):
+        counters[3 * slot + i] += count
 
 
 def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:

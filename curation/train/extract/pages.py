@@ -22,7 +22,7 @@ from curation.errors import InputError
 from curation.extract import blocks as s
 from curation.extract import default_settings
 from curation.extract.scan import scan
-from curation.lazy import require
+from curation.extras import require
 from curation.readers.charset import utf8_html
 from curation.train.extract import variants
 from curation.train.extract.labels import Labels, checksum, keys_of, read_labels
