@@ -76,24 +76,16 @@ def models(options: argparse.Namespace) -> int:
     if options.json:
         say_json([c.model_dump(mode="json") for c in cards.values()])
         return 0
-    rows = [("model", "version", "licence", "size", "sha256", "")]
+    line = "{:<23}{:<15}{:<14}{:>8}  {}"
+    say(line.format("model", "version", "licence", "size", "sha256"))
     for folder, card in cards.items():
         sums = [card.sha256] if isinstance(card.sha256, str) else list(card.sha256.values())
         files = [card.file] if isinstance(card.sha256, str) else list(card.sha256)
-        rows.append(
-            (
-                card.name,
-                str(card.version).partition(" ")[0],
-                card.licence.partition(";")[0],
-                f"{sum((folder / name).stat().st_size for name in files) / 1e6:.1f} MB",
-                sums[0][:8] if len(sums) == 1 else f"{len(sums)} files",  # --json shows them all
-                _PURPOSES.get(card.task, card.task),
-            )
-        )
-    for name, version, licence, size, checksum, purpose in rows:
-        say(f"{name:<23}{version:<15}{licence:<14}{size:>8}  {checksum}")
-        if purpose:
-            say(f"    {purpose}")
+        size = sum((folder / name).stat().st_size for name in files) / 1e6
+        checksum = sums[0][:8] if len(sums) == 1 else f"{len(sums)} files"  # --json shows them all
+        version, licence = str(card.version).partition(" ")[0], card.licence.partition(";")[0]
+        say(line.format(card.name, version, licence, f"{size:.1f} MB", checksum))
+        say(f"    {_PURPOSES.get(card.task, card.task)}")
     return 0
 
 

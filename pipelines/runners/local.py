@@ -9,6 +9,7 @@ aside. Workers end when the driver dies.
 
 from __future__ import annotations
 
+import functools
 import logging
 import multiprocessing
 import multiprocessing.process
@@ -50,9 +51,6 @@ _PATIENCE = 10
 _beam_log = logging.getLogger("apache_beam")
 _log = logging.getLogger(__name__)
 
-_counters: Any = None  # shared int64 [workers, 3]: sums of `Progress` since the step began
-_slot = 0
-
 
 @dataclass(frozen=True)
 class Bundle:
@@ -92,6 +90,7 @@ class LocalPool:
         self.workers = workers
         # One per process: an executor whose process died can't be used again.
         self._executors: list[ProcessPoolExecutor | None] = [None] * workers
+        # Sums of `Progress` since the step began: int64 [workers, 3].
         self._counters: Any = RawArray("q", 3 * max(1, workers))
 
     def __enter__(self) -> LocalPool:
@@ -136,7 +135,7 @@ class LocalPool:
         divided = [list(range(len(tasks)))] if whole else bundles(tasks, max(1, self.workers))
         waiting = deque(Bundle(tuple(numbers)) for numbers in divided)
         if self.workers == 0:
-            set_progress(self._count_here)
+            set_progress(functools.partial(_add, self._counters, 0))
             for bundle in waiting:
                 _run_bundle(work, bundle)
                 yield len(bundle.numbers)
@@ -180,9 +179,6 @@ class LocalPool:
         self._executors[slot] = executor
         return executor
 
-    def _count_here(self, read: int, kept: int, part: int = 0) -> None:
-        _add(self._counters, 0, (read, kept, part))
-
 
 def _await_ends(processes: Sequence[BaseProcess]) -> None:
     """Wait until processes have ended, and end those that a thread of the user's code keeps."""
@@ -210,21 +206,15 @@ def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool)
 
 
 def _start_worker(counters: Any, slot: int, log_level: int) -> None:
-    global _counters, _slot
-    _counters, _slot = counters, slot
-    set_progress(_count)
+    set_progress(functools.partial(_add, counters, slot))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
     logging.lastResort = Warnings(tell)
     _beam_log.setLevel(max(log_level, logging.ERROR))
     end_with_parent()
 
 
-def _count(read: int, kept: int, part: int = 0) -> None:
-    _add(_counters, _slot, (read, kept, part))
-
-
-def _add(counters: Any, slot: int, counts: tuple[int, int, int]) -> None:
-    for i, count in enumerate(counts):
+def _add(counters: Any, slot: int, read: int, kept: int, part: int = 0) -> None:
+    for i, count in enumerate((read, kept, part)):
         counters[3 * slot + i] += count
 
 

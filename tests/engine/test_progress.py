@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import main
+from pipelines.runners import local
 from pipelines.runners.execute import Executor, RunnerOptions
-from pipelines.runners.local import LocalPool
 from pipelines.runners.pace import Pace, duration
 from pipelines.runners.progress import Bars, Lines, Quiet, open_display
 from pipelines.runners.tasks import Task
@@ -242,7 +242,7 @@ def test_a_source_says_how_far_it_has_read(
     pack = gzip.compress if name.endswith(".gz") else bytes
     (tmp_path / name).write_bytes(pack(b"".join(parts)))
     seen: list[tuple[int, ...]] = []
-    monkeypatch.setattr(LocalPool, "_count_here", lambda self, *counts: seen.append(counts))
+    monkeypatch.setattr(local, "_add", lambda counters, slot, *counts: seen.append(counts))
     command = ["run", "llama3", "--input", str(tmp_path / name), "--stages", stage, "--quiet"]
     assert main([*command, "--output", str(tmp_path / "out"), "--workers", "0"]) == 0
     size = (tmp_path / name).stat().st_size
