@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import time
 import tomllib
@@ -346,6 +347,26 @@ def test_what_is_no_mistake(name: str, recipe: bytes, table: str, home: Path) ->
     shutil.rmtree("ne w")
 
 
+def test_json_lines_end_with_the_funnel(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "run llama3 --input rows.jsonl --stages dedup-urls --output new --log-format json"
+    assert cli.main([*command.split(), "--workers", "0"]) == 0
+    last = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert last["event"] == "finished" and last["report"] == "new/report.html"
+    assert [(s["stage"], s["documents"]) for s in last["funnel"]] == [
+        ("read-tables", 3),
+        ("dedup-urls", 3),
+    ]
+    shutil.rmtree("new")
+
+
+def test_what_is_too_long_names_the_setting(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("long.jsonl").write_bytes(json.dumps({"text": "x" * 3000}).encode() + b"\n")
+    limit = "--set readers.max_record_bytes=2000"
+    code, line = _line(_complete(f"extract --input long.jsonl {limit}"), capsys)
+    assert code == FAILED and "a line of over 2000 bytes (readers.max_record_bytes)" in line
+    shutil.rmtree("new")
+
+
 def test_outputs_of_other_runs_are_not_input(home: Path) -> None:
     """A run within the folder of its input, and a second one of that folder elsewhere."""
     Path("crawl").mkdir()
@@ -372,6 +393,24 @@ def test_names_that_are_not_utf8(home: Path, capsys: pytest.CaptureFixture[str])
     for arguments in (["--input", "latin"], ["--input", name], ["--output", name]):
         code, line = _line(["run", "llama3", *arguments], capsys)
         assert code == USAGE and "caf\\udce9.jsonl" in line and "not UTF-8" in line
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS only has names in UTF-8")
+def test_a_locale_that_cannot_read_names_is_named(home: Path) -> None:
+    """Both where a name is given and where a folder has it."""
+    Path("l\u00e4", "\u00f6").mkdir(parents=True)
+    Path("l\u00e4", "\u00f6", "a.jsonl").write_bytes(FILES["rows.jsonl"])
+    Path("link").symlink_to("l\u00e4")
+    bare = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
+    for name in ("l\u00e4", "link"):
+        command = [
+            sys.executable,
+            "-m",
+            "pipelines.cli",
+            *f"extract --output new --input {name}".split(),
+        ]
+        done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False)
+        assert done.returncode == USAGE and "this locale has only ascii; set LC_ALL=" in done.stderr
 
 
 def test_folders_that_are_closed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
