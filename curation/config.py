@@ -240,7 +240,7 @@ def _explain(model: type[BaseModel], errors: Sequence[Any], tree: Any) -> str:
     error = errors[0]
     kind, where = error["type"], _place(error, tree)
     if kind == "extra_forbidden":
-        return f"unknown key{_meant(model, where)}"
+        return f"unknown key{_meant(model, where, tree)}"
     if kind == "missing":
         return f"missing{_named_by_user(model, where, tree)}"
     messages = [e["msg"].removeprefix("Value error, ") for e in errors]
@@ -269,16 +269,25 @@ def _named_by_user(model: type[BaseModel], where: Sequence[str], tree: Any) -> s
     return f" ({where[-2]!r} is next to {', '.join(others)})" if others else ""
 
 
-def _meant(model: type[BaseModel], where: Sequence[str]) -> str:
-    """Return a hint at where a key belongs: one level below, or beside under another name."""
+def _meant(model: type[BaseModel], where: Sequence[str], tree: Any) -> str:
+    """Return a hint at where a key belongs: one level below, or beside under another name.
+
+    Below is also a key of a free mapping, with the keys below it if these are there, too.
+    """
     path, key = list(where[:-1]), where[-1]
-    beside = _keys_at(model, path)
-    below = [
-        ".".join([*path, part, key]) for part in beside if key in _keys_at(model, [*path, part])
-    ]
+    for part in path:
+        tree = tree[int(part)] if isinstance(tree, list | tuple) else tree[part]
+    beside, given = _keys_at(model, path), tree[key]
+    below = [part for part in beside if key in _keys_at(model, [*path, part])]
+    if isinstance(given, dict) and given:
+        inner = next(iter(given))
+        free = {p: tree[p].get(key) for p in beside if isinstance(tree.get(p), dict)}
+        inside = {part: keys for part, keys in free.items() if isinstance(keys, dict)}
+        below = [part for part in inside if inner in inside[part]] or [*inside] or below
+        key = f"{key}.{inner}"
     if not below:
         return nearest(key, beside)
-    return f"; did you mean {' or '.join(map(repr, below))}?"
+    return f"; did you mean {' or '.join(repr('.'.join([*path, part, key])) for part in below)}?"
 
 
 def _keys_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from curation.errors import ConfigError
 from curation.language.verdicts import with_language
 from curation.memory_steps import step_of
-from curation.recipe import Recipe, check_order, load
+from curation.recipe import Recipe, check_order, load, stage_names
 from curation.schema import CLUSTER_SIZE, VALUE_TEXT, Verdicts
 from curation.stages import find
 from curation.stages.read_tables import needs_languages
@@ -43,7 +43,7 @@ def run(
     recipe: str | Recipe,
     table: Any,
     *,
-    stages: Sequence[str] = (),
+    stages: str | Sequence[str] = (),
     assignments: Sequence[str] = (),
 ) -> Curated:
     """Run the stages of a recipe, except `tokenize`, on a table in memory.
@@ -56,14 +56,14 @@ def run(
         table: texts, or a table with texts (columns as the recipe's `readers.text_columns` say) or
             pages (`readers.html_columns`). `id`, `url`, `date` and `source` are used where they
             are. A document without `id` gets one from its row.
-        stages: some of the recipe's stages; all if not given.
+        stages: some of the recipe's stages, `"a,b"` or a list; all if not given.
         assignments: `key.path=value`, as after `--set`.
 
     Raises ConfigError for a recipe that is wrong, or that names an index of an earlier run;
     InputError for a table without texts.
     """
     loaded = load(recipe, assignments) if isinstance(recipe, str) else recipe
-    chosen = [s for s in (tuple(stages) or loaded.stages) if not find(s).is_sink]
+    chosen = [s for s in (stage_names(stages) or loaded.stages) if not find(s).is_sink]
     check_order(loaded, chosen)
     for stage in chosen:
         _refuse_indexes(stage, loaded)

@@ -6,12 +6,13 @@ with its source, `extends: NAME` takes another recipe as the base, and `--set a.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import hashlib
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -119,8 +120,24 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     for stage in known_stages().values():
         stage.prepare(merged, name)
     loaded = validate(_model(_own_stages(merged, name)), merged, name, folders)
-    check_order(loaded)
+    with _naming(name):
+        check_order(loaded)
     return loaded
+
+
+@contextlib.contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Name the file, or the key in it, of a ConfigError."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def stage_names(stages: str | Sequence[str]) -> list[str]:
+    """Return the stages in `a,b`, as `--stages` takes them, or in a sequence of names."""
+    names = stages.split(",") if isinstance(stages, str) else stages
+    return [name.strip() for name in names if name.strip()]
 
 
 def outline(recipe: str) -> dict[str, Any]:
@@ -257,5 +274,7 @@ def _read_with_parents(recipe: str, seen: tuple[Path, ...]) -> tuple[dict[str, A
         raise ConfigError(f"{path}: extends: must be a recipe's name or path")
     local = path.parent / parent
     found = str(local) if local.is_file() else parent
+    with _naming(f"{path}: extends"):
+        _file_of(found)
     base, folders = _read_with_parents(found, (*seen, path))
     return merge(base, content), [str(path.parent), *folders]

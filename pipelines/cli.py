@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from curation import __version__
@@ -131,20 +131,53 @@ COMMANDS = {
         "run a pool of Python workers on a node of a Flink or Spark cluster",
         "curate worker-pool --port 50000",
     ),
+    "completion": Command(
+        "completion",
+        "print a script that lets a shell complete commands, options and their values",
+        "curate completion bash > ~/.local/share/bash-completion/completions/curate\n"
+        "         curate completion zsh > ~/.zfunc/_curate   # a folder of $fpath\n"
+        "         curate completion fish > ~/.config/fish/completions/curate.fish",
+    ),
     "recipes": Command("listings", "list the built-in recipes", "curate recipes sample"),
     "models": Command("listings", "list the built-in models", "curate models --json"),
 }
 
 #: Arguments that need no command's options.
 _NONE = "--version"
+#: Choices that an error lists.
+_FEW = 8
 _GOES_ON = "run the same command again to resume"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports usage errors as one line."""
+    """Reports usage errors as one line, with the name that was probably meant."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         raise ConfigError(f"{message} (see `{self.prog} --help`)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse what the command doesn't take: here its options are known."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            name = rest[0].partition("=")[0]
+            kind = "option" if name.startswith("-") else "argument"
+            options = self._option_string_actions if name.startswith("--") else ()
+            self.error(f"{name}: unknown {kind}{_nearest(name, options)}")
+        return parsed, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = [str(choice) for choice in action.choices]
+            few = f" ({', '.join(names)})" if len(names) <= _FEW else ""
+            given = " ".join([*action.option_strings[:1], str(value)])
+            kind = "value" if action.option_strings else str(action.metavar or "value").lower()
+            self.error(f"{given}: unknown {kind}{_nearest(value, names)}{few}")
+
+
+def _nearest(name: str, candidates: Iterable[str]) -> str:
+    from curation.config import nearest  # slow
+
+    return nearest(name, candidates)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -161,6 +194,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str]) -> int:
     logging.lastResort = Warnings(tell)
     own, beam = _split(arguments)
+    if own[:1] == ["help"]:
+        own = [*own[1:], "--help"]
     debug = "--debug" in own
     if not debug:  # Beam logs tracebacks of failed steps; here one line is printed instead
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
@@ -182,12 +217,14 @@ def _main(arguments: list[str]) -> int:
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:
-    """Raise ConfigError for an argument that is not valid UTF-8."""
+    """Raise ConfigError for an argument that is not valid UTF-8, or was read as something else."""
     for argument in arguments:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise ConfigError(f"{argument}: not UTF-8; rename the file or folder") from None
+            from curation.stores import misread  # slow
+
+            raise ConfigError(f"{argument}: {misread()}") from None
 
 
 def line_of(error: Exception) -> str:
@@ -210,12 +247,12 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments, []
 
 
-def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser. Only the command in the arguments has its options declared."""
+def build_parser(arguments: Sequence[str] = (), whole: bool = False) -> argparse.ArgumentParser:
+    """Return the parser. Only the command in the arguments has its options declared, or all."""
     parser = _Parser(
         prog="curate",
         description="Web crawls to clean, deduplicated, mixed and tokenised training shards.",
-        epilog="example: curate run sample --output out",
+        epilog="`curate help COMMAND` shows its options; example: curate run sample --output out",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"curate {__version__}")
@@ -224,7 +261,7 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     asked = next((argument for argument in arguments if not argument.startswith("-")), version)
     for name, command in _commands(asked).items():
         chosen = _parser_of(parsers, name, command)
-        if name == asked:
+        if whole or name == asked:
             importlib.import_module(f"pipelines.commands.{command.module}").add(chosen, name)
     return parser
 

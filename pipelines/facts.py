@@ -14,6 +14,7 @@ from curation import resources, stores
 from curation.config import Settings
 from curation.credentials import redact
 from curation.errors import ConfigError, first_line
+from curation.extras import missing
 from curation.golden import golden_digest
 from curation.judging import check_opens
 from curation.models import sha256_of
@@ -27,14 +28,14 @@ def stage_facts(
     """Return software versions and checksums of models, lists and code, for key and manifest.
 
     `also` are other sections that the stage reads. Raises ConfigError if a model, list or code is
-    missing.
+    missing, or a package not installed.
     """
     code = _code({stage.name: settings, **also})
     packages = {"pyarrow", *stage.packages_of(settings)}
     lists: dict[str, str] = {}
     for named in stage.files(settings):
         lists |= _checksums(named.path)
-    versions = {name: importlib.metadata.version(name) for name in sorted(packages)}
+    versions = {name: _version(name, stage.name) for name in sorted(packages)}
     golden = golden_digest(stage.name)
     if golden:  # instead of numba's version: the same whenever kernels give the same results
         versions["kernels"] = golden
@@ -44,6 +45,13 @@ def stage_facts(
         "lists": lists,
     }
     return facts | {"code": code} if code else facts
+
+
+def _version(package: str, stage: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        raise missing(package, stage) from None
 
 
 def _code(sections: Mapping[str, Settings]) -> dict[str, str]:

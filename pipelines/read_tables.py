@@ -20,12 +20,13 @@ from curation.readers.documents import (
     joined,
     others_of,
 )
+from curation.readers.raw import RawFile
 from curation.readers.sampling import drawn
 from curation.schema import Verdicts
 from curation.stages.read_tables import LANGUAGES, TableSettings
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
-from pipelines.extract import PagesBeside, mended_row
+from pipelines.extract import PageBatch, PagesBeside, mended_row
 from pipelines.extract.sources import SourceShard, as_planned, content_fingerprints, source_shards
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder
@@ -52,8 +53,7 @@ class ReadTables:
         tally = Tally()
         kinds = [others_of(path, name, self.readers) for path, name in shard.files]
         others = joined(kinds, self.settings.columns, self.settings.kept_beside or ())
-        waiting: list[tuple[Row, Row]] = []
-        beside = PagesBeside()
+        batch, beside = PageBatch(), PagesBeside()
         with ShardWriter(folder, shard.name, "read-tables", tally) as writer:
             for name, row in self._rows(shard, dict(task.inputs)):
                 beside.take(name, row[0] if isinstance(row, tuple) else row, tally)
@@ -61,13 +61,13 @@ class ReadTables:
                     page, document, own = row
                     if page.mended:
                         beside.mended.append(mended_row(document, page))
-                    waiting.append((document, own))
+                    batch.add(document, own, None)
                 if beside.full:
                     beside.write(writer)
-                if len(waiting) == ROWS:
-                    self._write(waiting, others, writer, tally, progress)
-                    waiting = []
-            self._write(waiting, others, writer, tally, progress)
+                if len(batch.rows) == ROWS:
+                    self._write(batch, others, writer, tally, progress)
+                    batch = PageBatch()
+            self._write(batch, others, writer, tally, progress)
             if beside.set_aside or beside.mended:
                 beside.write(writer)
         return Result(writer.files, tally.counts())
@@ -91,20 +91,21 @@ class ReadTables:
 
     def _write(
         self,
-        rows: list[tuple[Row, Row]],
+        rows: PageBatch,
         others: Others,
         writer: ShardWriter,
         tally: Tally,
         progress: Progress,
     ) -> None:
-        batch = documents_batch([row for row, _ in rows], [own for _, own in rows], others)
+        batch = documents_batch(rows.rows, rows.own, others)
         if self.languages is not None:
             from curation.language.verdicts import with_language  # compiled kernels
 
             batch = with_language(batch, self.languages)
         tally.add_in(batch)
-        empty = np.array([not row["text"] for row, _ in rows], bool)
-        progress(len(rows), writer.write(batch, Verdicts.where(empty, "table.empty_text")))
+        empty = np.array([not row["text"] for row in rows.rows], bool)
+        kept = writer.write(batch, Verdicts.where(empty, "table.empty_text"))
+        progress(len(rows.rows), kept, RawFile.fetched - rows.fetched)
 
 
 def run(run: StageRun) -> dict[str, Any]:

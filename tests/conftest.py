@@ -27,6 +27,15 @@ hypothesis.settings.load_profile("kernels")
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Begin again in UTF-8 where Python was told to do without (`LC_ALL=C PYTHONUTF8=0`)."""
+    if sys.getfilesystemencoding() != "utf-8":
+        config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
+        command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
+        os.execve(sys.executable, command, os.environ | {"PYTHONUTF8": "1"})
+
+
 def curate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a command of `curate` from the checkout's root, in this process.
 

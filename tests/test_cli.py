@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -276,15 +278,18 @@ def test_recipes_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert "name: fineweb" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["recipes", "models"])
+@pytest.mark.parametrize(
+    ("command", "whole"),
+    [("recipes", "purpose"), ("models", "\n    educational value of a page\n")],
+)
 def test_listings_fit_a_narrow_terminal(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str, whole: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main([command]) == 0
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80 and "…" not in printed
-    assert "purpose" in printed and ("MB" in printed or command == "recipes")
+    assert whole in printed and ("MB" in printed or command == "recipes")
 
 
 def test_models_have_licence_and_checksum(capsys: pytest.CaptureFixture[str]) -> None:
@@ -340,3 +345,53 @@ def test_broken_records_are_told_and_only_whole_pages_are_tried_again(
 def test_without_arguments_the_commands_are_listed() -> None:
     printed = curate_well([])
     assert all(stage in printed for stage in STAGES)
+
+
+def test_help_of_a_command_by_its_name() -> None:
+    assert curate("help", "why").stdout == curate("why", "--help").stdout
+    assert curate("help").stdout == curate("--help").stdout != ""
+
+
+@pytest.fixture(scope="module")
+def completions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the completion script of each shell, and a file to complete."""
+    folder = tmp_path_factory.mktemp("completions")
+    for shell in ("bash", "zsh", "fish"):
+        (folder / shell).write_text(curate_well(["completion", shell]), encoding="utf-8")
+    (folder / "crawl.warc").touch()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("typed", "choices"),
+    [
+        ("curate ru", ["run"]),
+        ("curate dedup-", ["dedup-documents", "dedup-lines", "dedup-urls"]),
+        ("curate run sample --exc", ["--exchange"]),
+        ("curate run sample --exchange f", ["files"]),
+        ("curate run sample --input cra", ["crawl.warc"]),
+        ("curate train qua", ["quality"]),
+    ],
+)
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_shell_completes(shell: str, typed: str, choices: list[str], completions: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}")
+    ask = {
+        "bash": "source bash; COMP_WORDS=($0); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
+        "_shtab_curate; printf '%s\\n' \"${COMPREPLY[@]}\"",
+        "fish": "source fish; complete -C $argv[1] | string replace -r '\\t.*' ''",
+    }
+    done = subprocess.run(
+        [shell, "-c", ask[shell], typed],
+        cwd=completions,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sorted(line.strip() for line in done.stdout.splitlines()) == choices
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
+def test_the_script_for_zsh_is_sound(completions: Path) -> None:
+    subprocess.run(["zsh", "-n", "zsh"], cwd=completions, check=True)

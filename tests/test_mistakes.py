@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
+import importlib.metadata
 import json
 import os
 import re
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,9 +25,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from curation.errors import ConfigError
+from curation.extras import EXTRAS, missing
 from curation.recipe import STAGES
 from curation.stores import persist
+from curation.summary.signing import sign
+from curation.tokenize.reader import TokenShards, register
+from curation.train.extract.pages import align
 from pipelines import cli
+from tests.conftest import ROOT
 
 #: Nothing was started; the run failed.
 USAGE, FAILED = 2, 1
@@ -44,7 +54,13 @@ def _m(command: str, code: int, *says: str) -> Mistake:
 _OUT = "--output new"
 _QUIET = ("--workers", "0", "--quiet")
 COMMANDS = [
-    _m("rnu sample", USAGE, "invalid choice: 'rnu'", "run"),
+    _m("rnu sample", USAGE, "rnu: unknown command; did you mean 'run'?", "curate --help"),
+    _m("runn", USAGE, "did you mean 'run'?"),
+    _m("help runn", USAGE, "did you mean 'run'?"),
+    _m("run llama3 --outputs new", USAGE, "--outputs: unknown option; did you mean '--output'?"),
+    _m("run llama3 --exchange fils", USAGE, "fils", "'files'? (auto, files, beam)"),
+    _m("recipes llama3 fineweb", USAGE, "fineweb: unknown argument"),
+    _m("completion bsh", USAGE, "bsh", "'bash'? (bash, zsh, fish)"),
     _m("run", USAGE, "RECIPE"),
     _m("run llama3 --inptu a.jsonl", USAGE, "--inptu"),
     _m("run llama3 --workers many", USAGE, "--workers", "many"),
@@ -79,7 +95,7 @@ COMMANDS = [
     _m("export --run done --stage extract --to jsonl --output rows.jsonl", USAGE, "rows.jsonl"),
     _m("export --run done --stage extract --to csv", USAGE, "--to", "csv"),
     _m("export --run done --stage extract --to jsonl --split a/b=0.5,c=0.5", USAGE, "a/b"),
-    _m("trace --run done words", USAGE, "1 words", "needed"),
+    _m("trace --run done words", USAGE, "under 20 words"),
     _m("withdraw --run done --url-prefix ''", USAGE, "--url-prefix", "every document"),
     _m("withdraw --run done", USAGE, "--url-prefix"),
     _m("withdraw --run nowhere --url-prefix https://a.example/", USAGE, "nowhere"),
@@ -102,7 +118,15 @@ RECIPES = [
     _m("run latin.yaml", USAGE, "latin.yaml"),
     _m("run empty.yaml", USAGE, "empty.yaml"),
     _m("run circle.yaml", USAGE, "circle.yaml", "extends"),
-    _m("run no-parent.yaml", USAGE, "lama3"),
+    _m("run no-parent.yaml", USAGE, "no-parent.yaml: extends: lama3", "did you mean 'llama3'"),
+    _m("run wrong-stage.yaml", USAGE, "wrong-stage.yaml: stages[1]", "'filtr'", "'filter'"),
+    _m(
+        "run llama3 --set filter.code.mean_line_length.max=9",
+        *(USAGE, "did you mean 'filter.rules.code.mean_line_length'?"),
+    ),
+    _m("run llama3 --set filter.code.x=9", USAGE, "did you mean 'filter.rules.code.x' or"),
+    _m("run llama3 --set filter.code=9", USAGE, "did you mean 'filter.paths.code'?"),
+    _m("run llama3 --set mix.code.share=9", USAGE, "did you mean 'mix.domains.code.share'?"),
     _m("run '' --input rows.jsonl --output new", USAGE, "RECIPE", "empty"),
     _m("run tab.yaml --input rows.jsonl", USAGE, "tab.yaml:2:1", "'\\t'"),
     _m("run stage-map.yaml --input rows.jsonl", USAGE, "stage-map.yaml", "stages", "filtr"),
@@ -218,6 +242,7 @@ FILES: dict[str, bytes] = {
     "latin.yaml": "name: Käse\n".encode("latin-1"),
     "empty.yaml": b"",
     "circle.yaml": b"extends: circle.yaml\nname: round\n",
+    "wrong-stage.yaml": b"extends: llama3\nstages: [extract, filtr]\n",
     "no-parent.yaml": b"extends: lama3\nname: x\n",
     "typo.yaml": b"extends: llama3\nname: x\nfiltr: {}\n",
     "tab.yaml": b"filter:\n\trules: {}\n",
@@ -322,6 +347,26 @@ def test_what_is_no_mistake(name: str, recipe: bytes, table: str, home: Path) ->
     shutil.rmtree("ne w")
 
 
+def test_json_lines_end_with_the_funnel(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "run llama3 --input rows.jsonl --stages dedup-urls --output new --log-format json"
+    assert cli.main([*command.split(), "--workers", "0"]) == 0
+    last = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert last["event"] == "finished" and last["report"] == "new/report.html"
+    assert [(s["stage"], s["documents"]) for s in last["funnel"]] == [
+        ("read-tables", 3),
+        ("dedup-urls", 3),
+    ]
+    shutil.rmtree("new")
+
+
+def test_what_is_too_long_names_the_setting(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("long.jsonl").write_bytes(json.dumps({"text": "x" * 3000}).encode() + b"\n")
+    limit = "--set readers.max_record_bytes=2000"
+    code, line = _line(_complete(f"extract --input long.jsonl {limit}"), capsys)
+    assert code == FAILED and "a line of over 2000 bytes (readers.max_record_bytes)" in line
+    shutil.rmtree("new")
+
+
 def test_outputs_of_other_runs_are_not_input(home: Path) -> None:
     """A run within the folder of its input, and a second one of that folder elsewhere."""
     Path("crawl").mkdir()
@@ -350,15 +395,35 @@ def test_names_that_are_not_utf8(home: Path, capsys: pytest.CaptureFixture[str])
         assert code == USAGE and "caf\\udce9.jsonl" in line and "not UTF-8" in line
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS only has names in UTF-8")
+def test_a_locale_that_cannot_read_names_is_named(home: Path) -> None:
+    """Both where a name is given and where a folder has it."""
+    Path("l\u00e4", "\u00f6").mkdir(parents=True)
+    Path("l\u00e4", "\u00f6", "a.jsonl").write_bytes(FILES["rows.jsonl"])
+    Path("link").symlink_to("l\u00e4")
+    bare = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
+    for name in ("l\u00e4", "link"):
+        command = [
+            sys.executable,
+            "-m",
+            "pipelines.cli",
+            *f"extract --output new --input {name}".split(),
+        ]
+        done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False)
+        assert done.returncode == USAGE and "this locale has only ascii; set LC_ALL=" in done.stderr
+
+
 def test_folders_that_are_closed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, mode in {"unreadable": 0o000, "readonly": 0o555}.items():
         Path(name).mkdir()
         Path(name).chmod(mode)
+    with contextlib.suppress(PermissionError):
+        os.listdir("unreadable")
+        pytest.skip("this user may read everything")
     code, line = _line(_complete("extract --input unreadable --output new"), capsys)
     assert code == USAGE and "unreadable" in line
     code, line = _line(_complete("extract --input rows.jsonl --output readonly"), capsys)
-    assert code == FAILED and "readonly" in line
+    assert code == USAGE and "readonly: can't be written as a run folder: Permission" in line
 
 
 @pytest.mark.parametrize("scheme", ["https", "http", "s3", "hf", "gs"])
@@ -393,12 +458,81 @@ def test_packages_that_are_missing(
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", absent)
     code, line = _line(_complete(f"extract --input {url}"), capsys)
-    assert code == USAGE and f"{url}: needs a package: pip install 'curation[" in line
+    package = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub", "https": "aiohttp"}[
+        url.partition("://")[0]
+    ]
+    wanted = f"{url}: needs {package}: pip install 'curation[{EXTRAS[package]}]'"
+    assert code == USAGE and wanted in line
 
 
-def test_a_missing_package_of_an_engine(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+_ONNX = "classify.onnx={model: {path: a.onnx}, tokenizer: {path: tokenizer.json}}"
+
+
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [
+        ("justext", "extract-file page.html --engine justext"),
+        ("justext", "run llama3 --input page.html --set extract.engine=justext"),
+        ("resiliparse", "run llama3 --input page.html --set extract.engine=resiliparse"),
+        ("streaming", "run llama3 --input page.html --set tokenize.formats=[mds]"),
+        ("datasets", "run llama3 --input page.html --set tokenize.formats=[huggingface]"),
+        ("tokenizers", "run llama3 --input page.html --set tokenize.tokenizer=tokenizer.json"),
+        ("onnxruntime", f"run llama3 --input page.html --set '{_ONNX}'"),
+        ("tokenizers", f"run llama3 --input page.html --set '{_ONNX}'"),
+        ("torch", "ablate rows.jsonl body.parquet --output new"),
+    ],
+)
+def test_packages_of_extras_that_are_missing(
+    package: str,
+    command: str,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "justext", None)
-    code, line = _line(_complete("extract-file page.html --engine justext"), capsys)
-    assert code == USAGE and "pip install" in line
+    """The extra is named before anything is written."""
+    found = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name.lower() == package:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setitem(sys.modules, package, None)
+    code, line = _line(_complete(command), capsys)
+    assert code == USAGE and f"needs {package}: pip install 'curation[{EXTRAS[package]}]'" in line
+    assert not Path("new").exists()
+
+
+def test_packages_of_extras_that_functions_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    uses = {
+        "cryptography": lambda: sign(b"", b"", "key.pem"),
+        "rapidfuzz": lambda: align(["a"], "a"),
+        "torch": lambda: register(TokenShards),
+    }
+    for package, use in uses.items():
+        name = f"{package}.utils.data" if package == "torch" else package
+        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ConfigError, match=rf"pip install 'curation\[{EXTRAS[package]}\]'"):
+            use()
+
+
+def test_an_extra_that_does_not_load_says_why() -> None:
+    error = ImportError("libcudart.so.12: cannot open shared object file", name="torch")
+    assert f"{missing('torch', 'curate ablate', error)}".endswith(
+        "needs torch: pip install 'curation[torch]' "
+        "(libcudart.so.12: cannot open shared object file)"
+    )
+
+
+def test_extras_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {
+        extra: " ".join(requirements).lower().replace("-", "_")
+        for extra, requirements in project["optional-dependencies"].items()
+        if extra not in ("test", "docs", "ablate")  # that one is also `torch`
+    }
+    for package, extra in EXTRAS.items():
+        assert package in extras[extra]
+    assert set(EXTRAS.values()) == extras.keys()

@@ -216,7 +216,7 @@ def test_pages_of_a_table_fare_as_in_a_run(tmp_path: Path) -> None:
     pages, out = tmp_path / "pages.parquet", tmp_path / "out"
     options = ["--stages", "extract,dedup-urls", "--quiet", "--workers", "0"]
     curate_well(["run", "llama3", "--input", pages, "--output", out, *options])
-    found = curation.run("llama3", table, stages=["extract", "dedup-urls"])
+    found = curation.run("llama3", table, stages="extract, dedup-urls")  # as `--stages`
     (kept,) = _documents(out, "dedup-urls").to_pylist()
     (mine,) = found.documents.to_pylist()
     same = ("id", "url", "text", "title", *PAGE_COLUMNS)

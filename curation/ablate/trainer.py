@@ -27,6 +27,7 @@ from curation.ablate.windows import (
     text_windows,
 )
 from curation.errors import ConfigError
+from curation.extras import require
 
 Watch = Callable[[int, int], None]  # steps done, steps in all
 
@@ -41,14 +42,7 @@ _OF_WEIGHT, _OF_VALUE, _OF_LOGIT = 18, 160, 20
 def torch_module() -> Any:
     """Return PyTorch. Raises ConfigError where it is not installed."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with it
-    try:
-        import torch
-    except ImportError:
-        raise ConfigError(
-            "curate ablate trains with PyTorch, which is not installed: "
-            "pip install 'curation[ablate]', or compare by n-grams with --instant"
-        ) from None
-    return torch
+    return require("torch", "curate ablate (without --instant)")
 
 
 def device_of(name: str) -> str:

@@ -8,7 +8,6 @@ number of workers.
 from __future__ import annotations
 
 import functools
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from curation.arrow import Texts, large_strings
 from curation.classify.classify_settings import OnnxSettings
 from curation.classify.linear import sigmoid, softmax
 from curation.errors import ConfigError, first_line
+from curation.extras import require
 from curation.models import locate
 
 _IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"
@@ -91,14 +91,9 @@ def _beginning(text: str | None, size: int) -> str:
 @functools.cache
 def load(settings: OnnxSettings) -> OnnxClassifier:
     """Load a model, once per process. Raises ConfigError, in one line, naming what is wrong."""
-    try:
-        runtime = importlib.import_module("onnxruntime")
-        tokenizers = importlib.import_module("tokenizers")
-    except ImportError as error:
-        raise ConfigError(
-            f"{settings.model.path}: ONNX models need the extra `onnx` (pip install "
-            f"'curation[onnx]'): {error}"
-        ) from None
+    runtime, tokenizers = (
+        require(name, settings.model.path) for name in ("onnxruntime", "tokenizers")
+    )
     path, _ = locate(settings.model)
     words, _ = locate(settings.tokenizer)
     options = runtime.SessionOptions()

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from curation.errors import ConfigError, raising, told
+from curation.errors import raising, told
 from curation.extract.extract_settings import CustomEngine, ExtractSettings
+from curation.extras import require
 
 #: HTML text and settings to main content; "" when there is none.
 Engine = Callable[[str, str | None, ExtractSettings], str]
@@ -80,19 +81,8 @@ def check_installed(name: str | CustomEngine) -> None:
         from curation.judging import check_opens  # here and below: settings need no Arrow
 
         check_opens(name.python, name.settings, "extract.engine", positional=2)
-    elif name not in _ENGINES:
-        return
-    else:
-        _check_import(name)
-
-
-def _check_import(name: str) -> None:
-    try:
-        __import__(name)
-    except ImportError:
-        raise ConfigError(
-            f"extract.engine: {name} is not installed (pip install 'curation[engines]')"
-        ) from None
+    elif name in _ENGINES:
+        require(name, "extract.engine")
 
 
 def text_engine(name: str | CustomEngine) -> Engine:

@@ -171,7 +171,7 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
             left.add(reason, name)
         else:
             if not _is_text(full):
-                raise InputError(f"{full}: a file name that is not UTF-8; rename the file")
+                raise InputError(f"{full}: {stores.misread()}")
             size = int(info.get("size") or 0)
             files.append(InputFile(full, name, size, stores.version(info)))
     if not files:

@@ -49,7 +49,7 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
     content = bytes(stream.buffer[: reached - stream.base])
     if len(content) > settings.max_record_bytes:
         raw = content[: settings.keep_raw_bytes]
-        detail = f"over {settings.max_record_bytes} bytes"
+        detail = f"over {settings.most}"
         yield Damage(0, "record.too_large", detail, None, raw)
         return
     mended = detail = ""

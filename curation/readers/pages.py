@@ -107,9 +107,7 @@ def to_event(
             obey_length=problem is not None and problem.longer,
         )
         if decoded.too_large:
-            problem = Problem(
-                "record.too_large", f"the body decodes to over {settings.max_record_bytes}", True
-            )
+            problem = Problem("record.too_large", f"the body decodes to over {settings.most}", True)
             return _damage(head, buffer, begin, end, offset, problem, settings)
         body = decoded.content
         if problem and problem.cut and decoded.complete:

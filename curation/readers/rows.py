@@ -143,7 +143,7 @@ class _Lines(Iterator[str]):
         line = self._text.readline(self._left + 1)
         self._left -= len(line)
         if self._left < 0:
-            raise ValueError(f"a row of over {self._longest} characters")
+            raise ValueError(f"a row of over {self._longest} characters (readers.max_record_bytes)")
         if not line:
             raise StopIteration
         return line
@@ -209,7 +209,9 @@ def _array(longest: int) -> Rows:
             if not isinstance(row, dict):
                 raise ValueError(f"{str(row)[:20]!r} is no object")
             if end - at > longest:
-                raise ValueError(f"an object of over {longest} characters")
+                raise ValueError(
+                    f"an object of over {longest} characters (readers.max_record_bytes)"
+                )
             at = end
             yield row
 
@@ -218,5 +220,5 @@ def _array(longest: int) -> Rows:
 
 def _what_is_wrong(error: Exception, window: str, longest: int) -> str:
     if len(window) > longest:
-        return f"an object of over {longest} characters"
+        return f"an object of over {longest} characters (readers.max_record_bytes)"
     return str(error) if window else "the array does not end"

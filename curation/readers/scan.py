@@ -371,10 +371,10 @@ class _Scanner:
             if self._plausible(head, want):
                 if skip:
                     return Skipped(skip), want
-                detail = f"{head.length} bytes, over {settings.max_record_bytes}"
+                detail = f"{head.length} bytes, over {settings.most}"
                 return Damage(offset, "record.too_large", detail, head.url or None, raw), want
         if inside is None:
-            detail = f"{head.length} bytes, over {settings.max_record_bytes}"
+            detail = f"{head.length} bytes, over {settings.most}"
             following = min(reached, want)
             return Damage(offset, "record.too_large", detail, head.url or None, raw), following
         following = inside.position

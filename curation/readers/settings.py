@@ -82,3 +82,8 @@ class ReaderSettings(Settings):
     date_columns: tuple[str, ...] = Field(
         description="tables: the first of these that a row has is its date"
     )
+
+    @property
+    def most(self) -> str:
+        """The largest record, with the setting's name, for what is set aside."""
+        return f"{self.max_record_bytes} bytes (readers.max_record_bytes)"

@@ -46,7 +46,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
         if end is None:
             offset = stream.claim(position, position)
             raw = bytes(stream.buffer[: settings.keep_raw_bytes])
-            detail = f"a line of over {settings.max_record_bytes} bytes"
+            detail = f"a line of over {settings.most}"
             yield Damage(offset, "record.too_large", detail, None, raw)
             position = _skip_line(stream, position)
             continue

@@ -19,6 +19,7 @@ from curation.stores.reading import reads_ranges as reads_ranges
 from curation.stores.systems import file_system as file_system
 from curation.stores.systems import info as info
 from curation.stores.systems import is_url as is_url
+from curation.stores.systems import misread as misread
 from curation.stores.systems import version as version
 from curation.stores.writing import PART_BYTES as PART_BYTES
 from curation.stores.writing import remove as remove

@@ -5,18 +5,28 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from typing import Any, cast
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from curation.errors import ConfigError
+from curation.extras import missing
 from curation.stores.persist import is_transient, is_unknown_host, persistently
 
 
 def is_url(place: str) -> bool:
     """Whether fsspec has to find a place (`s3://`, `zip://x::s3://`), which is no local path."""
     return "://" in place and not os.path.isabs(place)
+
+
+def misread() -> str:
+    """Return why the name of a file or folder could not be read as text, and what to do."""
+    encoding = sys.getfilesystemencoding()
+    if encoding == "utf-8":
+        return "not UTF-8; rename the file or folder"
+    return f"this locale has only {encoding}; set LC_ALL=C.UTF-8 or PYTHONUTF8=1"
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -36,7 +46,8 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise ConfigError(f"{url}: {_missing(url, error)}") from None
+        package = _PACKAGES.get(url.rpartition("::")[2].partition("://")[0])
+        raise missing(package, url) if package else ConfigError(f"{url}: {error}") from None
     except ValueError as error:
         raise ConfigError(f"{url}: {error}") from None
     cache: Any = getattr(system, "dircache", None)
@@ -49,16 +60,9 @@ def file_system(url: str) -> tuple[Any, str]:
     return system, path
 
 
-#: What has the library of a kind of URL.
-_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "hf": "hf"} | dict.fromkeys(
-    ("http", "https"), "http"
-)
-
-
-def _missing(url: str, error: ImportError) -> str:
-    """What to install for a kind of URL."""
-    extra = _EXTRAS.get(url.rpartition("::")[2].partition("://")[0])
-    return f"needs a package: pip install 'curation[{extra}]'" if extra else str(error)
+#: Packages of extras, by the kind of URL that needs them.
+_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
+_PACKAGES |= dict.fromkeys(("http", "https"), "aiohttp")
 
 
 def protocols(system: Any) -> set[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curation.config import read_yaml
+from curation.config import nearest, read_yaml
 from curation.errors import ConfigError
 from curation.resources import root
 from curation.summary.figures import Figure
@@ -31,8 +30,7 @@ def check_answers(answers: Mapping[str, str], templates: list[dict[str, Any]]) -
     known = [*(field["id"] for field in fields), *_ELSEWHERE]
     for name, text in answers.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise ConfigError(f"answers: {name}: no such field{f'; {near[0]}?' if near else ''}")
+            raise ConfigError(f"answers: {name}: no such field{nearest(name, known)}")
         if not isinstance(text, str):
             raise ConfigError(f"answers: {name}: expected a text, found {text!r}")
 

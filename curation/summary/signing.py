@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from curation.errors import ConfigError
+from curation.extras import require
 
 
 def sign(data: bytes, pem: bytes, name: str) -> bytes:
@@ -25,16 +26,13 @@ def is_signed(data: bytes, signature: bytes, pem: bytes, name: str) -> bool:
 
 
 def _key(pem: bytes, name: str, kind: str) -> Any:
-    try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-        from cryptography.hazmat.primitives.serialization import (
-            load_pem_private_key,
-            load_pem_public_key,
-        )
-    except ImportError:
-        raise ConfigError(
-            "signatures need the extra `sign`: pip install 'curation[sign]'"
-        ) from None
+    require("cryptography", name)
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+    from cryptography.hazmat.primitives.serialization import (
+        load_pem_private_key,
+        load_pem_public_key,
+    )
+
     try:
         key = load_pem_private_key(pem, None) if kind == "private" else load_pem_public_key(pem)
     except (ValueError, TypeError) as error:

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 
 from curation.errors import ConfigError
+from curation.extras import missing
 from curation.tokenize.tokenize_settings import CustomFormat
 
 #: Package and module of each format; the extra has the format's name.
@@ -30,10 +31,7 @@ def format_packages(formats: Sequence[str | CustomFormat]) -> list[str]:
         folders.append(folder)
     names = [name for name in formats if isinstance(name, str)]
     for name in names:
-        package, module = _LIBRARIES[name]
+        _, module = _LIBRARIES[name]
         if importlib.util.find_spec(module) is None:
-            raise ConfigError(
-                f"tokenize.formats: {name} needs the package {package}: "
-                f"pip install 'curation[{name}]'"
-            )
+            raise missing(module, f"tokenize.formats: {name}")
     return [_LIBRARIES[name][0] for name in names]

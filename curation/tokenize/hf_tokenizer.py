@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import json
 import os
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from curation.arrow import Texts
 from curation.errors import ConfigError, InputError, first_line
+from curation.extras import require
 from curation.text.surrogates import well_formed
 from curation.tokenize.card import HF_FILE
 
@@ -144,12 +144,7 @@ def from_path(path: Path) -> HuggingFaceTokenizer:
 
 def _library(path: Path, content: bytes) -> Any:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are processes
-    try:
-        tokenizers = importlib.import_module("tokenizers")
-    except ImportError:
-        raise ConfigError(
-            f"{path}: needs the extra `tokenizers` (pip install 'curation[tokenizers]')"
-        ) from None
+    tokenizers = require("tokenizers", str(path))
     try:
         loaded = tokenizers.Tokenizer.from_buffer(content)
     except Exception as error:  # the library raises plain exceptions

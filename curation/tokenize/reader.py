@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError, InputError
+from curation.extras import require
 from curation.hashing import mix64
 from curation.tokenize.megatron import read_index
 from curation.tokenize.order import permute
@@ -202,11 +203,7 @@ def as_torch(batch: npt.NDArray) -> Any:
 @functools.cache
 def register(reader: type) -> None:
     """Let torch's DataLoader know that a reader is iterated. Raises ConfigError."""
-    try:
-        from torch.utils.data import IterableDataset
-    except ImportError:
-        raise ConfigError("torch is not installed: pip install 'curation[torch]'") from None
-    IterableDataset.register(reader)
+    require("torch.utils.data", reader.__name__).IterableDataset.register(reader)
 
 
 def loader_worker() -> tuple[int, int]:

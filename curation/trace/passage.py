@@ -17,9 +17,8 @@ from curation.decontaminate.index import build_index
 from curation.decontaminate.matching import RUN, Matcher
 from curation.decontaminate.normalize import WORD, folding, sums, tokenize
 from curation.errors import ConfigError
+from curation.trace import LEAST_WORDS
 
-#: Words of the shortest span that is looked for: 40 Han or kana letters, 80 Thai letters.
-LEAST_WORDS = 20
 #: Bytes of the longest passage.
 MOST_BYTES = 1 << 18
 #: Words between two runs of a span, in either text.
@@ -67,8 +66,7 @@ class Passage:
         self._tokens = tokenize([text])
         self._sums = sums(self._tokens.sizes)
         if self._sums[-1] < LEAST_WORDS * WORD:
-            found = int(self._sums[-1]) // WORD
-            raise ConfigError(f"the passage has {found} words; {LEAST_WORDS} are needed at least")
+            raise ConfigError(f"the passage has under {LEAST_WORDS} words, the fewest looked for")
         self._matcher = Matcher(build_index([text], _nothing_known()), folding(), 1)
 
     def spans(self, text: str) -> list[Span]:

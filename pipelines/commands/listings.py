@@ -76,19 +76,16 @@ def models(options: argparse.Namespace) -> int:
     if options.json:
         say_json([c.model_dump(mode="json") for c in cards.values()])
         return 0
-    table = _table("model", "version", "licence", "size", "sha256", "purpose")
+    line = "{:<23}{:<15}{:<14}{:>8}  {}"
+    say(line.format("model", "version", "licence", "size", "sha256"))
     for folder, card in cards.items():
         sums = [card.sha256] if isinstance(card.sha256, str) else list(card.sha256.values())
         files = [card.file] if isinstance(card.sha256, str) else list(card.sha256)
-        table.add_row(
-            card.name,
-            str(card.version).partition(" ")[0],
-            card.licence.partition(";")[0],
-            f"{sum((folder / name).stat().st_size for name in files) / 1e6:.1f} MB",
-            sums[0][:8] if len(sums) == 1 else f"{len(sums)} files",  # --json shows them all
-            _PURPOSES.get(card.task, card.task),
-        )
-    PlainConsole().print(table)
+        size = sum((folder / name).stat().st_size for name in files) / 1e6
+        checksum = sums[0][:8] if len(sums) == 1 else f"{len(sums)} files"  # --json shows them all
+        version, licence = str(card.version).partition(" ")[0], card.licence.partition(";")[0]
+        say(line.format(card.name, version, licence, f"{size:.1f} MB", checksum))
+        say(f"    {_PURPOSES.get(card.task, card.task)}")
     return 0
 
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
-from curation.recipe import load
+from curation.recipe import load, stage_names
 from curation.stages import known_stages
 from pipelines.commands.options import add_index, add_input, add_recipe_options
 from pipelines.console import PlainConsole
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 def named_stages(options: argparse.Namespace) -> list[str]:
     """Return the stages of `--stages`; none without it. Raises ConfigError if it names none."""
-    stages = [s.strip() for s in (options.stages or "").split(",") if s.strip()]
+    stages = stage_names(options.stages or "")
     if options.stages is not None and not stages:
         raise ConfigError(f"--stages {options.stages!r}: no stage is named")
     return stages

@@ -7,16 +7,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from curation.errors import ConfigError
-from curation.trace.passage import Passage
+from curation.trace import refuse_short
 from pipelines.commands.options import add_json, add_run, count
 from pipelines.report.values import value_text
-from pipelines.run_folder import load_run
 from pipelines.terminal import say, say_json, tell
-from pipelines.trace import Answer, Found, TraceIndex, build
+
+if TYPE_CHECKING:  # loads kernels
+    from pipelines.trace import Answer, Found
 
 #: Characters shown of a span.
 _SHOWN = 300
@@ -45,10 +46,16 @@ def trace(options: argparse.Namespace) -> int:
     """Build the index if needed, look the passage up, and print the answer."""
     if options.build == bool(options.passage or options.file):
         raise ConfigError("give a passage, or --build alone")
-    folder, stages = load_run(options.run)
     passage = "" if options.build else _passage(options)
-    if passage:
-        Passage(passage)  # too short a one is refused before the index is built
+    if not options.build:
+        refuse_short(passage)  # at once
+    from curation.trace.passage import Passage
+    from pipelines.run_folder import load_run
+    from pipelines.trace import TraceIndex, build
+
+    folder, stages = load_run(options.run)
+    if not options.build:
+        Passage(passage)  # before the index is built
     facts = build(replace(folder, sync=False), stages, tell)
     if options.build:
         if options.json:

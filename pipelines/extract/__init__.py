@@ -15,11 +15,11 @@ import pyarrow as pa
 from curation.columns import PAGE_COLUMNS
 from curation.credentials import without_userinfo
 from curation.extract import Extraction
-from curation.extract.engines import check_installed
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import Failed, Refused, begin_page, extract_page, wrong_length
 from curation.readers import Damage, Page, Skipped
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined
+from curation.readers.raw import RawFile
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
@@ -63,6 +63,7 @@ class PageBatch:
     values: list[float | None] = field(default_factory=list)
     thresholds: list[float | None] = field(default_factory=list)
     characters: int = 0
+    fetched: int = field(default_factory=lambda: RawFile.fetched)
 
     def add(
         self,
@@ -215,7 +216,8 @@ class ExtractShards:
     ) -> None:
         documents = documents_batch(batch.rows, batch.own, others, EXTRACTED)
         tally.add_in(documents)
-        progress(len(batch.rows), writer.write(documents, batch.verdicts()))
+        kept = writer.write(documents, batch.verdicts())
+        progress(len(batch.rows), kept, RawFile.fetched - batch.fetched)
 
 
 @dataclass(frozen=True)
@@ -338,8 +340,7 @@ def mended_row(row: dict[str, Any], page: Page) -> dict[str, Any]:
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Extract every input file. Raises ConfigError if the engine is not installed."""
-    check_installed(run.settings.engine)
+    """Extract every input file."""
     readers: ReaderSettings = run.also["readers"]
     hashes = content_fingerprints(run.files, run.folder, readers.split_bytes)
     named = [(name, hashes[name]) for name in sorted(hashes)]

@@ -15,6 +15,7 @@ from apache_beam.options.pipeline_options_validator import PipelineOptionsValida
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
 from curation.errors import ConfigError
+from curation.extras import require
 
 
 def is_dataflow(runner: str) -> bool:
@@ -55,12 +56,7 @@ def check_options(arguments: Sequence[str]) -> None:
 
 
 def _runner() -> PipelineRunner:
-    try:
-        import apache_beam.runners.dataflow.internal.apiclient  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(
-            f"Dataflow needs more packages: pip install 'curation[dataflow]' ({error})"
-        ) from error
+    require("apache_beam.runners.dataflow.internal.apiclient", "--runner=DataflowRunner")
     return create_runner("DataflowRunner")
 
 

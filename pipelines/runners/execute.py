@@ -160,17 +160,20 @@ class Executor:
         _forget(step, folder, tasks, pending)
         if not pending:
             return 0
-        done = len(tasks) - len(pending)
+        done = before = len(tasks) - len(pending)
         if done:
             self.display.resumed(stage, done, len(tasks))
         note_own(folder, tasks=names)
         work = write_task_list(folder, step, pending)
+        size = sum(task.size for task in pending) or 1
         for finished in self._pool.run(work):
             done += finished
-            read, kept = self._pool.counts()
+            read, kept, part = self._pool.counts()
             whole = documents if documents and len(pending) == len(tasks) else 0
+            # Of few large files none may be done for minutes.
+            so_far = max(done, before + round(len(pending) * min(1.0, part / size), 2))
             self.display.step(
-                stage, step.name, read if whole else done, whole or len(tasks), read, kept
+                stage, step.name, read if whole else so_far, whole or len(tasks), read, kept
             )
         return len(pending)
 

@@ -27,7 +27,7 @@ from apache_beam.runners.portability.prism_runner import PrismJobServer, PrismRu
 from apache_beam.runners.portability.spark_runner import SparkRunner
 from apache_beam.utils.subprocess_server import JavaHelper, pick_port
 
-from curation.errors import ConfigError, CurationError, WorkerError, first_line
+from curation.errors import ConfigError, CurationError, WorkerError, first_line, raising
 from pipelines.runners.chain import Chain
 from pipelines.runners.dataflow import check_options, is_dataflow, job_name, with_defaults
 from pipelines.runners.shuffle import build_chain
@@ -166,9 +166,18 @@ class Jobs:
         if self._server is None:
             (self._port,) = pick_port(None)
             options = PipelineOptions([*self.arguments, f"--job_port={self._port}"])
-            self._server = runner().default_job_server(options)
-            self._server.start()
+            with raising(self._no_server, CurationError):
+                server = runner().default_job_server(options)
+                server.start()
+            self._server = server
         return [f"--job_endpoint=localhost:{self._port}"]
+
+    def _no_server(self, error: BaseException) -> WorkerError:
+        jar = f"--{self._runner.lower().removesuffix('runner')}_job_server_jar"
+        return WorkerError(
+            f"--runner={self._runner}: Beam can't start its job server: {first_line(error)}; name "
+            f"a file with {jar}=FILE, or a server with --job_endpoint=HOST:PORT"
+        )
 
 
 def cause(text: str) -> str:

@@ -9,6 +9,7 @@ aside. Workers end when the driver dies.
 
 from __future__ import annotations
 
+import functools
 import logging
 import multiprocessing
 import multiprocessing.process
@@ -50,9 +51,6 @@ _PATIENCE = 10
 _beam_log = logging.getLogger("apache_beam")
 _log = logging.getLogger(__name__)
 
-_counters: Any = None  # shared int64 [workers, 2]: documents read and kept since the step began
-_slot = 0
-
 
 @dataclass(frozen=True)
 class Bundle:
@@ -93,7 +91,8 @@ class LocalPool:
         self.workers = workers
         # One per process: an executor whose process died can't be used again.
         self._executors: list[ProcessPoolExecutor | None] = [None] * workers
-        self._counters: Any = RawArray("q", 2 * max(1, workers))
+        # Sums of `Progress` since the step began: int64 [workers, 3].
+        self._counters: Any = RawArray("q", 3 * max(1, workers))
 
     def __enter__(self) -> LocalPool:
         return self
@@ -120,9 +119,10 @@ class LocalPool:
                 executor.shutdown(wait=True)
         self._executors = [None] * self.workers
 
-    def counts(self) -> tuple[int, int]:
-        """Documents (read, kept) by the step under way."""
-        return sum(self._counters[::2]), sum(self._counters[1::2])
+    def counts(self) -> tuple[int, int, int]:
+        """Documents read and kept by the step under way, and bytes of its source's tasks."""
+        read, kept, part = (sum(self._counters[i::3]) for i in range(3))
+        return read, kept, part
 
     def run(self, work: TaskList) -> Iterator[int]:
         """Run all tasks; yield the number of newly finished tasks as bundles end.
@@ -145,7 +145,7 @@ class LocalPool:
         self._counters[:] = [0] * len(self._counters)
         waiting = deque(divided)
         if self.workers == 0:
-            set_progress(self._count_here)
+            set_progress(functools.partial(_add, self._counters, 0))
             for bundle in waiting:
                 _run_bundle(work, bundle)
                 yield len(bundle.numbers)
@@ -189,10 +189,6 @@ class LocalPool:
         self._executors[slot] = executor
         return executor
 
-    def _count_here(self, read: int, kept: int) -> None:
-        self._counters[0] += read
-        self._counters[1] += kept
-
 
 def _await_ends(processes: Sequence[BaseProcess]) -> None:
     """Wait until processes have ended, and end those that a thread of the user's code keeps."""
@@ -220,18 +216,16 @@ def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool)
 
 
 def _start_worker(counters: Any, slot: int, log_level: int) -> None:
-    global _counters, _slot
-    _counters, _slot = counters, slot
-    set_progress(_count)
+    set_progress(functools.partial(_add, counters, slot))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
     logging.lastResort = Warnings(tell)
     _beam_log.setLevel(max(log_level, logging.ERROR))
     end_with_parent()
 
 
-def _count(read: int, kept: int) -> None:
-    _counters[2 * _slot] += read
-    _counters[2 * _slot + 1] += kept
+def _add(counters: Any, slot: int, read: int, kept: int, part: int = 0) -> None:
+    for i, count in enumerate((read, kept, part)):
+        counters[3 * slot + i] += count
 
 
 def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:

@@ -32,6 +32,9 @@ _PAUSE = 2.0
 #: Seconds of silence after which plain lines say something.
 _SILENCE = 30.0
 
+#: The share at which the bar of a stage waits for its end.
+_UNFINISHED = 0.99
+
 #: The part of it that a line says nothing while kernels are compiled: some take longer.
 _COMPILING = 3
 
@@ -67,7 +70,7 @@ class Quiet(AbstractContextManager["Quiet"]):
     def resumed(self, stage: str, done: int, total: int) -> None:
         """Of a step's tasks some were done by an earlier run."""
 
-    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+    def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
         """Of a step's tasks or documents some are done; documents read and kept, where known."""
 
     def compiling(self, done: int, total: int) -> None:
@@ -99,7 +102,7 @@ class Paced(Quiet):
     def resumed(self, stage: str, done: int, total: int) -> None:
         self._pace.resume(stage, done / max(1, total))
 
-    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+    def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
         self._pace.step(stage, done / max(1, total))
 
     def compiling(self, done: int, total: int) -> None:
@@ -169,13 +172,13 @@ class Lines(Paced):
             left = f"; {self.left}" if self.left and state == "done" else ""
             self._tell(f"{stage}: {state}{': ' + tail if tail else ''}{left}")
 
-    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+    def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
         with self._lock:
             super().step(stage, step, done, total, read, kept)
             seconds = time.monotonic() - self._since
             rate = f", {read / seconds:,.0f} documents/s" if read and seconds > 1 else ""
             part = f" ({step})" if step != "shards" else ""
-            self._now = f"{stage}{part}: {done:,} of {total:,}{rate}"
+            self._now = f"{stage}{part}: {int(done):,} of {total:,}{rate}"
 
     def compiling(self, done: int, total: int) -> None:
         with self._lock:
@@ -200,7 +203,7 @@ class Events(Quiet):
         event = {"event": "stage", "stage": stage, "state": state, "time": time.time(), **facts}
         tell(json.dumps(event))
 
-    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+    def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
         now = time.time()
         same = (stage, step) == self._step
         if same and now < self._told + _PAUSE and done < total:
@@ -282,15 +285,15 @@ class Bars(Paced):
         super().resumed(stage, done, total)
         self._resumed.add(stage)
 
-    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+    def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
         super().step(stage, step, done, total, read, kept)
         self._progress.update(
             self._row(stage),
-            completed=min(done, max(1, total) - 1),  # only a stage that has ended is finished
+            completed=min(done, _UNFINISHED * max(1, total)),
             total=max(1, total),
             read=read,
             kept=kept,
-            step=f"{step}  {self.left}",
+            step="  ".join(filter(None, ("" if step == "shards" else step, self.left))),
         )
 
     def compiling(self, done: int, total: int) -> None:
@@ -301,6 +304,8 @@ class Bars(Paced):
             total=total,
             step=f"{done}/{total}  once per machine",
         )
+        if done == total and self._stage:  # its rate leaves out the time until then
+            self._progress.reset(self._row(self._stage))
 
     def message(self, text: str) -> None:
         self._progress.console.print(redact(text))

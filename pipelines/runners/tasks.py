@@ -8,7 +8,7 @@ run again, a task whose record still matches is not redone, and any other is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -36,10 +36,14 @@ class Task:
         return fingerprint([step_key, list(self.inputs)])
 
 
-Progress = Callable[[int, int], None]  # documents read, documents kept
+class Progress(Protocol):
+    """Takes what a task has done since it last said so."""
+
+    def __call__(self, read: int, kept: int, part: int = 0) -> None:
+        """Add documents read and kept and, of a source, bytes of `Task.size`."""
 
 
-def no_progress(read: int, kept: int) -> None:
+def no_progress(read: int, kept: int, part: int = 0) -> None:
     """Ignore progress."""
 
 

@@ -124,10 +124,11 @@ class Folder:
 
     @property
     def shown(self) -> str:
-        """The path for messages: relative to the working directory if that is shorter."""
+        """The path for messages: relative to the working directory if it lies there."""
         if stores.is_url(self.url):
             return redact(self.url)
-        return min(self.url, os.path.relpath(self.url), key=len)
+        near = os.path.relpath(self.url)
+        return self.url if near.split(os.sep)[0] == os.pardir else near
 
     @cached_property
     def _fs_path(self) -> tuple[Any, str]:

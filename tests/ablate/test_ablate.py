@@ -284,7 +284,7 @@ def test_without_torch_one_line_says_so(files: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=files)
     assert done.returncode == 2
-    assert "pip install 'curation[ablate]'" in done.stderr and done.stderr.count("\n") == 1
+    assert "pip install 'curation[torch]'" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_a_prepared_experiment_trains_elsewhere(files: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 
+from curation.errors import WorkerError
 from pipelines.runners.jobs import Jobs
 
 
@@ -58,3 +59,14 @@ def test_none_where_none_is_needed(server: Server, runner: str, arguments: list[
     assert jobs._endpoint() == []
     jobs.close()
     assert server.events == []
+
+
+def test_a_job_server_that_is_not_to_be_had_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(self: Any, options: PipelineOptions) -> None:
+        raise RuntimeError("Unable to fetch remote job server jar at https://m.example/x.jar: 404")
+
+    monkeypatch.setattr(FlinkRunner, "default_job_server", absent)
+    jobs = Jobs("FlinkRunner", ["--flink_master=host:8081"])
+    with pytest.raises(WorkerError, match=r"x.jar: 404; .*--flink_job_server_jar=FILE.*--job_end"):
+        jobs._endpoint()
+    jobs.close()

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import random
 import time
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
 
 import pytest
 
+from pipelines.cli import main
+from pipelines.runners import local
+from pipelines.runners.execute import Executor, RunnerOptions
 from pipelines.runners.pace import Pace, duration
-from pipelines.runners.progress import Bars, Lines, open_display
+from pipelines.runners.progress import Bars, Lines, Quiet, open_display
+from pipelines.runners.tasks import Task
+from pipelines.storage.files import Folder
+from tests.engine.toys import WriteName
+from tests.readers.archives import http_response, warc_record
 
 
 class Clock:
@@ -149,3 +162,90 @@ def test_a_stage_that_an_earlier_run_began_ends_without_a_rate() -> None:
         assert "/s" in str(column.render(task))  # documents of this run
         display.stage("extract", "done", documents=100, kept=90)
         assert "/s" not in str(column.render(task)) and "100 docs" in str(column.render(task))
+
+
+def test_the_bar_of_a_few_files_moves_within_them() -> None:
+    with Bars() as display:
+        display.plan({"extract": 1.0})
+        display._pace = Pace({"extract": 1.0}, clock := Clock())
+        display.stage("extract", "started")
+        clock.now = 30.0
+        display.step("extract", "shards", 0.5, 2, 100, 90)
+        (task,) = display._progress.tasks
+        assert task.percentage == 25 and task.fields["step"] == "about 90 s left"
+        display.step("extract", "shards", 2, 2, 400, 360)  # its manifest is still to be written
+        assert task.percentage == 99 and not task.finished
+        display.stage("extract", "done", documents=400, kept=360)
+        assert task.finished
+
+
+def test_the_rate_leaves_out_what_compiling_took() -> None:
+    with Bars() as display:
+        display._progress.get_time = clock = Clock()
+        display.stage("extract", "started")
+        display.compiling(0, 2)
+        clock.now = 90.0
+        display.compiling(2, 2)
+        clock.now = 100.0
+        display.step("extract", "shards", 0.5, 2, 500, 400)
+        assert " 50/s" in str(display._progress.columns[4].render(display._progress.tasks[0]))
+
+
+class Steps(Quiet):
+    """Keeps how much of a step was done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[float] = []
+
+    def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
+        self.seen.append(done / total)
+
+
+class Pool:
+    """Two tasks of 100 bytes, of which this much is read when looked at, and so many are done."""
+
+    looks = ((0, 0), (60, 0), (120, 0), (150, 1), (500, 0), (500, 1))
+
+    def run(self, work: object) -> Iterator[int]:
+        for read, finished in self.looks:
+            self.read = read
+            yield finished
+
+    def counts(self) -> tuple[int, int, int]:
+        return 9, 9, self.read
+
+
+def test_tasks_under_way_count_by_what_they_have_read(tmp_path: Path) -> None:
+    executor, display = Executor(RunnerOptions(workers=1)), Steps()
+    executor.display = display
+    executor.__dict__["_pool"] = Pool()
+    tasks = [Task(name, (), 100) for name in "ab"]
+    executor.run("extract", WriteName(), Folder(str(tmp_path)), tasks)
+    assert display.seen == [0, 0.3, 0.6, 0.75, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a.jsonl", "a.jsonl.gz"])
+def test_a_source_says_how_far_it_has_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a file is packed in, and if its columns were looked up before."""
+    stage = "extract" if ".warc" in name else "read-tables"
+    texts = [f"<p>{random.Random(i).randbytes(800).hex()}</p>" for i in range(2000)]
+    if ".warc" in name:
+        parts = [
+            warc_record(i, http_response(text.encode()), url=f"http://a.example/{i}")
+            for i, text in enumerate(texts)
+        ]
+    else:
+        parts = [json.dumps({"text": text}).encode() + b"\n" for text in texts]
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    (tmp_path / name).write_bytes(pack(b"".join(parts)))
+    seen: list[tuple[int, ...]] = []
+    monkeypatch.setattr(local, "_add", lambda counters, slot, *counts: seen.append(counts))
+    command = ["run", "llama3", "--input", str(tmp_path / name), "--stages", stage, "--quiet"]
+    assert main([*command, "--output", str(tmp_path / "out"), "--workers", "0"]) == 0
+    size = (tmp_path / name).stat().st_size
+    shares = list(accumulate(part / size for _, _, part in seen))
+    assert sum(read for read, _, _ in seen) == len(texts)
+    assert len(shares) > 1 and 0 < shares[0] < 0.9 and 0.95 < shares[-1] < 1.2

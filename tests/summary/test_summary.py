@@ -133,7 +133,10 @@ def test_answers_take_the_place_of_what_is_to_add(run: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("answers", "message"),
-    [({"provder": "x"}, "provder: no such field; provider?"), ({"provider": 3}, "expected a text")],
+    [
+        ({"provder": "x"}, "provder: no such field; did"),
+        ({"provider": 3}, "expected a text"),
+    ],
 )
 def test_wrong_answers(answers: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +15,10 @@ from hypothesis import strategies as st
 from curation.decontaminate.ngrams import ngrams
 from curation.decontaminate.normalize import WORD, tokenize
 from curation.errors import ConfigError
+from curation.trace import refuse_short
 from curation.trace.fingerprints import GRAM, GUARANTEED, all_fingerprints, fingerprints
 from curation.trace.passage import LEAST_WORDS, Passage
+from tests.conftest import ROOT
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _RNG = random.Random(3)
@@ -108,7 +113,7 @@ def test_19_words_are_no_span_and_no_passage() -> None:
         f"{_text('latin', 40, s)} {shared} {_text('latin', 40, s + 1)}" for s in (6, 8)
     )
     assert Passage(passage).spans(text) == []
-    with pytest.raises(ConfigError, match="19 words; 20 are needed"):
+    with pytest.raises(ConfigError, match="under 20 words"):
         Passage(shared)
 
 
@@ -128,3 +133,21 @@ def test_a_passage_that_occurs_twice_is_two_spans() -> None:
 def test_repetitive_texts_take_bounded_work() -> None:
     passage = "round and " * 200
     assert Passage(passage).spans("round and " * 3000)
+
+
+@pytest.mark.parametrize("script", _SCRIPTS)
+def test_only_what_is_too_short_is_refused_at_once(script: str) -> None:
+    """Without kernels, which compile for seconds."""
+    refuse_short(_text(script, LEAST_WORDS, 1))
+    with pytest.raises(ConfigError, match="under 20 words"):
+        refuse_short(_text(script, 2, 1))
+
+
+def test_a_short_passage_loads_no_kernels(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pipelines.cli import main; code = main(sys.argv[1:])\n"
+        "sys.exit(code if {'numba', 'pyarrow'}.isdisjoint(sys.modules) else 'loaded')"
+    )
+    command = [sys.executable, "-c", code, "trace", "--run", str(tmp_path), "w " * 14]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "under 20 words" in done.stderr

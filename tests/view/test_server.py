@@ -6,6 +6,8 @@ import http.client
 import json
 import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ from pipelines.commands import view as command
 from pipelines.commands.view import has_desktop
 from pipelines.view.explorer import Explorer
 from pipelines.view.server import Server
+from tests.conftest import ROOT
 from tests.view.conftest import serving
 
 
@@ -195,3 +198,18 @@ def test_a_run_that_is_gone_or_damaged_is_told(viewed_run: Path, tmp_path: Path)
         for name in ("api/run", "api/document?row=0", "api/limits"):
             assert "removed or written again since it was opened" in told(name)
         assert ask(server, path_of(server, "api/funnel")).status == 200  # still in memory
+
+
+def test_a_supervisor_ends_it_without_a_word(viewed_run: Path) -> None:
+    command = [sys.executable, "-m", "pipelines.cli", "view", "--run", str(viewed_run)]
+    with subprocess.Popen(
+        [*command, "--no-browser"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().startswith("http://")
+        process.terminate()
+        assert process.wait(60) == 0 and process.stderr.read() == ""

@@ -22,6 +22,7 @@ from curation.errors import InputError
 from curation.extract import blocks as s
 from curation.extract import default_settings
 from curation.extract.scan import scan
+from curation.extras import require
 from curation.readers.charset import utf8_html
 from models.training.extract import variants
 from models.training.extract.labels import Labels, checksum, keys_of, read_labels
@@ -119,8 +120,7 @@ def align(texts: Sequence[str], gold: str) -> tuple[Floats, Floats]:
     A match counts where it is part of a run of three words that the gold text has too, or in blocks
     of at most three words: single common words align anywhere.
     """
-    from rapidfuzz.distance import LCSseq
-
+    sequences = require("rapidfuzz.distance", "curate train extractor").LCSseq
     found = [words_of(text) for text in texts]
     count = np.array([len(words) for words in found], np.float64)
     ids: dict[str, int] = {}
@@ -130,7 +130,7 @@ def align(texts: Sequence[str], gold: str) -> tuple[Floats, Floats]:
         return np.zeros(len(texts)), count
     block = np.repeat(np.arange(len(texts)), count.astype(np.int64))[: len(page)]
     matched = np.zeros(len(page), np.bool_)
-    for step in LCSseq.opcodes(page, target):
+    for step in sequences.opcodes(page, target):
         if step.tag == "equal":
             matched[step.src_start : step.src_end] = True
     runs = set(zip(target, target[1:], target[2:], strict=False))
