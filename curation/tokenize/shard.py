@@ -156,13 +156,16 @@ def clusters(batch: pa.RecordBatch) -> pa.Array:
 
 def alike(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Number the rows of ENCODED or DOCUMENT_INDEX by cluster, or document: int64 [rows]."""
-    names = pc.coalesce(rows.column("cluster"), rows.column("id")).dictionary_encode()
-    return names.indices.to_numpy().astype(np.int64)
+    names = pc.coalesce(column_of(rows, "cluster"), rows.column("id"))  # no clusters: older runs
+    return names.dictionary_encode().indices.to_numpy().astype(np.int64)
 
 
-def together(sequences: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> int:
-    """Count the spans whose sequence has an earlier span of the same group; int64 [spans] each."""
-    return len(groups) - len(np.unique(sequences * (groups.max(initial=0) + 1) + groups))
+def together(
+    sequences: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the places of spans whose sequence has an earlier span of the same group: int64."""
+    pairs = sequences * (groups.max(initial=0) + 1) + groups
+    return np.setdiff1d(np.arange(len(pairs)), np.unique(pairs, return_index=True)[1])
 
 
 def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:
@@ -248,7 +251,7 @@ def write_rows(
         sequences=spans.sequence_count,
         padding=spans.sequence_count * settings.context_length - tokens_written,
         cut_documents=int((np.bincount(spans.documents) > 1).sum()),
-        copies_together=together(spans.sequences, groups[spans.documents]),
+        copies_together=len(together(spans.sequences, groups[spans.documents])),
     )
     return index, stats
 

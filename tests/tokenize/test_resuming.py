@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -122,7 +123,7 @@ def test_workers_take_turns(
     plain = rows(make(rank=1, world_size=2))
     reader = make(rank=1, world_size=2, torch=True)
     assert isinstance(reader, IterableDataset)
-    assert len(plain) > 2 and rows(torch.DataLoader(reader, None, workers)) == plain
+    assert len(plain) > 2 and rows(torch.data_loader(reader, None, workers)) == plain
 
 
 def test_batches_of_this_process_are_counted_once(make: Callable[..., Any]) -> None:
@@ -172,14 +173,14 @@ def test_batches_of_workers_need_a_count(
     if not forked:  # as while another process is started
         monkeypatch.setattr("curation.tokenize.reader.get_spawning_popen", object)
     reader, plain = make(torch=True), rows(make())
-    loader = torch.DataLoader(reader, None, 2)
+    loader = torch.data_loader(reader, None, 2)
     next(loader), next(loader), next(loader)
     with pytest.raises(ConfigError, match="give the number of batches that it returned"):
         reader.state_dict()
     state = reader.state_dict(3)
     reader.load_state_dict(state)
     assert reader.state_dict() == state
-    assert rows(torch.DataLoader(reader, None, 3)) == plain[3:]
+    assert rows(torch.data_loader(reader, None, 3)) == plain[3:]
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
@@ -255,7 +256,7 @@ def test_blocks_come_in_order_and_are_shuffled_within(shards: Path, blocks: int)
     epochs = np.array(drawn).reshape(40, 37)
     edges = np.unique(np.arange(blocks + 1) * 37 // blocks)
     for epoch in epochs:
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in itertools.pairwise(edges.tolist()):
             assert sorted(epoch[low:high]) == list(range(low, high))
     assert (len({tuple(epoch) for epoch in epochs}) > 30) == (blocks < 37)
     assert TokenShards(shards, 40, shuffle=False).take(np.arange(37))[:, 0].tolist() == sorted(

@@ -38,7 +38,7 @@ class Torch:
     def from_numpy(batch: np.ndarray) -> np.ndarray:
         return batch
 
-    def DataLoader(self, dataset: Any, batch_size: None, num_workers: int) -> Iterator[Any]:
+    def data_loader(self, dataset: Any, batch_size: None, num_workers: int) -> Iterator[Any]:
         """Batches in the order of torch's: workers, each with a copy, take turns, and run ahead."""
         assert isinstance(dataset, IterableDataset) and batch_size is None
         if not num_workers:
@@ -91,7 +91,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Torch:
     torch = Torch()
     for name in ("torch", "torch.utils", "torch.utils.data"):
         module = ModuleType(name)
-        for attribute in ("IterableDataset", "get_worker_info", "from_numpy", "DataLoader"):
+        for attribute in ("IterableDataset", "get_worker_info", "from_numpy"):
             setattr(module, attribute, getattr(torch, attribute))
+        module.DataLoader = torch.data_loader  # type: ignore[attr-defined]
         monkeypatch.setitem(__import__("sys").modules, name, module)
     return torch
