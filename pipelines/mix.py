@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from curation.columns import LABEL_COLUMNS
 from curation.errors import ConfigError
-from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
+from curation.mix import NARROW, MixPlan, Mixture, advice, draw, lacking, plan_tables
 from curation.mix.columns import grouped
 from curation.mix.count import counted
 from curation.schema import PLACES
@@ -255,5 +255,6 @@ def run(run: StageRun) -> dict[str, Any]:
         "short": mix.as_dict()["short"],
         **({"phases": mix.phase_rows()} if mix.settings.phases else {}),
         "advice": advice(mix),
+        **({"lacking": line} if (line := lacking(mix)) else {}),
     }
     return run.finish(tasks, run.read, {"notes": notes})

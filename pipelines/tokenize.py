@@ -62,6 +62,8 @@ _LITTLE = np.dtype("<u4")
 _CHUNK_IDS = 1 << 20
 #: A run is written when it has this many bytes.
 _RUN_BYTES = 32 << 20
+#: In which readers shuffle, where documents repeat: copies stay most of an epoch apart.
+_BLOCKS = 16
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,11 @@ class EncodeShards:
                 kept, encoded = part.answer
                 tally.add_in(part.batch)
                 tally.add_kept(kept)
-                tally.add("tokens", _tokens(encoded) + encoded.num_rows * self.settings.marks)
+                lengths = pc.list_value_length(encoded.column("tokens")).to_numpy()
+                lengths = lengths + self.settings.marks
+                tally.add("tokens", int(lengths.sum()))
+                first = encoded.column("repeat").to_numpy() == 0
+                tally.add("distinct_tokens", int(lengths[first].sum()))
                 if part.reason is not None:
                     writer.write_lost(part.batch, part.batch.schema, part.reason)
                 progress(part.batch.num_rows, kept.num_rows)
@@ -94,10 +100,6 @@ class EncodeShards:
                 runs.add(encoded)
         runs.write()
         return Result({**runs.files, **writer.files}, tally.counts())
-
-
-def _tokens(encoded: pa.RecordBatch) -> int:
-    return len(encoded.column("tokens").flatten())
 
 
 @dataclass
@@ -333,6 +335,9 @@ def run(run: StageRun) -> dict[str, Any]:
     ]
     run.run(PackShards(run.settings_key, run.settings), tasks)
     removed = [{n: f for n, f in r["files"].items() if n.startswith("removed/")} for r in records]
-    extra = {"notes": {"phases": _schedule(phases, ranges)}} if phases else None
+    notes: dict[str, Any] = {"phases": _schedule(phases, ranges)} if phases else {}
+    if counts["tokens"] > counts["distinct_tokens"]:
+        notes["blocks"] = _BLOCKS
+    extra = {"notes": notes} if notes else None
     also = [{"files": files} for files in removed]
     return run.finish(tasks, run.read, extra, counts=counts, also=also)

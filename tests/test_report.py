@@ -12,7 +12,7 @@ import pytest
 from curation.stages import counted_columns
 from pipelines.cli import main
 from pipelines.report.alarms import Alarms, alarms
-from pipelines.report.collect import plural
+from pipelines.report.collect import collect, plural
 from pipelines.report.pictures import chart, compact, river
 from pipelines.report.render import _cut
 from pipelines.view import ledger
@@ -66,6 +66,28 @@ def test_alarms_name_stage_rule_and_numbers() -> None:
         "filter: the rule a.b alone removed 90 of 98 documents (91.8%).",
         "mix: code sets the budget.",
     ]
+
+
+def test_a_mix_that_lacks_something_is_one_alarm() -> None:
+    notes = {"advice": ["code is short of 5", "general is short of 6"], "lacking": "no code"}
+    assert told(entry("mix", 5, {}, notes=notes)) == ["mix: no code."]
+
+
+def test_distinct_tokens_epochs_and_written_ones_are_apart(
+    sample_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    funnel = {e["stage"]: e for e in collect(str(sample_run))["funnel"]}
+    for stage in ("mix", "tokenize"):
+        found = funnel[stage]
+        assert found["epochs"] == round(found["tokens"] / found["distinct_tokens"], 4) > 2
+        assert 3 < found["characters"] / found["distinct_tokens"] < 5
+    assert funnel["filter"]["distinct_tokens"] is None is funnel["filter"]["epochs"]
+    assert main(["report", "--run", str(sample_run)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"tokenize: {found['distinct_tokens']:,} distinct tokens x {found['epochs']:.2f} epochs = "
+        f"{found['tokens']:,} tokens"
+    ) in said
 
 
 def test_a_language_that_is_lost() -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from curation.mix.draw import Draw, draw
     from curation.mix.levels import plan_tables
     from curation.mix.mix_settings import DomainMix, MixSettings, Mixture, Repeats, SourceMix
-    from curation.mix.mix_table import advice, align, plan_table
+    from curation.mix.mix_table import advice, align, lacking, plan_table
     from curation.mix.plan import Cell, MixPlan, Shortage, Supply, plan
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "advice",
     "align",
     "draw",
+    "lacking",
     "plan",
     "plan_table",
     "plan_tables",
@@ -40,6 +41,6 @@ _MODULES = {
     "levels": ("plan_tables",),
     "plan": ("Cell", "MixPlan", "Shortage", "Supply", "plan"),
     "mix_settings": ("DomainMix", "MixSettings", "Mixture", "Repeats", "SourceMix"),
-    "mix_table": ("advice", "align", "plan_table"),
+    "mix_table": ("advice", "align", "lacking", "plan_table"),
 }
 lazily(__name__, _MODULES)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.arrow import repeated
 from curation.errors import ConfigError
 from curation.mix.columns import Rows, grouped, rows
 from curation.mix.keys import copy_bits, open_unit
@@ -77,24 +78,27 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
 def _places(
     batch: pa.RecordBatch | pa.Table, mix: MixPlan, copies: npt.NDArray[np.int32]
 ) -> pa.Array:
-    """Where in training each copy of a document is, those of earlier phases first."""
-    repeats = copies.sum(axis=0)
-    documents = np.repeat(np.arange(len(repeats)), repeats)
-    starts = np.cumsum(repeats) - repeats
-    nth = np.arange(len(documents)) - starts[documents]
-    hashes = batch.column("id_hash").to_numpy().astype(np.uint64)[documents]
-    bits = copy_bits(hashes, nth.astype(np.uint64), mix.settings.seed)
+    """Where in training each copy of a document is, those of earlier phases first.
+
+    The copies within a phase are evenly apart in it, as dense as the shares allow.
+    """
+    documents, nth = repeated(copies.sum(axis=0))
+    bits = copy_bits(batch.column("id_hash").to_numpy().astype(np.uint64), mix.settings.seed)
+    bits = bits[documents]
     domains = batch.column("domain").to_numpy(zero_copy_only=False)[documents]
     found = np.zeros(len(documents), np.uint64)
     ends = np.cumsum(copies, axis=0)[:, documents]
     for k, span in enumerate(spans(mix.settings)):
-        ours = (nth < ends[k]) & (nth >= ends[k] - copies[k][documents])
+        count = copies[k][documents]
+        before = ends[k] - count
+        ours = (nth < ends[k]) & (nth >= before)
         first, last = (
             np.array([shares[domain] for domain in domains[ours]], np.float64)
             for shares in (span.first, span.last)
         )
-        found[ours] = places(open_unit(bits[ours]), bits[ours], first, last, span)
-    offsets = np.append(starts, len(documents))
+        u = ((nth - before)[ours] + open_unit(bits[ours])) / count[ours]
+        found[ours] = places(u, bits[ours], first, last, span)
+    offsets = np.append(0, np.cumsum(copies.sum(axis=0)))
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.array(found))
 
 

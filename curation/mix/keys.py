@@ -74,9 +74,9 @@ def draw_phases(id_hashes: U64, weights: F64, seed: int) -> F64:
     return np.minimum(1 - u, _BELOW_ONE)
 
 
-def copy_bits(id_hashes: U64, copies: U64, seed: int) -> U64:
-    """64 uniform bits for a copy of a document, by its number."""
-    return mix64(_uniform_bits(id_hashes, seed, _COPY) + mix64(copies))
+def copy_bits(id_hashes: U64, seed: int) -> U64:
+    """64 uniform bits per document, which say where its copies are."""
+    return _uniform_bits(id_hashes, seed, _COPY)
 
 
 def topic_values(id_hashes: U64, seed: int) -> F64:

@@ -186,8 +186,9 @@ class SourceMix(Settings):
 class Mixture(Settings):
     """How many tokens of which documents are drawn. Defaults: `configs/defaults/mix.yaml`."""
 
-    budget: Literal["auto"] | Annotated[int, Field(gt=0)] = Field(
-        description="Tokens in all, or `auto`: the most that shares and epochs allow"
+    budget: Literal["auto", "all"] | Annotated[int, Field(gt=0)] = Field(
+        description="Tokens in all; or `auto`: the most that shares and epochs allow; or `all`: "
+        "each document once, or as often as its curve expects, whatever the shares"
     )
     on_shortage: Literal["relax", "shrink", "stop"] = Field(
         description="What happens where a domain can't fill its share: it gives what it has, and "

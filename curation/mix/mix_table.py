@@ -73,6 +73,25 @@ def advice(mix: MixPlan) -> list[str]:
     return [*lines, *_binding(mix)]
 
 
+def lacking(mix: MixPlan) -> str | None:
+    """Return what a mix with other shares than the settings' lacks, and how to draw it once."""
+    if not mix.short or not mix.drawn:
+        return None
+    rows = {row["domain"]: row for row in mix.rows()}
+    short = [rows[shortage.domain] for shortage in mix.short]
+    lacks = [f"{_is(row)}" if row["available"] else f"{row['domain']} (none)" for row in short]
+    most = max(rows.values(), key=lambda row: row["kept"])
+    distinct = sum(min(row["kept"], row["available"]) for row in rows.values())
+    return (
+        f"the documents lack {', '.join(lacks)}; the most is {_is(most)}, and documents are drawn "
+        f"{mix.drawn / distinct:.2f} times on average: --set mix.budget=all takes each once"
+    )
+
+
+def _is(row: dict[str, Any]) -> str:
+    return f"{row['domain']} ({row['kept_share']:.1%} of the mix instead of {row['share']:.1%})"
+
+
 def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
     more = f"{short.tokens_needed:,} more distinct tokens"
     is_and_wanted = (

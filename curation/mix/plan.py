@@ -220,10 +220,10 @@ def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
     weight, none beyond `max_epochs` of the domain and of the input, nor beyond what a curve
     expects. With `budget: auto` the budget is the most that no domain falls short of, aside from
     those without tokens and, unless `on_shortage` is `shrink`, scarce ones (`SCARCE`,
-    `NEXT_TO_NOTHING`). Raises
-    ConfigError on documents of a domain without a share, on an unknown domain that no document is
-    of, and with `on_shortage: stop` on a domain that falls short. Where there is nothing to draw,
-    nothing is drawn: with `budget: auto` the budget is 0.
+    `NEXT_TO_NOTHING`). With `budget: all` each input gives what is expected of it, whatever the
+    shares. Raises ConfigError on documents of a domain without a share, on an unknown domain that
+    no document is of, and with `on_shortage: stop` on a domain that falls short. Where there is
+    nothing to draw, nothing is drawn: with `budget: auto` the budget is 0.
     """
     check_shares({s.domain for s in supplies}, settings)
     caps = {s: _cap(s, settings) for s in supplies}
@@ -237,14 +237,17 @@ def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
         for domain, share in wanted_shares.items()
         if share > 0 and possible[domain] > 0
     }
-    budget = _budget(limits, settings)
+    everything = settings.budget == "all"
+    once = {s: min(caps[s], s.expected) if wanted_shares[s.domain] else 0 for s in supplies}
+    budget = sum(once.values()) if everything else _budget(limits, settings)
     wanted = _apportion(budget, wanted_shares)
     cells = []
     for domain in settings.domains:
         ours = sorted(s for s in supplies if s.domain == domain)
         weights = [s.expected * settings.source(s.source).weight for s in ours]
         targets = _fill(wanted[domain], weights, [caps[s] for s in ours])
-        for s, target in zip(ours, targets, strict=True):
+        for s, share in zip(ours, targets, strict=True):
+            target = once[s] if everything else share
             phases = _by_phase(target, domain, settings)
             cells.append(Cell(s.source, domain, s.documents, s.available, caps[s], phases))
     short = [
@@ -253,7 +256,7 @@ def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
             _repeats_at_most(domain, cells, settings),
         )
         for domain in settings.domains
-        if wanted[domain] > possible[domain]
+        if wanted[domain] > possible[domain] and not everything
     ]
     if short and settings.on_shortage == "stop":
         raise ConfigError(
@@ -291,7 +294,7 @@ def _budget(limits: dict[str, int], settings: Mixture) -> int:
     """Tokens in all, from the largest budget of which each domain fills its share."""
     most = min(limits.values(), default=0)
     shrink = settings.on_shortage == "shrink"
-    if settings.budget != "auto":
+    if isinstance(settings.budget, int):
         return min(settings.budget, most) if shrink else settings.budget
     if shrink or not limits:
         return most

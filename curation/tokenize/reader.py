@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
+import math
+import mmap
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
+from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,86 @@ from curation.tokenize.order import permute
 _NUMBERED = re.compile(r"(.*-)(\d+)-of-(\d+)\.bin")
 
 
-class TokenShards:
+class BatchReader:
+    """Numbered batches, each counted once, in whichever process it is taken.
+
+    Numbers begin where the reader begins, or where a state was loaded.
+    """
+
+    def __init__(self, torch: bool) -> None:
+        self._torch, self._taken = torch, 0
+        self._by_workers = mmap.mmap(-1, 1)  # whether a DataLoader's do; shared with forked ones
+        if torch:
+            register(self.__class__)
+
+    def batch(self, number: int) -> npt.NDArray | None:
+        """Return a batch of this rank [batch_size, context_length]; None behind the last."""
+        raise NotImplementedError
+
+    def _left(self) -> int | None:
+        """Return the number of batches, None if they never end."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        """Batches [batch_size, context_length] from the current sample on.
+
+        In a worker of torch's DataLoader, every so-many-th of these, as many as there are workers.
+        """
+        worker = loader_worker() if self._torch else None
+        if worker is not None:
+            self._by_workers[0] = 1
+        first, workers = worker or (0, 1)
+        while (batch := self.batch(self._taken + first)) is not None:
+            # Advance first: a state saved while the batch is in use must not give it again.
+            self._taken += workers
+            yield as_torch(batch) if self._torch else batch
+
+    def _count(self, steps: int | None) -> int:
+        """Return the batches taken, as counted here or as given. Raises ConfigError."""
+        left = self._left()
+        taken = self._taken if left is None else min(self._taken, left)
+        if steps is None:
+            if self._by_workers[0] and not (self._torch and loader_worker()):
+                raise ConfigError(
+                    "state_dict(): a DataLoader's workers read ahead; give the number of batches "
+                    "that it returned since the beginning or the last load_state_dict"
+                )
+            return taken
+        if taken not in (0, steps):
+            raise ConfigError(
+                f"state_dict({steps}): this process took {taken} batches, and counts them; give no "
+                "number, or that of all since the beginning or the last load_state_dict"
+            )
+        if not 0 <= steps <= (math.inf if left is None else left):
+            raise ConfigError(f"state_dict({steps}): there are {left} batches from the start on")
+        return steps
+
+    def _stream(self) -> dict[str, Any]:
+        """Return what a saved state must agree on."""
+        raise NotImplementedError
+
+    def _begin(self, state: Mapping[str, Any], wrong: str = "") -> None:
+        """Begin to count. Raises ConfigError if the state is of another stream, or `wrong`."""
+        own = self._stream()
+        other = [f"{k} {state.get(k)} is not {v}" for k, v in own.items() if state.get(k) != v]
+        if other or wrong:
+            details = ", ".join([*other, *filter(None, [wrong])])
+            raise ConfigError(f"the saved state is of another stream: {details}")
+        self._taken = self._by_workers[0] = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        if get_spawning_popen() is not None:  # on the way to a worker that is not forked
+            self._by_workers[0] = 1
+        return {name: value for name, value in self.__dict__.items() if name != "_by_workers"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._by_workers = mmap.mmap(-1, 1)
+        if self._torch:
+            register(self.__class__)
+
+
+class TokenShards(BatchReader):
     """Iterates batches of sequences from the `.bin`/`.idx` shards of a folder.
 
     Samples form one endless stream: epoch after epoch, each a permutation of all sequences that
@@ -35,7 +117,8 @@ class TokenShards:
     equally many steps; `__len__` counts them.
 
     Shards of a mix with phases come in the order of the phases, once: `epochs` is 1, and shuffling
-    goes no further than a shard.
+    goes no further than a shard. Where documents repeat, it goes no further than a block, of which
+    their manifest says how many there are, so that the copies of a document stay apart.
 
     `state_dict()` is the number of samples that all ranks together have taken, so a run may go on
     with another world size or batch size, with no sample lost or repeated.
@@ -68,18 +151,20 @@ class TokenShards:
             raise ConfigError(f"epochs is {epochs}: give at least 1, or none for an endless stream")
         self.batch_size, self.rank, self.world_size = batch_size, rank, world_size
         self.seed, self.shuffle, self.epochs = seed, shuffle, epochs
-        self._torch = torch
-        if torch:
-            register(TokenShards)
-        self._position = 0
+        super().__init__(torch)
+        self._start = 0
         self._path = Path(path)
         self._shards = _open_shards(self._path)
         self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
-        self._phases = _phases(self._path)
+        notes = _notes(self._path)
+        self._phases: list[tuple[str, int]] = notes.get("phases", [])
         if self._phases and self.epochs not in (None, 1):
             raise ConfigError(f"epochs is {epochs}, but a mix with phases is read once")
         if self._phases:
             self.epochs = 1
+        self._blocks = np.unique(np.arange(notes["blocks"] + 1) * self.samples // notes["blocks"])
+        if self._phases:
+            self._blocks = np.unique(self._firsts)
 
     @property
     def samples(self) -> int:
@@ -92,9 +177,14 @@ class TokenShards:
         return int(self._shards[0].shape[1])
 
     @property
+    def step(self) -> int:
+        """Samples that all ranks together take at a time."""
+        return self.batch_size * self.world_size
+
+    @property
     def epoch(self) -> int:
         """Epoch of the next sample, from 0."""
-        return self._position // self.samples
+        return (self._start + self._taken * self.step) // self.samples
 
     @property
     def phases(self) -> list[tuple[str, int, int]]:
@@ -109,46 +199,35 @@ class TokenShards:
         """Steps from the first sample on. Raises TypeError for an endless stream."""
         if self.epochs is None:
             raise TypeError("an endless stream has no length: give `epochs`")
-        return self.epochs * self.samples // (self.batch_size * self.world_size)
+        return self.epochs * self.samples // self.step
 
-    def __iter__(self) -> Iterator[Any]:
-        """Batches [batch_size, context_length] from the current sample on.
+    def _left(self) -> int | None:
+        return (
+            None if self.epochs is None else (self.epochs * self.samples - self._start) // self.step
+        )
 
-        In a worker of torch's DataLoader, every so-many-th of these, as many as there are workers.
-        """
-        step = self.batch_size * self.world_size
-        worker, workers = loader_worker() if self._torch else (0, 1)
-        ahead = worker * step
-        while self.epochs is None or self._position + ahead + step <= self.epochs * self.samples:
-            first = self._position + ahead + self.rank * self.batch_size
-            batch = self.take(self.sequence_numbers(first, self.batch_size))
-            # Advance first: a state saved while the batch is in use must not give it again.
-            self._position += workers * step
-            yield as_torch(batch) if self._torch else batch
+    def batch(self, number: int) -> npt.NDArray | None:
+        """Return a batch of this rank [batch_size, context_length]; None behind the last."""
+        left = self._left()
+        if left is not None and number >= left:
+            return None
+        first = self._start + number * self.step + self.rank * self.batch_size
+        return self.take(self.sequence_numbers(first, self.batch_size))
 
     def sequence_numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
         """Sequence numbers over all shards of `count` samples of the stream from `first` on."""
-        stream = np.arange(first, first + count, dtype=np.int64)
-        if self._phases:
-            return self._within_shards(stream) if self.shuffle else stream
-        epochs, places = np.divmod(stream, self.samples)
+        epochs, places = np.divmod(np.arange(first, first + count, dtype=np.int64), self.samples)
         if not self.shuffle:
             return places
         out = np.empty(count, np.int64)
-        for epoch in range(int(epochs[0]), int(epochs[-1]) + 1):
-            inside = epochs == epoch
-            out[inside] = permute(places[inside], self.samples, _epoch_seed(self.seed, epoch))
-        return out
-
-    def _within_shards(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Sequence numbers at places of a stream that is shuffled shard by shard."""
-        shards = np.searchsorted(self._firsts, places, side="right") - 1
-        out = np.empty(len(places), np.int64)
-        for shard in np.unique(shards):
-            first, rows = self._firsts[shard], int(np.diff(self._firsts)[shard])
-            inside = shards == shard
-            seed = _epoch_seed(self.seed, int(shard))
-            out[inside] = first + permute(places[inside] - first, rows, seed)
+        blocks = np.searchsorted(self._blocks, places, side="right") - 1
+        every = len(self._blocks) - 1
+        draws = epochs * every + blocks
+        for draw in np.unique(draws).tolist():
+            inside, low = draws == draw, self._blocks[draw % every]
+            rows = int(self._blocks[draw % every + 1] - low)
+            seed = _draw_seed(self.seed, draw)
+            out[inside] = low + permute(places[inside] - low, rows, seed)
         return out
 
     def take(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray:
@@ -160,37 +239,33 @@ class TokenShards:
             out[k] = self._shards[shard][row]
         return out
 
-    def state_dict(self, steps: int = 0) -> dict[str, int | bool]:
-        """Return the position in the stream after `steps` more batches, the same on every rank.
+    def state_dict(self, steps: int | None = None) -> dict[str, int | bool]:
+        """Return the position in the stream, the same on every rank.
 
-        Iteration in this process counts its batches itself. With a DataLoader's workers, give the
-        number of batches that came since the last `load_state_dict`, or the beginning.
+        Iteration in this process counts its batches itself. Of a DataLoader's workers, give the
+        number of batches that came since the beginning or the last `load_state_dict`; it is the
+        same number in either case. Raises ConfigError where it can't be right.
         """
-        return {
-            "position": self._position + steps * self.batch_size * self.world_size,
-            "samples": self.samples,
-            "seed": self.seed,
-            "shuffle": self.shuffle,
-        }
+        return {"position": self._start + self._count(steps) * self.step} | self._stream()
 
-    def load_state_dict(self, state: dict[str, int | bool]) -> None:
+    def _stream(self) -> dict[str, Any]:
+        return {"samples": self.samples, "seed": self.seed, "shuffle": self.shuffle}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was saved. Raises ConfigError if the data or order differ."""
-        own = self.state_dict()
-        wrong = [k for k in ("samples", "seed", "shuffle") if state.get(k) != own[k]]
-        if wrong or not isinstance(state.get("position"), int):
-            details = ", ".join(f"{k} {state.get(k)} is not {own[k]}" for k in wrong)
-            raise ConfigError(f"the saved state is of another stream: {details or 'no position'}")
-        self._position = int(state["position"])
+        position = state.get("position")
+        end = math.inf if self.epochs is None else self.epochs * self.samples
+        known = isinstance(position, int) and 0 <= position <= end
+        self._begin(state, "" if known else f"position {position} of {end}")
+        self._start = int(state["position"])
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers that are not forked open the shards themselves: pickled, they would be copied.
-        return {name: value for name, value in self.__dict__.items() if name != "_shards"}
+        return {name: v for name, v in super().__getstate__().items() if name != "_shards"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
+        super().__setstate__(state)
         self._shards = _open_shards(self._path)
-        if self._torch:
-            register(TokenShards)
 
 
 def as_torch(batch: npt.NDArray) -> Any:
@@ -200,24 +275,23 @@ def as_torch(batch: npt.NDArray) -> Any:
     return torch.from_numpy(batch.astype(np.int64))
 
 
-@functools.cache
 def register(reader: type) -> None:
     """Let torch's DataLoader know that a reader is iterated. Raises ConfigError."""
     require("torch.utils.data", reader.__name__).IterableDataset.register(reader)
 
 
-def loader_worker() -> tuple[int, int]:
-    """Return number and count of workers where this is one of a DataLoader, else (0, 1)."""
+def loader_worker() -> tuple[int, int] | None:
+    """Return number and count of workers where this is one of a DataLoader, else None."""
     from torch.utils.data import get_worker_info
 
     info = get_worker_info()
-    return (0, 1) if info is None else (info.id, info.num_workers)
+    return None if info is None else (info.id, info.num_workers)
 
 
 @functools.lru_cache(maxsize=64)
-def _epoch_seed(seed: int, epoch: int) -> int:
-    """Seed of an epoch's permutation."""
-    salts = mix64(np.array([seed, epoch], np.uint64))
+def _draw_seed(seed: int, draw: int) -> int:
+    """Seed of the permutation of a block in an epoch: blocks are counted on over epochs."""
+    salts = mix64(np.array([seed, draw], np.uint64))
     return int(mix64(salts[:1] + np.uint64(1) + salts[1:])[0])
 
 
@@ -256,17 +330,21 @@ def _shard_files(folder: Path) -> list[Path]:
     return paths
 
 
-def _phases(folder: Path) -> list[tuple[str, int]]:
-    """Name and sequences of each phase, as the shards' manifest has them; empty: there is none."""
+def _notes(folder: Path) -> dict[str, Any]:
+    """Name and sequences of each phase, and blocks in which samples are shuffled, by manifest."""
     path = folder / "manifest.json"
-    if not path.exists():
-        return []
-    manifest = json.loads(path.read_bytes())
-    rows = {name: file["rows"] for name, file in manifest["files"].items() if "rows" in file}
-    return [
-        (str(phase["phase"]), sum(rows[f"{shard}.bin"] for shard in phase["shards"]))
-        for phase in manifest.get("notes", {}).get("phases", [])
-    ]
+    manifest = json.loads(path.read_bytes()) if path.exists() else {}
+    notes = manifest.get("notes", {})
+    return {
+        "blocks": int(notes.get("blocks", 1)),
+        "phases": [
+            (
+                str(phase["phase"]),
+                sum(manifest["files"][f"{shard}.bin"]["rows"] for shard in phase["shards"]),
+            )
+            for phase in notes.get("phases", [])
+        ],
+    }
 
 
 def _open_shards(folder: Path) -> list[npt.NDArray]:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, text_buffers
+from curation.arrow import Texts, repeated, text_buffers
 from curation.errors import InputError
 from curation.hashing import hash_spans, mix64
 from curation.readers.documents import as_json, plain
-from curation.schema import MADE, PLACES, RIGHTS, SOURCE
+from curation.schema import MADE, PLACES, RIGHTS, SOURCE, column_of
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill
 from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
@@ -30,6 +30,7 @@ DOCUMENT_INDEX = pa.schema(
         ("document_offset", pa.int64()),  # first token within the document
         ("repeat", pa.int32()),  # which copy of the document, from 0
         ("id", pa.string()),
+        ("cluster", pa.string()),  # of documents that are almost alike; null: not known
         ("source", SOURCE),
         ("url", pa.string()),
         ("rights", RIGHTS),  # null where the documents have none
@@ -44,6 +45,7 @@ ENCODED = pa.schema(
         ("tokens", pa.large_list(pa.uint32())),  # without begin and end tokens
         ("repeat", pa.int32()),
         ("id", pa.string()),
+        ("cluster", pa.string()),
         ("source", SOURCE),
         ("url", pa.string()),
         ("rights", RIGHTS),
@@ -51,8 +53,10 @@ ENCODED = pa.schema(
     ]
 )
 
+#: Columns of documents that name a cluster, the second as datatrove does: -1 for none.
+CLUSTERS = ("cluster_id", "minhash_cluster_id")
 #: Columns of documents from which these are made.
-INDEXED = ("id", "url", "source", "rights", "repeats", PLACES)
+INDEXED = ("id", "url", "source", "rights", "repeats", PLACES, *CLUSTERS)
 
 _BLOCK_BYTES = 1 << 20  # of rows written at a time
 _ID_SEED = np.uint64(0)
@@ -68,6 +72,7 @@ class ShardStats:
     sequences: int
     padding: int
     cut_documents: int  # copies that lie in more than one sequence
+    copies_together: int  # copies in a sequence that has another one of their document or cluster
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -79,12 +84,19 @@ def count_tokens(texts: Texts, settings: EncodeSettings) -> npt.NDArray[np.int64
     return np.diff(offsets) + settings.marks
 
 
-def document_keys(ids: Texts, repeats: npt.NDArray[np.int32], seed: int) -> npt.NDArray[np.uint64]:
-    """Sort key of a copy of a document (its number in `repeats`): uint64 [n], from id and seed."""
+def document_keys(ids: Texts, times: npt.NDArray[np.int32], seed: int) -> npt.NDArray[np.uint64]:
+    """Sort key of every copy of the documents, of which there are `times`: uint64 [copies].
+
+    The first is at a place that id and seed decide, the others evenly behind it, so that copies are
+    as far apart as the order allows, also from its end to its beginning.
+    """
     buffers = text_buffers(ids)
     hashes = hash_spans(buffers.data, buffers.offsets[:-1], buffers.offsets[1:], _ID_SEED)
-    salt = mix64(mix64(np.array([seed], np.uint64)) + repeats.astype(np.uint64))
-    return mix64(hashes ^ salt)
+    first = mix64(hashes ^ mix64(mix64(np.array([seed], np.uint64))))
+    documents, copies = repeated(times)
+    count = times[documents].astype(np.uint64)
+    between = np.uint64(np.iinfo(np.uint64).max) // count
+    return first[documents] // count + copies.astype(np.uint64) * between
 
 
 def encoded_rows(
@@ -107,21 +119,19 @@ def encoded_rows(
         raise InputError("column `repeats` has a null or negative value")
     else:
         times = column.to_numpy(zero_copy_only=False).astype(np.int32)
-    documents = np.repeat(np.arange(len(times)), times)
-    copies = np.arange(len(documents)) - np.repeat(np.cumsum(times) - times, times)
+    documents, copies = repeated(times)
     about = with_rights(batch).select(["id", "source", "url", "rights"])
-    about = about.take(pa.array(documents))
+    about = about.append_column("cluster", clusters(batch)).take(pa.array(documents))
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(tokens))
-    repeat = copies.astype(np.int32)
     placed = batch.schema.get_field_index(PLACES) >= 0
     if placed and len(batch.column(PLACES).flatten()) != len(documents):
         raise InputError(f"column `{PLACES}` has not as many places as `repeats` has copies")
     columns = {
         "key": batch.column(PLACES).flatten()
         if placed
-        else pa.array(document_keys(about.column("id"), repeat, settings.seed)),
+        else pa.array(document_keys(batch.column("id"), times, settings.seed)),
         "tokens": lists if np.all(times == 1) else lists.take(pa.array(documents)),
-        "repeat": pa.array(repeat),
+        "repeat": pa.array(copies, pa.int32()),
         **{name: about.column(name) for name in about.schema.names},
         "own": _own(batch, settings).take(pa.array(documents)),
     }
@@ -135,6 +145,27 @@ def with_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
     if batch.schema.get_field_index("rights") >= 0:
         return batch
     return batch.append_column("rights", pa.nulls(batch.num_rows, RIGHTS))
+
+
+def clusters(batch: pa.RecordBatch) -> pa.Array:
+    """Return the name of each document's cluster, from a column of `CLUSTERS`; null: none."""
+    name = next((name for name in CLUSTERS if name in batch.schema.names), "")
+    names = column_of(batch, name).cast(pa.string())
+    return pc.if_else(pc.is_in(names, pa.array(["", "-1"])), None, names)
+
+
+def alike(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Number the rows of ENCODED or DOCUMENT_INDEX by cluster, or document: int64 [rows]."""
+    names = pc.coalesce(column_of(rows, "cluster"), rows.column("id"))  # no clusters: older runs
+    return names.dictionary_encode().indices.to_numpy().astype(np.int64)
+
+
+def together(
+    sequences: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the places of spans whose sequence has an earlier span of the same group: int64."""
+    pairs = sequences * (groups.max(initial=0) + 1) + groups
+    return np.setdiff1d(np.arange(len(pairs)), np.unique(pairs, return_index=True)[1])
 
 
 def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:
@@ -203,7 +234,8 @@ def write_rows(
     flat = Tokens(tokens, offsets[:-1][order], np.diff(offsets)[order])
     lengths = flat.counts + settings.marks
     pack = best_fit if settings.packing == "best_fit" else concatenate
-    spans = pack(lengths, settings.context_length)
+    groups = alike(encoded)[order]
+    spans = pack(lengths, settings.context_length, groups)
     writer = IndexedWriter(bin_file, token_dtype(tokenizer.vocab_size))
     for rows in _blocks(spans, flat, tokenizer, settings):
         writer.write(rows)
@@ -219,6 +251,7 @@ def write_rows(
         sequences=spans.sequence_count,
         padding=spans.sequence_count * settings.context_length - tokens_written,
         cut_documents=int((np.bincount(spans.documents) > 1).sum()),
+        copies_together=len(together(spans.sequences, groups[spans.documents])),
     )
     return index, stats
 
@@ -249,7 +282,7 @@ def _index(spans: Spans, encoded: pa.RecordBatch, rows: npt.NDArray[np.int64]) -
         "document_offset": pa.array(spans.offsets),
         **{
             name: encoded.column(name).take(take)
-            for name in ("repeat", "id", "source", "url", "rights", "own")
+            for name in ("repeat", "id", "cluster", "source", "url", "rights", "own")
         },
     }
     return pa.RecordBatch.from_arrays(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, count
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
+import numpy.typing as npt
+
 from curation.errors import ConfigError
-from curation.tokenize.reader import TokenShards, as_torch, loader_worker, register
+from curation.tokenize.reader import BatchReader, TokenShards
 
 
-class TokenStages:
+class TokenStages(BatchReader):
     """Iterates batches of equally many tokens from folders of shards, each read once.
 
     A step takes the next `batch_tokens` tokens of a stage: `batch_tokens / context length` samples,
@@ -40,9 +42,9 @@ class TokenStages:
             raise ConfigError("no folder of token shards is given")
         self.batch_tokens, self.rank, self.world_size = batch_tokens, rank, world_size
         self.seed, self.shuffle = seed, shuffle
-        self._torch = torch
+        super().__init__(torch)
         self._stages: list[TokenShards] = []
-        self._stage = self._position = 0
+        self._start = (0, 0)  # stage and position
         for path in paths:
             shards = TokenShards(path, 1, rank, world_size, seed, shuffle, 1)
             unit = world_size * shards.context_length
@@ -53,8 +55,6 @@ class TokenStages:
                 )
             shards.batch_size = batch_tokens // unit
             self._stages.append(shards)
-        if torch:
-            register(TokenStages)
 
     @property
     def stages(self) -> list[tuple[int, int, int]]:
@@ -67,70 +67,57 @@ class TokenStages:
         """Steps of all stages, from the beginning."""
         return sum(map(len, self._stages))
 
-    def __iter__(self) -> Iterator[Any]:
-        """Batches [samples, context length] from the current sample on.
+    def _left(self) -> int:
+        stage, position = self._start
+        sizes = ((s.samples, s.step) for s in self._stages[stage:])
+        return sum(
+            max(0, samples - (0 if k else position)) // step
+            for k, (samples, step) in enumerate(sizes)
+        )
 
-        In a worker of torch's DataLoader, every so-many-th of these, as many as there are workers.
-        """
-        worker, workers = loader_worker() if self._torch else (0, 1)
-        for turn in count():
-            stage, position = self._after(0)
-            shards = self._stages[stage]
-            size = shards.batch_size * self.world_size
-            if position + size > shards.samples:
-                return
-            # Advance first: a state saved while the batch is in use must not give it again.
-            self._stage, self._position = stage, position + size
-            if turn % workers == worker:
-                first = position + self.rank * shards.batch_size
-                batch = shards.take(shards.sequence_numbers(first, shards.batch_size))
-                yield as_torch(batch) if self._torch else batch
+    def batch(self, number: int) -> npt.NDArray | None:
+        """Return a batch of this rank [samples, context length]; None behind the last."""
+        stage, position = self._after(number)
+        shards = self._stages[stage]
+        if position + shards.step > shards.samples:
+            return None
+        first = position + self.rank * shards.batch_size
+        return shards.take(shards.sequence_numbers(first, shards.batch_size))
 
-    def state_dict(self, steps: int = 0) -> dict[str, Any]:
-        """Return the place after `steps` more batches, the same on every rank.
+    def state_dict(self, steps: int | None = None) -> dict[str, Any]:
+        """Return the place in the stages, the same on every rank; `steps` as in `TokenShards`."""
+        stage, position = self._after(self._count(steps))
+        return {"stage": stage, "position": position} | self._stream()
 
-        Iteration in this process counts its batches itself. With a DataLoader's workers, give the
-        number of batches that came since the last `load_state_dict`, or the beginning.
-        """
-        stage, position = self._after(steps)
+    def _stream(self) -> dict[str, Any]:
         return {
-            "stage": stage,
-            "position": position,
             "samples": [shards.samples for shards in self._stages],
             "context_lengths": [shards.context_length for shards in self._stages],
             "seed": self.seed,
             "shuffle": self.shuffle,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was saved. Raises ConfigError if the data or order differ."""
-        own = self.state_dict()
-        known = ("samples", "context_lengths", "seed", "shuffle")
-        wrong = [f"{k} {state.get(k)} is not {own[k]}" for k in known if state.get(k) != own[k]]
         stage, position = state.get("stage"), state.get("position")
-        if not isinstance(stage, int) or not isinstance(position, int):
-            wrong.append("no position")
-        elif not 0 <= stage < len(self._stages) or position < 0:
-            wrong.append(f"stage {stage}, position {position}")
-        if wrong:
-            raise ConfigError(f"the saved state is of another stream: {', '.join(wrong)}")
-        self._stage, self._position = int(state["stage"]), int(state["position"])
+        known = (
+            isinstance(stage, int)
+            and isinstance(position, int)
+            and 0 <= stage < len(self._stages)
+            and 0 <= position <= self._stages[stage].samples
+        )
+        self._begin(state, "" if known else f"stage {stage}, position {position}")
+        self._start = int(state["stage"]), int(state["position"])
 
     def _after(self, steps: int) -> tuple[int, int]:
         """Stage and position after `steps` full steps, at the beginning of a stage if one is over.
 
         At the end of all: the last stage, where fewer samples are left than a step takes.
         """
-        stage, position = self._stage, self._position
+        stage, position = self._start
         while True:
             shards = self._stages[stage]
-            size = shards.batch_size * self.world_size
-            left = max(0, shards.samples - position) // size
+            left = max(0, shards.samples - position) // shards.step
             if steps < left or stage == len(self._stages) - 1:
-                return stage, position + min(steps, left) * size
+                return stage, position + min(steps, left) * shards.step
             stage, position, steps = stage + 1, 0, steps - left
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        if self._torch:
-            register(TokenStages)

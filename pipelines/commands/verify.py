@@ -2,7 +2,8 @@
 
 Every file is hashed. Documents are counted: each one entering a stage is kept or removed there. A
 sample of the tokens is traced back: their document's text must encode to these tokens, and every
-earlier stage must have kept that document, from the same record.
+earlier stage must have kept that document, from the same record. Copies of a document must be in
+different sequences.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from curation.stages import find
 from curation.summary.bom import differences
 from curation.summary.signing import is_signed
 from curation.tokenize.megatron import token_dtype
+from curation.tokenize.shard import alike, together
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
@@ -34,6 +36,7 @@ from pipelines.commands.summary import BILL
 from pipelines.plan import input_files
 from pipelines.report.collect import counts
 from pipelines.run_folder import RECIPE_FILE, SUMMARY, SUMS, all_stages, load_run, root_hash, sums
+from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import (
     Manifest,
@@ -86,6 +89,7 @@ def verify(options: argparse.Namespace) -> int:
         for stage in stages:
             if find(stage).is_sink:
                 tracer.trace(stage, options.sample)
+                problems += _copies(folder / stage, stage, manifests[stage])
         problems += tracer.problems
         traced = tracer.spans
     _print(options, folder, manifests, problems, traced)
@@ -171,6 +175,25 @@ def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
             rows = [file["rows"] for file in files_of(manifest, kind).values()]
             if rows and sum(rows) != manifest["counts"][count]:
                 yield f"{stage}: {sum(rows)} rows in {kind}, {manifest['counts'][count]} counted"
+
+
+def _copies(place: Folder, stage: str, manifest: Manifest) -> Iterator[str]:
+    """Yield shards where copies share a sequence, although there is one for each of them."""
+    for name in files_of(manifest, "index"):
+        batches = [*read_batches(place, name, ["sequence", "document_offset", "id", "cluster"])]
+        if not batches:
+            continue
+        rows = concatenated(batches)
+        sequences, groups = rows.column("sequence").to_numpy(), alike(rows)
+        copies = np.bincount(groups[rows.column("document_offset").to_numpy() == 0])
+        found = together(sequences, groups)
+        found = found[copies[groups[found]] <= sequences.max(initial=-1) + 1]
+        if len(found):
+            yield (
+                f"{stage}: {shard_name(name)}: {len(found):,} copies are in a sequence with "
+                f"another one, such as {rows.column('id')[int(found[0])]} in sequence "
+                f"{sequences[found[0]]}; run the stage again with --fresh"
+            )
 
 
 def _records(folder: Folder, given: Sequence[str]) -> dict[str, str]:

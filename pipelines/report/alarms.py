@@ -103,5 +103,11 @@ def _languages(funnel: Sequence[_ENTRY], limits: Alarms) -> Iterator[str]:
 
 def _advice(funnel: Sequence[_ENTRY]) -> Iterator[str]:
     for entry in funnel:
-        for line in entry["notes"].get("advice", []):
+        notes = entry["notes"]
+        for line in [notes["lacking"]] if notes.get("lacking") else notes.get("advice", []):
             yield f"{entry['stage']}: {line}."
+        if together := entry["counters"].get("copies_together"):
+            yield (
+                f"{entry['stage']}: {together:,} copies are in a sequence with another copy of "
+                "their document: a shard has fewer sequences than such a document has copies."
+            )

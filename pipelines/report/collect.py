@@ -103,6 +103,8 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
         "characters_in": counts.get("characters_in", 0),
         "characters": counts.get("characters", 0),
         "tokens": counts.get("tokens"),
+        "distinct_tokens": (distinct := counts.get("distinct_tokens")),
+        "epochs": round(counts["tokens"] / distinct, 4) if distinct else None,
         "bytes": manifest["bytes"],
         "shards": len(manifest["files"]),
         "removed": counts.get("removed", {}),
@@ -119,7 +121,8 @@ def plural(column: str) -> str:
     return f"{column}s"
 
 
-_KNOWN = {"documents_in", "documents", "documents_removed", "characters_in", "characters", "tokens"}
+_KNOWN = {"documents_in", "documents", "documents_removed", "characters_in", "characters"}
+_KNOWN |= {"tokens", "distinct_tokens"}
 
 
 def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:

@@ -17,22 +17,29 @@ _REASONS, _ALARMS = 6, 6
 def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
     """Print stages with documents in and kept, characters, CPU seconds and main reasons."""
     table = Table(title=f"Funnel of {facts['run']} (recipe {facts['recipe']['name']})")
-    for name in ("stage", "in", "kept", "share", "characters", "tokens", "CPU s"):
+    names = ("stage", "in", "kept", "share", "characters", "distinct\ntokens", "CPU s")
+    for name in names:
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
     for entry in facts["funnel"]:
         total = entry["documents_in"]
         share = f"{entry['documents'] / total:.1%}" if total else "-"
-        tokens = f"{entry['tokens']:,}" if entry["tokens"] is not None else ""
+        distinct = entry["distinct_tokens"]
         table.add_row(
             entry["stage"],
             f"{total:,}",
             f"{entry['documents']:,}",
             share,
             f"{entry['characters']:,}",
-            tokens,
+            "" if distinct is None else f"{distinct:,}",
             f"{entry['cpu_seconds']:,.1f}",
         )
     console.print(table)
+    written = {e["distinct_tokens"]: e for e in facts["funnel"] if e["distinct_tokens"]}
+    for distinct, entry in written.items():
+        console.print(
+            f"{entry['stage']}: {distinct:,} distinct tokens x {entry['epochs']:.2f} epochs = "
+            f"{entry['tokens']:,} tokens"
+        )
     for entry in facts["funnel"]:
         if entry["removed"]:
             console.print(f"{entry['stage']} removed: {_reasons(entry)}")

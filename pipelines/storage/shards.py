@@ -323,7 +323,11 @@ class Tally:
             if batch.schema.get_field_index(column) >= 0 and batch.num_rows:
                 _add_groups(groups, batch.column(column), batch)
         if batch.schema.get_field_index("tokens") >= 0:
-            self._numbers["tokens"] += _tokens(batch)
+            tokens = batch.column("tokens")
+            self._numbers["distinct_tokens"] += pc.sum(tokens).as_py() or 0
+            if batch.schema.get_field_index("repeats") >= 0:
+                tokens = pc.multiply(tokens, batch.column("repeats").cast(pa.int64()))
+            self._numbers["tokens"] += pc.sum(tokens).as_py() or 0
 
     def add_removed(self, batch: pa.RecordBatch) -> None:
         self._numbers["documents_removed"] += batch.num_rows
@@ -347,14 +351,6 @@ class Tally:
 def characters(texts: pa.Array) -> int:
     """Return the total number of characters of the texts."""
     return pc.sum(pc.utf8_length(texts)).as_py() or 0
-
-
-def _tokens(batch: pa.RecordBatch) -> int:
-    """Return the tokens of the batch, counting a document as often as it is drawn."""
-    tokens = batch.column("tokens")
-    if batch.schema.get_field_index("repeats") >= 0:
-        tokens = pc.multiply(tokens, batch.column("repeats").cast(pa.int64()))
-    return pc.sum(tokens).as_py() or 0
 
 
 def _add_groups(groups: dict[str, Counter[str]], column: pa.Array, batch: pa.RecordBatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from curation.mix import (
     Supply,
     advice,
     draw,
+    lacking,
     plan,
     plan_table,
     plan_tables,
@@ -32,6 +35,7 @@ from curation.mix.keys import draw_phases, negative_log
 from curation.resources import root
 
 DOMAINS = ["general", "math_reasoning", "code", "multilingual"]
+LATER = {"general": 0.4, "math_reasoning": 0.3, "code": 0.2, "multilingual": 0.1}
 START = np.datetime64("2015-01-01", "us")
 
 
@@ -185,6 +189,48 @@ def test_one_document_of_the_largest_share_does_not_decide_the_budget() -> None:
     got = drawn_by(table, draw(table, mix).repeats, "domain")
     assert got == {"code": 4 * sum(code.column("tokens").to_pylist()), "general": 4 * 200}
     assert {s.domain for s in mix.short} == {"general", "math_reasoning", "multilingual"}
+
+
+def test_what_is_lacking_is_one_sentence() -> None:
+    said = lacking(plan_tables([scarce(1250)], mixing()))
+    assert said is not None and "\n" not in said
+    assert re.fullmatch(
+        r"the documents lack math_reasoning \(0\.\d% of the mix instead of 25\.0%\); the most is "
+        r"general \(\d\d\.\d% of the mix instead of 50\.0%\), and documents are drawn "
+        r"\d\.\d\d times on average: --set mix\.budget=all takes each once",
+        said,
+    )
+    without = scarce(1250).slice(0, scarce(1250).num_rows - 1)
+    assert "the documents lack math_reasoning (none); " in str(
+        lacking(plan_tables([without], mixing(budget=10**6)))
+    )
+    assert lacking(plan_tables([narrow(4000)], mixing())) is None
+    assert lacking(plan_tables([scarce(1250)], mixing(on_shortage="shrink"))) is None
+
+
+@pytest.mark.parametrize("weights", [[], [[0, 1], [5, 4]]])
+@pytest.mark.parametrize("phases", [[], [{"end": 1}, {"end": 4, "shares": LATER}]])
+def test_all_documents_may_be_drawn_once_whatever_the_shares(weights: Any, phases: Any) -> None:
+    table = scarce(1250)
+    table = pa.concat_tables([table, narrow(500, 9, ("web",))])
+    chosen = mixing(budget="all", quality_weights=weights, phases=phases, on_shortage="stop")
+    mix = plan_tables([table], chosen)
+    result = draw(table, mix)
+    assert set(result.repeats.tolist()) == {1}
+    assert mix.drawn == mix.budget == sum(table.column("tokens").to_pylist())
+    assert advice(mix) == [] and lacking(mix) is None
+    none = {**chosen.model_dump()["domains"], "code": {"share": 0.0, "max_epochs": 4}}
+    none["general"] = {"share": 0.67, "max_epochs": 4}
+    left = draw(table, plan_tables([table], mixing(budget="all", domains=none))).repeats
+    code = np.array(table.column("domain").to_pylist()) == "code"
+    assert set(left[code].tolist()) == {0} and set(left[~code].tolist()) == {1}
+
+
+def test_a_curve_decides_about_the_copies_of_all_documents() -> None:
+    table = narrow(3000)
+    steps = {"by": "quality", "steps": [[0, 0], [0.5, 1], [0.9, 3]]}
+    result = draw(table, plan_tables([table], mixing(budget="all", repeats=steps)))
+    assert Counter(result.repeats.tolist()).keys() == {0, 1, 3}
 
 
 def test_a_scarce_domain_may_lower_the_budget_or_stop_the_run() -> None:

@@ -106,6 +106,20 @@ def test_phases_of_one_seed_go_through_all_documents_before_any_repeats() -> Non
     assert max(Counter(copies(table, mix).document.tolist()).values()) > 1
 
 
+def test_copies_within_a_phase_are_evenly_apart() -> None:
+    """In a domain that is as dense all along; and one copy of each phase is no nearer to others."""
+    table = table_of(300)
+    shares = {d: float(d == "general") for d in DOMAINS}
+    only = {d: {"share": share, "max_epochs": 9} for d, share in shares.items()}
+    tokens = sum(r["tokens"] for r in table.to_pylist() if r["domain"] == "general")
+    phases = [{"end": 4}, {"end": 5}]
+    mix = plan_tables([table], mixing(budget=5 * tokens, phases=phases, domains=only))
+    drawn = copies(table, mix)
+    for document in np.unique(drawn.document):
+        places = drawn.place[drawn.document == document]
+        assert np.diff(places) == pytest.approx(np.full(4, 0.2), abs=1e-6)
+
+
 def test_a_phase_may_prefer_recent_documents() -> None:
     recent = {"by": "date", "half_life": 200, "as_of": "2024-12-28"}
     phases = [{"end": 9}, {"end": 10, "repeats": recent}]

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
-import pickle
 import struct
 import sys
-from abc import ABC
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +24,6 @@ from curation.tokenize import (
     read_index,
     write_shard,
 )
-from curation.tokenize import reader as reader_module
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.order import permute
 from curation.tokenize.pack import Spans, best_fit, concatenate
@@ -368,49 +363,7 @@ def test_the_manifest_says_which_shards_there_are(shards: Path) -> None:
             TokenShards(shards, 1)
 
 
-class _Torch:
-    """What TokenShards uses of torch, in a worker of a DataLoader."""
-
-    class IterableDataset(ABC):  # noqa: B024
-        pass
-
-    def __init__(self, worker: int, workers: int) -> None:
-        self.info = SimpleNamespace(id=worker, num_workers=workers)
-
-    def get_worker_info(self) -> SimpleNamespace:
-        return self.info
-
-    @staticmethod
-    def from_numpy(batch: np.ndarray) -> np.ndarray:
-        return batch
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3, 7])
-def test_workers_take_turns(shards: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
-    plain = [batch.tolist() for batch in TokenShards(shards, 2, 1, 2, seed=3, epochs=5)]
-    of_workers = []
-    reader_module.register.cache_clear()
-    for worker in range(workers):
-        torch = _Torch(worker, workers)
-        for name in ("torch", "torch.utils", "torch.utils.data"):
-            monkeypatch.setitem(sys.modules, name, torch)  # type: ignore[arg-type]
-        held = TokenShards(shards, 2, 1, 2, seed=3, epochs=5, torch=True)
-        assert isinstance(held, _Torch.IterableDataset)
-        of_workers.append([batch.tolist() for batch in pickle.loads(pickle.dumps(held))])
-    reader_module.register.cache_clear()
-    turns = [b for turn in itertools.zip_longest(*of_workers) for b in turn if b is not None]
-    assert len(plain) > 2 and turns == plain
-
-
-def test_a_state_after_batches_that_workers_took(shards: Path) -> None:
-    reader, other = TokenShards(shards, 2, epochs=9), TokenShards(shards, 2, epochs=9)
-    batches = [batch.tolist() for batch in TokenShards(shards, 2, epochs=9)]
-    other.load_state_dict(reader.state_dict(3))
-    assert [batch.tolist() for batch in other] == batches[3:]
-
-
 def test_without_torch_one_line_says_so(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader_module.register.cache_clear()
     for name in ("torch", "torch.utils", "torch.utils.data"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
@@ -422,7 +375,6 @@ def test_without_torch_one_line_says_so(shards: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_data_loader(shards: Path, context: str) -> None:
     data = pytest.importorskip("torch.utils.data")
-    reader_module.register.cache_clear()
     plain = [batch.tolist() for batch in TokenShards(shards, 2, 1, 2, seed=3, epochs=5)]
     held = TokenShards(shards, 2, 1, 2, seed=3, epochs=5, torch=True)
     loader = data.DataLoader(held, None, num_workers=2, multiprocessing_context=context)
