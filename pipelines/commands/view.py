@@ -83,7 +83,8 @@ def view(options: argparse.Namespace) -> int:
         if not options.no_browser and has_desktop(sys.platform, os.environ):
             webbrowser.open(server.url)
         say("Open this address in a browser on this machine (or through a tunnel). Ctrl-C ends it.")
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

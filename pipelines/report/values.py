@@ -26,6 +26,25 @@ def value_text(reason: str, value: float | None) -> str:
     return f"{value:.6g}"
 
 
+def token_facts(*manifests: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokens that a run wrote, the distinct ones of them, and epochs; None: unknown.
+
+    The last of the manifests that has a fact counts.
+    """
+    counts: dict[str, Any] = {}
+    for manifest in manifests:
+        mixed = manifest.get("notes", {}).get("mix", ())
+        if distinct := sum(min(row["kept"], row["available"]) for row in mixed):
+            counts["distinct_tokens"] = distinct
+        counts |= manifest["counts"]
+    tokens, distinct = counts.get("tokens"), counts.get("distinct_tokens")
+    return {
+        "tokens": tokens,
+        "distinct_tokens": distinct,
+        "epochs": tokens / distinct if tokens and distinct else None,
+    }
+
+
 def snippet(text: str | None, most: int) -> str:
     """Return the beginning of a text on one line."""
     return " ".join((text or "")[: 4 * most].split())[:most]

@@ -15,6 +15,8 @@ import pyarrow as pa
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
 from curation.histograms import bins_for, histogram
+from curation.stages import meaning
+from pipelines.report.values import token_facts
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
@@ -161,7 +163,7 @@ class Explorer:
             "documents": len(self.ledger),
             "kept": manifest["counts"]["documents"],
             "records": first["counts"].get("records"),
-            "tokens": last["counts"].get("tokens", manifest["counts"].get("tokens")),
+            **token_facts(manifest, last),
             "tokens_per_character": self.tokens_per_character,
             "stale": stale_stages(self.folder, self.all_stages),
             "unfinished": self._unfinished(),
@@ -170,7 +172,18 @@ class Explorer:
             "has_inputs": self._has_inputs,
             "compared": None if self._other is None else Folder(self._other).shown,
             "labels": None if self.labels is None else str(self.labels.path),
+            "meanings": self.meanings,
         }
+
+    @functools.cached_property
+    def meanings(self) -> dict[str, str]:
+        """What signals, and reasons for which documents were removed, measure, in sentences."""
+        named: dict[str, str | None] = {f.reason: None for f in self.ledger.fates if f.reason}
+        if measuring_stage(self.ledger.stages) is not None:
+            named |= {limit.reason: limit.signal for limit in self.signals.judges.limits}
+            named |= {name: name for name in self.signals.names}
+        found = {name: meaning(name, signal) for name, signal in named.items()}
+        return {name: sentence for name, sentence in found.items() if sentence}
 
     @functools.cached_property
     def _measured(self) -> bool:
@@ -241,7 +254,8 @@ class Explorer:
 
     def clusters(self, query: Query) -> Answer:
         mask = self.mask(query)
-        found = summaries.clusters(self.folder, self.ledger, mask, 200)
+        first, most = _number(query, "first", 0), min(_number(query, "most", 25), _ROWS)
+        found = summaries.clusters(self.folder, self.ledger, mask, first, most)
         lost = np.zeros(len(self.ledger), bool)
         lost[self.ledger.copies.rows] = True
         lost = lost if mask is None else lost & mask
@@ -349,7 +363,10 @@ class Explorer:
         return np.flatnonzero(removed if mask is None else removed & self.signals.of(mask))
 
     def signal(self, query: Query) -> Answer:
-        """A histogram of a signal: kept, removed by its rule, removed by others."""
+        """A histogram of a signal: kept, removed by its rule, removed by others.
+
+        With a limit, of the documents whose language it is for.
+        """
         signals, mask = self.signals, self.mask(query)
         limit = self._limit(query) if "limit" in query else None
         name = query.get("signal", "") if limit is None else limit.signal
@@ -357,6 +374,11 @@ class Explorer:
             raise ConfigError(f"no signal {name!r}")
         values = signals.column(name)
         groups = self._groups(None if limit is None else limit.reason)
+        if limit is not None:
+            languages = self.ledger.values["language"]
+            heard = signals.judges.languages(languages)[int(query["limit"])]
+            ours = np.isin(languages, heard)[self.ledger.codes["language"]]
+            mask = ours if mask is None else mask & ours
         if mask is not None:
             here = signals.of(mask)
             values, groups = values[here], groups[here]

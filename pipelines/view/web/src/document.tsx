@@ -1,7 +1,7 @@
 // One document: text with cuts, decisions, copies, page.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { capital, count, day, exact, named, number, plural, value, words } from "./format";
-import { type Doc, type Params, type Run, useAnswer } from "./state";
+import { type Doc, type Params, type Run, link, useAnswer } from "./state";
 import { Card, Copy, DocLink, Fate, Figure, Name, Table, Waiting } from "./ui";
 
 interface Rule { rule: string; value: number | null; min?: number; max?: number }
@@ -26,7 +26,7 @@ export function DocumentPage({ run, params }: { run: Run; params: Params }) {
           <header>
             <h1><bdi>{d.title || exact(d.url || d.id)}</bdi></h1>
             <p class="address"><span class="url"><bdi>{exact(d.url || "no URL")}</bdi></span> {d.url && <Copy text={d.url} label="Copy URL" />}</p>
-            <Verdict d={d} />
+            <Verdict d={d} run={run} />
           </header>
           <dl class="figures small">
             <Figure label="Characters">{count(d.characters)}</Figure>
@@ -56,15 +56,15 @@ export function DocumentPage({ run, params }: { run: Run; params: Params }) {
   );
 }
 
-function Verdict({ d }: { d: Page }) {
+function Verdict({ d, run }: { d: Page; run: Run }) {
   const last = d.decisions[d.decisions.length - 1];
   if (d.reason === null) return <p class="verdict kept"><b>Kept</b> by every stage{last?.repeats !== undefined && Number(last.repeats) > 1 ? `, and drawn ${String(last.repeats)} times` : ""}.</p>;
   return (
     <p class="verdict removed">
-      <b>Removed by {d.stage}</b>: <code>{d.reason}</code>
+      <b>Removed by {d.stage}</b>: {last?.rules?.some((r) => r.rule === d.reason) ? <a href={link("signals", { reason: d.reason })}><code>{d.reason}</code></a> : <code>{d.reason}</code>}
       {(last?.value ?? last?.value_text) !== undefined && <> with <b>{value(d.reason, last?.value, last?.value_text)}</b></>}
       {last?.threshold !== undefined && <>, where the threshold is <b>{value(d.reason, last.threshold)}</b></>}.
-      {last?.detail && <> {String(last.detail)}</>}
+      {last?.detail && <> {String(last.detail)}</>} {run.meanings[d.reason]}
     </p>
   );
 }

@@ -20,7 +20,7 @@ const VIEWS: [string, string, string][] = [
   ["duplicates", "Duplicates", "Documents removed as copies of another. Open a cluster to compare its members."],
   ["hosts", "Hosts", "What each host contributes, and why its documents are removed. Open one for its documents."],
   ["lines", "Lines", "Lines that many documents share: which were cut, and how much good text is among them."],
-  ["mix", "Mix", "Tokens that each domain should contribute, has, and got."],
+  ["mix", "Mix", "Tokens that each domain has, how often they were written, and what the recipe wanted."],
   ["errors", "Errors", "Records that did not become documents, and those that were repaired."],
   ["judge", "Judge", "Read a random sample and label it. The labels measure how often a rule is right."],
   ["compare", "Compare", "Documents that end differently in two runs, and which settings differ."],
