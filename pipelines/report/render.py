@@ -56,12 +56,7 @@ def render(facts: dict[str, Any]) -> str:
         "Mix": [block for e in funnel if "mix" in e["notes"] for block in _mix(e)],
         "Contamination": [_contamination(e) for e in funnel if e["notes"].get(_CONTAMINATION)],
         "Notes": [
-            *_overruled(funnel),
-            *(
-                _notes(e)
-                for e in funnel
-                if e["notes"].keys() - _ELSEWHERE and "mix" not in e["notes"]
-            ),
+            _notes(e) for e in funnel if e["notes"].keys() - _ELSEWHERE and "mix" not in e["notes"]
         ],
         "Other counts": [_counters(e) for e in funnel if e["counters"]],
         "Seconds": [_seconds(funnel)],
@@ -394,17 +389,6 @@ def _contamination(entry: Mapping[str, Any]) -> str:
     ]
     heads = ["set", "input", "items", *(f"{state} {stage}" for state, stage in columns)]
     return f"<h3>{_e(entry['stage'])}</h3>" + _table(heads, rows)
-
-
-def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the rules that quality overruled."""
-    rows = [
-        [entry["stage"], name.removeprefix("overruled."), documents]
-        for entry in funnel
-        for name, documents in sorted(entry["counters"].items())
-        if name.startswith("overruled.")
-    ]
-    return [_table(["stage", "rule overruled by quality", "documents kept"], rows)] if rows else []
 
 
 def _counters(entry: dict[str, Any]) -> str:

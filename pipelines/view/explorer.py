@@ -40,15 +40,13 @@ Query = Mapping[str, str]
 Answer = Any
 #: Questions whose answers are small, take a look at all documents, and never change.
 _COUNTS = (
-    "funnel",
-    "values",
-    "limits",
-    "signal",
-    "hosts",
-    "clusters",
-    "compare",
-    "sides",
-    "compared",
+    *("funnel", "values", "limits", "signal", "hosts", "clusters"),
+    *("compare", "sides", "compared"),
+)
+#: The other questions that a method of their name answers.
+_OTHERS = (
+    *("run", "documents", "text", "document", "spans", "difference", "blocks", "change"),
+    *("nearest", "policy", "flipped", "sample"),
 )
 _REMEMBERED = 32
 #: What views ask for first, in the page's words.
@@ -121,30 +119,10 @@ class Explorer:
     def questions(self) -> dict[str, Callable[[Query], Answer]]:
         """Answers by name, as the page asks for them. Counts of the whole run are remembered."""
         found: dict[str, Callable[[Query], Answer]] = {
-            "run": self.run,
-            "funnel": self.funnel,
-            "values": self.values,
-            "documents": self.documents,
-            "text": self.text,
-            "document": self.document,
-            "spans": self.spans,
-            "difference": self.difference,
-            "blocks": self.blocks,
-            "limits": self.limits,
-            "signal": self.signal,
-            "change": self.change,
-            "nearest": self.nearest,
-            "policy": self.policy,
-            "hosts": self.hosts,
-            "clusters": self.clusters,
+            **{name: getattr(self, name) for name in (*_COUNTS, *_OTHERS)},
             "lines": lambda _: summaries.lines(self.folder, self.ledger.stages),
             "mix": lambda _: summaries.mixes(self.folder, self.all_stages),
             "errors": lambda _: summaries.set_aside(self.folder, self.ledger.stages),
-            "compare": self.compare,
-            "sides": self.sides,
-            "flipped": self.flipped,
-            "compared": self.compared,
-            "sample": self.sample,
             "scores": lambda _: scores(self.ledger, self._labels),
         }
         return found | {name: _remembered(found[name]) for name in _COUNTS}
@@ -340,7 +318,7 @@ class Explorer:
                 "signal": limit.signal,
                 "side": limit.side,
                 "threshold": limit.threshold,
-                "language": limit.where.partition(".")[2] or None,
+                "language": limit.language,
                 "removed": int(self.signals.decided.fails(number)[gone(limit.reason)].sum())
                 if limit.reason in both or self._measured
                 else sum(removed.get((limit.reason, name), 0) for name in heard[number]),

@@ -1,7 +1,8 @@
 // One document: text with cuts, decisions, copies, page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { capital, count, day, exact, named, number, plural, value, words } from "./format";
+import { count, day, exact, named, number, plural, value, words } from "./format";
 import { type Doc, type Params, type Run, link, useAnswer } from "./state";
+import { Rows } from "./tables";
 import { Card, Copy, DocLink, Fate, Figure, Name, Table, Waiting } from "./ui";
 
 interface Rule { rule: string; value: number | null; min?: number; max?: number }
@@ -153,11 +154,11 @@ function Cluster({ d, cluster, params }: { d: Page; cluster: NonNullable<Page["c
   const [other, setOther] = useState<number | null>(null);
   const members = [...cluster.kept.map((m) => ({ m, kept: true })), ...cluster.removed.map((m) => ({ m, kept: false }))];
   return (
-    <Card title="Copies" note={`${plural(cluster.all, "document")} went for ${cluster.kept.length ? "the one that was kept" : "one that this run doesn’t have"}`}>
+    <Card title="Copies" note={`${plural(cluster.all, "document")} removed as copies of ${cluster.kept.length ? "the one kept" : "one that this run doesn’t have"}`}>
       <ul class="members">
         {members.map(({ m, kept }) => (
           <li key={m.row} aria-current={m.row === d.row ? "true" : undefined}>
-            {kept ? <span class="fate kept">stays</span> : <Fate doc={m} />}
+            {kept ? <span class="fate kept">kept</span> : <Fate doc={m} />}
             <DocLink doc={m} params={params} />
             <span class="n">{count(m.characters)} characters</span>
             {m.row === d.row ? <span class="note">this one</span>
@@ -212,10 +213,7 @@ function Spans({ row }: { row: number }) {
     <Waiting asked={asked}>
       {(spans) => spans.length === 0 ? null : (
         <Card title="Tokens" note="where this document lies in the training sequences">
-          <Table caption="Token spans">
-            <thead><tr>{Object.keys(spans[0]).map((k) => <th scope="col" key={k} class={typeof spans[0][k] === "number" ? "n" : undefined}>{words(k)}</th>)}</tr></thead>
-            <tbody>{spans.slice(0, 50).map((s, i) => <tr key={i}>{Object.entries(s).map(([k, v]) => <td key={k} data-label={capital(words(k))} class={typeof v === "number" ? "n" : undefined}>{typeof v === "number" ? count(v) : String(v)}</td>)}</tr>)}</tbody>
-          </Table>
+          <Rows caption="Token spans" rows={spans} most={50} />
         </Card>
       )}
     </Waiting>

@@ -87,7 +87,7 @@ function InTexts({ params }: { params: Params }) {
       <p class="note" role="status">
         {count(rows.length)} found{next === null ? "" : `, ${next} of ${files || "…"} files searched`}{" "}
         {busy && <button type="button" onClick={() => setGoing(false)}>Stop</button>}
-        {!busy && next !== null && !problem && <button type="button" onClick={() => setGoing(true)}>Search on</button>}
+        {!busy && next !== null && !problem && <button type="button" onClick={() => setGoing(true)}>Continue</button>}
       </p>
       {rows.length > 0 && <DocTable caption="Documents with these words" rows={rows} params={params} />}
       {!busy && !rows.length && !problem && <p class="empty">No text has these words under these filters.</p>}

@@ -173,15 +173,10 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
             <dl class="figures" aria-live="polite">
               <Figure label="Documents gained" kind="kept">{change.gained ? "+" : ""}{count(change.gained)}</Figure>
               <Figure label="Documents lost" kind="removed">{change.lost ? "−" : ""}{count(change.lost)}</Figure>
-              {change.gained_tokens !== null
-                ? <>
-                  <Figure label="Tokens gained">{about(change.gained_tokens)}</Figure>
-                  <Figure label="Tokens lost">{about(change.lost_tokens ?? 0)}</Figure>
-                </>
-                : <>
-                  <Figure label="Characters gained">{compact(change.gained_weight)}</Figure>
-                  <Figure label="Characters lost">{compact(change.lost_weight)}</Figure>
-                </>}
+              {(["gained", "lost"] as const).map((way) => {
+                const tokens = change[`${way}_tokens`];
+                return <Figure key={way} label={`${tokens === null ? "Characters" : "Tokens"} ${way}`}>{tokens === null ? compact(change[`${way}_weight`]) : about(tokens)}</Figure>;
+              })}
               <Figure label="Pass every other rule">{count(change.alone)}</Figure>
             </dl>
             {change.languages.length > 0 && (

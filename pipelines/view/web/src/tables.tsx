@@ -34,7 +34,7 @@ export function Duplicates({ params }: { params: Params }) {
             <div class="two">
               <Card title="Clusters by size">
                 <Table caption="Clusters" class="clusters">
-                  <thead><tr><th scope="col">Kept in their place</th><th scope="col" class="n">Removed</th><th scope="col" class="meter"><span class="hidden">Size</span></th><th scope="col">Why</th></tr></thead>
+                  <thead><tr><th scope="col">Kept document</th><th scope="col" class="n">Removed</th><th scope="col" class="meter"><span class="hidden">Size</span></th><th scope="col">Reasons</th></tr></thead>
                   <tbody>
                     {found.clusters.map((c) => (
                       <tr key={c.key}>
@@ -78,7 +78,7 @@ export function Hosts({ params }: { params: Params }) {
               <thead><tr>
                 <th scope="col">Host</th>
                 {ORDERS.map((name) => <th scope="col" class="n" key={name} aria-sort={order === name ? "descending" : undefined}><button type="button" onClick={() => go("hosts", { ...filtersOf(params), order: name })}>{words(name)}<span aria-hidden="true">{order === name ? " ↓" : ""}</span></button></th>)}
-                <th scope="col" class="n">Kept share</th><th scope="col" class="n">Personal data</th><th scope="col">Why they go</th>
+                <th scope="col" class="n">Kept share</th><th scope="col" class="n">Personal data</th><th scope="col">Main reasons</th>
               </tr></thead>
               <tbody>
                 {found.values.map((v) => (
@@ -87,7 +87,7 @@ export function Hosts({ params }: { params: Params }) {
                     {ORDERS.map((name) => <td class="n" key={name} data-label={capital(name)}>{count(v[name as keyof Value] as number)}</td>)}
                     <td class="n" data-label="Kept share">{share(v.kept, v.documents)}</td>
                     <td class={v.personal ? "n" : "n none"} data-label="Personal data">{v.personal ? count(v.personal) : "–"}</td>
-                    <td class="why" data-label={v.reasons.length ? "Why" : undefined}><Why reasons={v.reasons} /></td>
+                    <td class="why" data-label={v.reasons.length ? "Reasons" : undefined}><Why reasons={v.reasons} /></td>
                   </tr>
                 ))}
               </tbody>
@@ -102,7 +102,7 @@ type Row = Record<string, unknown>;
 const cell = (v: unknown): string => (typeof v === "number" ? number(v) : v === null || v === undefined || v === "" ? "–" : typeof v === "object" ? JSON.stringify(v) : String(v));
 
 /** A table of whatever columns the rows have. */
-function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: string; most?: number; order?: string[] }) {
+export function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: string; most?: number; order?: string[] }) {
   const [all, setAll] = useState(false);
   const names = order ?? [...new Set(rows.flatMap((r) => Object.keys(r)))];
   const numeric = (name: string) => rows.some((r) => typeof r[name] === "number" || /^[<>]?[\d.]+ %$/.test(String(r[name])));
@@ -174,21 +174,24 @@ export function Mix() {
   );
 }
 
+const percent = (v: number) => share(v, 1);
+const MIX: [string, keyof MixRow, (v: number) => string][] = [
+  ["Distinct tokens", "available", count], ["Epochs", "epochs", (v) => v.toFixed(2)], ["Tokens written", "kept", count], ["Wanted", "wanted", count],
+  ["Share written", "kept_share", percent], ["Share wanted", "share", percent], ["Documents", "documents", count],
+];
+
 function MixTable({ rows, name, caption }: { rows: MixRow[]; name: "domain" | "source"; caption: string }) {
+  const columns = MIX.filter(([, key]) => rows[0]?.[key] !== undefined);
   const wanted = rows[0]?.wanted !== undefined;
   return (
     <Table caption={caption}>
       <thead><tr><th scope="col">Domain</th>{name === "source" && <th scope="col">Input</th>}
-        <th scope="col" class="n">Distinct tokens</th><th scope="col" class="n">Epochs</th><th scope="col" class="n">Tokens written</th>{wanted && <th scope="col" class="n">Wanted</th>}
-        <th scope="col" class="n">Share written</th>{rows[0]?.share !== undefined && <th scope="col" class="n">Share wanted</th>}<th scope="col" class="n">Documents</th>{wanted && <th scope="col" class="meter">Filled</th>}</tr></thead>
+        {columns.map(([title]) => <th scope="col" class="n" key={title}>{title}</th>)}{wanted && <th scope="col" class="meter">Filled</th>}</tr></thead>
       <tbody>
         {rows.map((r, i) => (
           <tr key={i}>
             <th scope="row">{words(r.domain)}</th>{name === "source" && <td data-label="Input">{r.source}</td>}
-            <td class="n" data-label="Distinct tokens">{count(r.available)}</td><td class="n" data-label="Epochs">{r.epochs.toFixed(2)}</td>
-            <td class="n" data-label="Tokens written">{count(r.kept)}</td>{wanted && <td class="n" data-label="Wanted">{count(r.wanted)}</td>}
-            <td class="n" data-label="Share written">{share(r.kept_share, 1)}</td>{rows[0]?.share !== undefined && <td class="n" data-label="Share wanted">{share(r.share, 1)}</td>}
-            <td class="n" data-label="Documents">{count(r.documents)}</td>
+            {columns.map(([title, key, shown]) => <td class="n" data-label={title} key={title}>{shown(Number(r[key]))}</td>)}
             {wanted && <td class="meter" data-label="Filled"><small>{share(Math.min(r.kept, r.wanted), r.wanted)}</small><Bar kept={r.kept} most={Math.max(r.wanted, r.kept)} /></td>}
           </tr>
         ))}
