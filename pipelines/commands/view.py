@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -78,17 +79,14 @@ def view(options: argparse.Namespace) -> int:
     warming = threading.Timer(_FIRST_PAINT, explorer.warm)
     warming.daemon = True
     warming.start()
-    with Server(explorer, options.port) as server:
+    with Server(explorer, options.port) as server, contextlib.suppress(KeyboardInterrupt):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
         say(f"{server.url}")
         if not options.no_browser and has_desktop(sys.platform, os.environ):
             webbrowser.open(server.url)
         say("Open this address in a browser on this machine (or through a tunnel). Ctrl-C ends it.")
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.default_int_handler)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return 0
+        server.serve_forever()
     return 0
 
 

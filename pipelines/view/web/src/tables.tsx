@@ -130,7 +130,7 @@ export function Lines({ params }: { params: Params }) {
         const fits = (v: unknown) => verdict === "all" || v === verdict || String(v).startsWith(`${verdict}:`);
         const percent = (v: unknown) => (typeof v === "number" ? share(v, 1) : "–");
         const shown = s.removed.filter((r) => fits(r.verdict))
-          .map((r) => ({ ...r, "at edges": percent(r.edge_share), "of the host’s pages": percent(r.host_share), "good, estimated": percent(r.good_share) }));
+          .map((r) => ({ ...r, "at edges": percent(r.edge_share), "of the host’s pages": percent(r.host_share), "good share": percent(r.good_share) }));
         return (
           <div key={s.stage}>
             {estimate && (
@@ -140,13 +140,13 @@ export function Lines({ params }: { params: Params }) {
               </dl>
             )}
             <Card title="Frequent lines" note={`as ${s.stage} judged them`}>
-              <p class="note explained">Documents and hosts are those of the line in any spelling of upper and lower case; occurrences are of this one. At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good, estimated: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
+              <p class="note explained">Documents and hosts are those of the line in any spelling of upper and lower case; occurrences are of this one. At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good share: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
               {verdicts.length > 1 && <label class="inline">Show <select value={verdict} onChange={(e) => go("lines", { ...filtersOf(params), verdict: e.currentTarget.value }, true)}>
                 <option value="all">all lines</option>
                 {kinds.length > 1 && kinds.map((k) => <option key={k} value={k}>all {k}</option>)}
                 {verdicts.map((v) => <option key={v} value={v}>{v}</option>)}
               </select></label>}
-              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "at edges", "of the host’s pages", "good, estimated"]} /> : <p class="empty">No line is frequent enough to be judged so.</p>}
+              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "at edges", "of the host’s pages", "good share"]} /> : <p class="empty">No line is frequent enough to be judged so.</p>}
             </Card>
           </div>
         );
