@@ -257,7 +257,7 @@ def _rule(rule: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
     )
     ends = ", ".join(f"{limit['side']} {limit['threshold']:.6g}" for limit in shown)
     others = [
-        f"{limit['language']} {limit['threshold']:.6g}"
+        f"{limit['language']} {limit['side']} {limit['threshold']:.6g}"
         for limit in sorted(rule["limits"], key=lambda limit: str(limit["language"]))
         if limit["language"]
     ]

@@ -35,10 +35,10 @@ export function Funnel({ run, params }: { run: Run; params: Params }) {
             {stages[0].documents_in === 0 && !Object.keys(filters).length ? <NoDocument run={run} /> : (
               <Card title="From records to training data" class="wide">
                 <div class="units" role="group" aria-label="Unit">
-                  {units.map((u) => <button type="button" key={u} aria-pressed={u === unit} onClick={() => go("funnel", { ...filters, unit: u === "documents" ? "" : u })}>{u === "tokens" ? "tokens (estimated)" : u}</button>)}
+                  {units.map((u) => <button type="button" key={u} aria-pressed={u === unit} onClick={() => go("funnel", { ...filters, unit: u === "documents" ? "" : u })}>{u}</button>)}
                 </div>
                 <p class="legend"><span><i class="kept" /> kept</span><span><i class="removed" /> removed</span>
-                  {unit !== "documents" && <span class="note">Characters of the texts as the documents ended{unit === "tokens" && `; tokens at ${run.tokens_per_character!.toFixed(3)} a character, as this run’s tokenizer counted`}.</span>}</p>
+                  {unit !== "documents" && <span class="note">Characters of the texts as the documents ended{unit === "tokens" && `; tokens are estimated, ${run.tokens_per_character!.toFixed(3)} a character as this run’s tokenizer counted`}.</span>}</p>
                 <Picture flows={stages.map((s) => flowOf(s, unit, run.tokens_per_character ?? 0))} unit={unit} params={params} />
                 <Steps flows={stages.map((s) => flowOf(s, unit, run.tokens_per_character ?? 0))} unit={unit} run={run} params={params} />
               </Card>
