@@ -21,27 +21,10 @@ _SIZE = {"width": 1280, "height": 860, "deviceScaleFactor": 1, "mobile": False}
 _KEY = "filter.rules.gopher.word_count.min"
 
 
-def views(explorer: Explorer) -> dict[str, tuple[str, bool]]:
-    """Name of each picture, the state that it shows, and whether in the dark."""
+def views(explorer: Explorer) -> dict[str, str]:
+    """Return the state that each picture shows, by name."""
     limit = next(held for held in explorer.limits({})["limits"] if held["key"] == _KEY)
-    kept = explorer.clusters({})["clusters"][0]["kept_row"]
-    edited = _edited(explorer) or kept
-    return {
-        "funnel": ("funnel", False),
-        "signals": (f"signals?limit={limit['limit']}&threshold=120", False),
-        "document": (f"document?row={edited}", False),
-        "dark": (f"signals?limit={limit['limit']}&threshold=120", True),
-    }
-
-
-def _edited(explorer: Explorer) -> int | None:
-    """A document of which some passages were cut, and not too many."""
-    for row in explorer.documents({"stage": "kept", "most": "500"})["rows"]:
-        segments = explorer.document({"row": str(row["row"])})["segments"]
-        cuts = [segment for segment in segments if segment.kind == "cut"]
-        if 1 <= len(cuts) <= 4 and row["characters"] > 800:
-            return int(row["row"])
-    return None
+    return {"funnel": "funnel", "signals": f"signals?limit={limit['limit']}&threshold=120"}
 
 
 def driver() -> Any:
@@ -65,9 +48,7 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     with driver() as browser:
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", _SIZE)
-        for name, (state, dark) in views(explorer).items():
-            scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        for name, state in views(explorer).items():
             browser.get("about:blank")
             browser.get(f"{server.url}#/{state}")
             ready = "return !!document.querySelector('main .card, .figures') && !document.querySelector('.loading, [aria-busy=true]')"

@@ -31,7 +31,7 @@ from curation.recipe import STAGES
 from curation.stores import persist
 from curation.summary.signing import sign
 from curation.tokenize.reader import TokenShards, register
-from curation.train.extract.pages import align
+from models.training.extract.pages import align
 from pipelines import cli
 from tests.conftest import ROOT
 

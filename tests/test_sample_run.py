@@ -14,6 +14,7 @@ import pytest
 
 from curation.classify import default_settings
 from curation.recipe import load
+from curation.stages import meaning
 from curation.tokenize import TokenShards, load_tokenizer
 from pipelines.cli import main
 from tests.conftest import ROOT, curate, curate_well
@@ -151,6 +152,38 @@ def test_why_shows_the_thresholds_that_a_kept_document_met(sample_run: Path) -> 
         row["quality"],
         default_settings().min_quality["general"],
     )
+
+
+def test_why_marks_the_rule_that_decided_and_says_what_it_measures(
+    sample_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed = pq.read_table(sample_run / "filter" / "removed").to_pylist()
+    row = next(row for row in removed if row["reason"] == "repetition.top_2gram")
+    assert main(["why", row["id"], "--run", str(sample_run)]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed and not re.search(r"\bnan\b", printed)
+    lines = printed.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("filter: removed"))
+    assert lines[head + 1] == f"    {meaning('', 'repetition_top_2gram')}"
+    (marked,) = [line for line in lines if line.startswith("  > ")]
+    assert marked.split()[1] == row["reason"] and f"{row['value']:.6g}" in marked
+    (unmeasured,) = [line for line in lines if "not measured: " in line]
+    assert "code.xml" in unmeasured
+    assert sum("language_score" in line for line in lines) == 1  # at the stage that found it
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(["why", row["id"], "--run", str(sample_run)]) == 0
+    coloured = capsys.readouterr().out
+    assert re.search(r"\x1b\[1;31m  > repetition.top_2gram", coloured)
+    assert main(["why", row["id"], "--run", str(sample_run), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)[0]["decisions"][-1]
+    assert told["means"] == meaning("", "repetition_top_2gram")
+    assert {rule["rule"]: rule["value"] for rule in told["rules"]}["code.xml"] is None
+
+
+def test_every_reason_of_the_sample_has_a_meaning(sample_run: Path) -> None:
+    facts = json.loads((sample_run / "report.json").read_text())
+    reasons = {reason for stage in facts["funnel"] for reason in stage["removed"]}
+    assert reasons and reasons <= facts["documents"]["meanings"].keys()
 
 
 def test_why_takes_the_end_of_a_url(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

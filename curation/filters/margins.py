@@ -39,6 +39,11 @@ class Limit(NamedTuple):
         return f"{self.family}.{self.name}"
 
     @property
+    def language(self) -> str | None:
+        """The language that it is of alone; None: of all without one of their own."""
+        return self.where.partition(".")[2] or None
+
+    @property
     def key(self) -> str:
         """The setting that holds the threshold: `filter.rules.gopher.word_count.min`."""
         return f"filter.{self.where}.{self.family}.{self.name}.{self.side}"
@@ -69,7 +74,7 @@ def only(settings: FilterSettings, limit: Limit, threshold: float | None = None)
     rules: Rules = {}
     own: dict[str, Rules] = {}
     end = limit.threshold if threshold is None else threshold
-    if limit.where == _RULES:
+    if limit.language is None:
         rules = {limit.family: {limit.name: _one_end(settings.rules, limit, end)}}
         own = {
             language: {limit.family: {limit.name: None}}
@@ -77,7 +82,7 @@ def only(settings: FilterSettings, limit: Limit, threshold: float | None = None)
             if _replaces(changes, limit)
         }
     else:
-        language = limit.where.partition(".")[2]
+        language = limit.language
         rule = _one_end(settings.by_language[language], limit, end)
         own = {language: {limit.family: {limit.name: rule}}}
         rules = _measured_by_code(settings.rules, limit.signal)
@@ -99,8 +104,8 @@ def _measured_by_code(rules: Rules, signal: str) -> Rules:
 
 def _judges(limit: Limit, known: str | None, by_language: Mapping[str, Rules]) -> bool:
     """Whether a limit is for documents whose language has the rules of `known`."""
-    if limit.where != _RULES:
-        return limit.where.partition(".")[2] == known
+    if limit.language is not None:
+        return limit.language == known
     return known is None or not _replaces(by_language[known], limit)
 
 

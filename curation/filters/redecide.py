@@ -19,7 +19,6 @@ SIZES = ("c4_characters", "gopher_word_count")
 _BEFORE = ("blocklist.", "error.", "crash.", "memory.")
 _PRIVATE = "pii."
 _KEPT = "kept"
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def redecide(
@@ -54,8 +53,8 @@ class Flips:
     """Documents whose reason changed from `before` to `after` (`kept` among them)."""
 
     documents: int = 0
-    #: (rank, place) of documents to show; the smallest ranks of all, a draw that is always the same
-    samples: list[tuple[int, int]] = field(default_factory=list)
+    #: (distance, place, value) of documents to show: those nearest to a threshold of the rule
+    samples: list[tuple[float, int, float]] = field(default_factory=list)
 
 
 class WhatIf:
@@ -63,17 +62,30 @@ class WhatIf:
 
     def __init__(self, rules: RuleBook, samples: int = 0) -> None:
         self._rules, self._samples = rules, samples
-        self.documents = 0
-        self.kept = 0
         self.characters = 0
         self.words = 0
-        self.removed: Counter[str] = Counter()
+        #: Documents by reason, `kept` among them, and language, "" for none.
+        self.counts: Counter[tuple[str, str]] = Counter()
         self.flips: dict[tuple[str, str], Flips] = {}
 
     @property
     def signals(self) -> list[str]:
         """Signals that `add` needs."""
         return list(dict.fromkeys([*self._rules.signals, *SIZES]))
+
+    @property
+    def removed(self) -> Counter[str]:
+        """Documents by the reason that removes them."""
+        found: Counter[str] = Counter()
+        for (reason, _), documents in self.counts.items():
+            found[reason] += documents
+        del found[_KEPT]
+        return found
+
+    @property
+    def kept(self) -> int:
+        """Documents that no rule removes."""
+        return self.counts.total() - self.removed.total()
 
     def add(
         self,
@@ -85,34 +97,41 @@ class WhatIf:
         """Count a batch, whose first document has the number `first` among all of the run."""
         reasons = redecide(self._rules, signals, languages, recorded)
         stays = pc.is_null(reasons).to_numpy(zero_copy_only=False)
-        self.documents += len(reasons)
-        self.kept += int(stays.sum())
         characters, words = (signals.field(n).to_numpy(zero_copy_only=False) for n in SIZES)
         self.characters += int(characters[stays].sum())
         self.words += int(words[stays].sum())
-        for held in pc.value_counts(reasons.drop_null()):
-            self.removed[held["values"].as_py()] += held["counts"].as_py()
-        self._add_flips(recorded, reasons, first)
+        was, now = (pc.fill_null(column, _KEPT) for column in (recorded, reasons))
+        of = pa.repeat("", len(now)) if languages is None else pc.fill_null(languages, "")
+        for held in pc.value_counts(pc.binary_join_element_wise(now, of, "\0")).to_pylist():
+            reason, _, language = held["values"].partition("\0")
+            self.counts[reason, language] += held["counts"]
+        changed = np.flatnonzero(pc.not_equal(was, now).to_numpy(zero_copy_only=False))
+        named = (column.take(pa.array(changed)).to_pylist() for column in (was, now, of))
+        flipped: dict[tuple[str, str, str], list[int]] = {}
+        for row, key in zip(changed.tolist(), zip(*named, strict=True), strict=True):
+            flipped.setdefault(key, []).append(row)
+        for (before, after, language), rows in flipped.items():
+            flips = self.flips.setdefault((before, after), Flips())
+            flips.documents += len(rows)
+            values, far = self._margin(before if after == _KEPT else after, language, signals, rows)
+            nearest = np.argsort(far, kind="stable")[: self._samples]
+            drawn = [(float(far[i]), rows[i] + first, float(values[i])) for i in nearest]
+            flips.samples = sorted([*flips.samples, *drawn])[: self._samples]
 
-    def _add_flips(self, recorded: pa.Array, reasons: pa.Array, first: int) -> None:
-        before, after = (pc.fill_null(r, _KEPT) for r in (recorded, reasons))
-        rows = np.flatnonzero(pc.not_equal(before, after).to_numpy(zero_copy_only=False))
-        if not len(rows):
-            return
-        taken = pa.array(rows)
-        pairs = pc.dictionary_encode(
-            pc.binary_join_element_wise(before.take(taken), after.take(taken), "\0")
-        )
-        codes = pairs.indices.to_numpy(zero_copy_only=False)
-        ranks = _ranks(rows + first)
-        order = np.argsort(ranks, kind="stable")
-        for code, pair in enumerate(pairs.dictionary.to_pylist()):
-            was, _, now = pair.partition("\0")
-            held = self.flips.setdefault((was, now), Flips())
-            mine = order[codes[order] == code]
-            held.documents += len(mine)
-            drawn = [(int(ranks[i]), int(rows[i]) + first) for i in mine[: self._samples]]
-            held.samples = sorted([*held.samples, *drawn])[: self._samples]
+    def _margin(
+        self, reason: str, language: str, signals: pa.StructArray, rows: list[int]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return values of the rule's signal and their distance to its nearest threshold.
+
+        Where the rule is off, values are NaN, and the distance is infinite.
+        """
+        named = (rule.rule for rule in self._rules.of(language or None) if rule.reason == reason)
+        if (rule := next(named, None)) is None:
+            return np.full(len(rows), np.nan), np.full(len(rows), np.inf)
+        values = signals.field(rule.signal).to_numpy(zero_copy_only=False)[rows]
+        ends = [end for end in (rule.min, rule.max) if end is not None]
+        far = np.min([np.abs(values - end) for end in ends], axis=0)
+        return values, np.nan_to_num(far, nan=np.inf)
 
     def gained(self) -> int:
         """Documents that were removed and would be kept."""
@@ -126,10 +145,3 @@ class WhatIf:
         """Flips that change whether documents are kept, the most frequent first."""
         crossing = [(k, f) for k, f in self.flips.items() if _KEPT in k]
         return sorted(crossing, key=lambda item: (-item[1].documents, item[0]))
-
-
-def _ranks(places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """A fixed shuffle of document numbers."""
-    h = (places.astype(np.uint64) + np.uint64(1)) * _MIX
-    h = (h ^ (h >> np.uint64(29))) * _MIX
-    return h ^ (h >> np.uint64(32))

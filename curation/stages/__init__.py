@@ -17,6 +17,7 @@ from curation.stages.base import Columns as Columns
 from curation.stages.base import Limit as Limit
 from curation.stages.base import NamedFile as NamedFile
 from curation.stages.base import Stage as Stage
+from curation.stages.base import meaning as meaning
 from curation.stages.custom import Custom
 
 _GROUP = "curation.stages"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
@@ -13,7 +14,7 @@ S = TypeVar("S", bound=Settings)
 
 #: A list may be in an object store or on the web; everything else is local.
 Kind = Literal["file", "folder", "file or folder"]
-#: A rule that compares a number: `rule`, `value`, and `min` or `max`.
+#: A rule that compares a number: `rule`, `value` (None: not measured), `min` or `max`; `signal`.
 Limit = dict[str, Any]
 
 
@@ -170,6 +171,18 @@ class Stage(Generic[S]):
         return f"pipelines.{self.name.replace('-', '_')}"
 
 
-def limit(rule: str, value: float | None, **ends: float | None) -> Limit:
-    """Return a limit as `Stage.limits` yields it; ends that are None are left out."""
-    return {"rule": rule, "value": value} | {k: v for k, v in ends.items() if v is not None}
+def limit(rule: str, value: float | None, **facts: float | str | None) -> Limit:
+    """Return a limit as `Stage.limits` yields it; facts that are None are left out."""
+    measured = None if value != value else value  # NaN
+    return {"rule": rule, "value": measured} | {k: v for k, v in facts.items() if v is not None}
+
+
+@functools.cache
+def _sentences() -> dict[str, str]:
+    return read_yaml(root() / "configs" / "measures.yaml")
+
+
+def meaning(rule: str, signal: str | None = None) -> str:
+    """Return in a sentence what a rule measures; empty for one of the user's own."""
+    names = (signal, rule, rule.partition(".")[0])
+    return next((_sentences()[name] for name in names if name in _sentences()), "")

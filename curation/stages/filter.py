@@ -90,7 +90,8 @@ class _Filter(Stage[FilterSettings]):
         signals = row.get("signals") or {}
         rules = RuleBook(FilterSettings.model_validate(settings)).of(row.get("language"))
         for _, reason, rule in rules if signals else ():
-            yield limit(reason, signals.get(rule.signal), min=rule.min, max=rule.max)
+            value = signals.get(rule.signal)
+            yield limit(reason, value, min=rule.min, max=rule.max, signal=rule.signal)
 
 
 STAGE = _Filter()

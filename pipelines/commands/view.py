@@ -79,8 +79,8 @@ def view(options: argparse.Namespace) -> int:
     warming = threading.Timer(_FIRST_PAINT, explorer.warm)
     warming.daemon = True
     warming.start()
-    with contextlib.suppress(KeyboardInterrupt), Server(explorer, options.port) as server:
-        for number in (signal.SIGINT, signal.SIGTERM):  # neither leaves anything to resume
+    with Server(explorer, options.port) as server, contextlib.suppress(KeyboardInterrupt):
+        for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
         say(f"{server.url}")
         if not options.no_browser and has_desktop(sys.platform, os.environ):

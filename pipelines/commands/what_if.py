@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,7 +16,8 @@ from rich.table import Table
 from curation.config import assign, nearest, validate
 from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
-from curation.filters.redecide import WhatIf
+from curation.filters.margins import Judges
+from curation.filters.redecide import Flips, WhatIf
 from curation.filters.rules import RuleBook
 from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
@@ -36,18 +38,20 @@ _STAGE = "filter"
 _DECIDING = ("rules", "by_language", "exempt")
 _BATCH = 1 << 16
 _SNIPPET = 200
+_AS_RUN = "as run"
 #: Documents tokenized to estimate tokens per character, and from how many files.
 _COUNTED_ROWS, _COUNTED_FILES = 1024, 32
 _NOTE = (
     "chars: of the text that rules judge, before personal data is replaced; the funnel counts "
-    "after that. ~tokens: estimated from up to {rows:,} documents."
+    "after that. ~tokens: estimated from up to {rows:,} documents. Documents shown are those "
+    "nearest to the threshold, with their values."
 )
 
 
 class Variant(NamedTuple):
-    """Settings to try, and how they differ from the run's."""
+    """Settings to try, and how they differ from the run's: KEY=VALUE."""
 
-    name: str
+    changes: Sequence[str]
     settings: FilterSettings
 
 
@@ -123,8 +127,7 @@ def what_if(options: argparse.Namespace) -> int:
             tally.add(batch, languages, recorded, first)
     per_character = _tokens_per_character(folder, place, sources)
     facts = [
-        _facts(variant.name, tally, per_character)
-        for variant, tally in zip(tried, tallies, strict=True)
+        _facts(variant, tally, per_character) for variant, tally in zip(tried, tallies, strict=True)
     ]
     shown = _texts(place, sources, tallies)
     for fact, tally in zip(facts, tallies, strict=True):
@@ -132,7 +135,7 @@ def what_if(options: argparse.Namespace) -> int:
     if options.json:
         say_json(facts)
     else:
-        _print(facts, folder.shown)
+        _print([variant.changes for variant in tried], facts, folder.shown)
     return 0
 
 
@@ -143,7 +146,7 @@ def variants(
 
     Raises ConfigError for an unknown key, or one that needs the texts.
     """
-    yield Variant("as run", validate(FilterSettings, tree, f"{_STAGE}/{MANIFEST}"))
+    yield Variant((), validate(FilterSettings, tree, f"{_STAGE}/{MANIFEST}"))
     choices = [_values(sweep) for sweep in sweeps]
     for chosen in itertools.product(*choices):
         changes = [*assignments, *chosen]
@@ -156,7 +159,7 @@ def variants(
         settings = validate(FilterSettings, whole[_STAGE], "--set")
         if problem := settings.unmeasured():
             raise ConfigError(f"--set: {problem}, and run the stage again")
-        yield Variant(" ".join(chosen or assignments), settings)
+        yield Variant(chosen or assignments, settings)
 
 
 def _values(sweep: str) -> list[str]:
@@ -175,25 +178,18 @@ def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
             f"; did you mean '{_STAGE}.{path}'?" if keys[0] in tree else nearest(keys[0], [_STAGE])
         )
         raise ConfigError(f"--set {path}: --what-if takes keys below {_STAGE}{hint}")
-    if keys[1] not in tree:
-        raise ConfigError(f"--set {path}: unknown key{nearest(keys[1], tree)}")
-    if keys[1] not in _DECIDING:
+    default, ours = default_tree()["rules"], tree["rules"]
+    rules = {f: {**(default.get(f) or {}), **(ours.get(f) or {})} for f in {**default, **ours}}
+    known: Any = {**tree, "rules": rules}
+    for name in ["rules", *keys[3:5]] if keys[1] == "by_language" else keys[1:4]:
+        if name not in (known or {}):
+            raise ConfigError(f"--set {path}: unknown key{nearest(name, known or {})}")
+        known = known[name]
+    if keys[1] not in _DECIDING or "python" in keys[-1:] or "settings" in keys[3:]:
+        what = "" if keys[1] in _DECIDING else f"{keys[1]} "
         raise ConfigError(
-            f"--set {path}: {keys[1]} decides what is measured: run the stage again instead"
+            f"--set {path}: {what}decides what is measured: run the stage again instead"
         )
-    if keys[-1] in ("python", "settings") or "settings" in keys[3:]:
-        raise ConfigError(f"--set {path}: decides what is measured: run the stage again instead")
-    if keys[1] == "exempt" and len(keys) > 2 and keys[2] not in tree["exempt"]:
-        raise ConfigError(f"--set {path}: unknown key{nearest(keys[2], tree['exempt'])}")
-    rules = keys[2:] if keys[1] == "rules" else keys[3:] if keys[1] == "by_language" else []
-    known = default_tree()["rules"]
-    ours = tree["rules"]
-    if rules and rules[0] not in {**known, **ours}:
-        raise ConfigError(f"--set {path}: unknown key{nearest(rules[0], {**known, **ours})}")
-    if len(rules) > 1:
-        names = {**(known.get(rules[0]) or {}), **(ours.get(rules[0]) or {})}
-        if rules[1] not in names:
-            raise ConfigError(f"--set {path}: unknown key{nearest(rules[1], names)}")
 
 
 def _sources(place: Folder) -> list[Source]:
@@ -264,10 +260,10 @@ def _some_texts(place: Folder, source: Source, number: int, most: int) -> pa.Arr
     return texts.take(pa.array(_spread(range(len(texts)), most)))
 
 
-def _facts(name: str, tally: WhatIf, per_character: float) -> dict[str, Any]:
+def _facts(variant: Variant, tally: WhatIf, per_character: float) -> dict[str, Any]:
     return {
-        "variant": name,
-        "documents_in": tally.documents,
+        "variant": " ".join(variant.changes) or _AS_RUN,
+        "documents_in": tally.counts.total(),
         "documents": tally.kept,
         "characters": tally.characters,
         "words": tally.words,
@@ -275,24 +271,44 @@ def _facts(name: str, tally: WhatIf, per_character: float) -> dict[str, Any]:
         "newly_kept": tally.gained(),
         "newly_removed": tally.lost(),
         "removed": dict(sorted(tally.removed.items())),
+        "own_thresholds": list(_own_thresholds(variant, tally)),
     }
 
 
-def _flip(pair: tuple[str, str], flips: Any, shown: Mapping[int, dict[str, str]]) -> dict[str, Any]:
+def _own_thresholds(variant: Variant, tally: WhatIf) -> Iterator[dict[str, Any]]:
+    """Yield the thresholds that languages of the run have in place of those that were changed."""
+    changed = tuple(f"{_short(change.partition('=')[0])}." for change in variant.changes)
+    judges = Judges(variant.settings)
+    languages = judges.languages({language for _, language in tally.counts})
+    for limit, present in zip(judges.limits, languages, strict=True):
+        if present and limit.language and f"{limit.reason}.{limit.side}.".startswith(changed):
+            yield {
+                "rule": limit.reason,
+                "language": limit.language,
+                "side": limit.side,
+                "threshold": limit.threshold,
+                "removed": sum(tally.counts[limit.reason, name] for name in present),
+            }
+
+
+def _flip(pair: tuple[str, str], flips: Flips, shown: Mapping[int, Any]) -> dict[str, Any]:
     return {
         "was": pair[0],
         "now": pair[1],
         "documents": flips.documents,
-        "samples": [shown[place] for _, place in flips.samples],
+        "samples": [
+            shown[place] | {"value": None if math.isnan(value) else value}
+            for _, place, value in flips.samples
+        ],
     }
 
 
 def _texts(
     place: Folder, sources: Sequence[Source], tallies: Sequence[WhatIf]
-) -> dict[int, dict[str, str]]:
+) -> dict[int, dict[str, Any]]:
     """Return URL and beginning of the documents to show, by number; reads no other texts."""
-    wanted = sorted({n for t in tallies for _, f in t.ranked() for _, n in f.samples})
-    shown: dict[int, dict[str, str]] = {}
+    wanted = sorted({n for t in tallies for _, f in t.ranked() for _, n, _ in f.samples})
+    shown: dict[int, dict[str, Any]] = {}
     for source in sources:
         mine = [n - source.first for n in wanted if 0 <= n - source.first < source.rows]
         for row, held in read_rows(place, source.name, mine, ["url", "text"]):
@@ -301,16 +317,19 @@ def _texts(
     return shown
 
 
-def _print(facts: Sequence[Mapping[str, Any]], run: str) -> None:
+def _print(changes: Sequence[Sequence[str]], facts: Sequence[Mapping[str, Any]], run: str) -> None:
+    """Print the table, whose title names the keys and whose rows their values, and the flips."""
     console = PlainConsole()
-    table = Table(title=f"filter of {run} under other rules")
-    table.add_column("rules", overflow="fold", min_width=12)
+    keys = dict.fromkeys(_short(c.partition("=")[0]) for some in changes for c in some)
+    other = f" under other values of {', '.join(keys)}" if keys else ""
+    console.print(f"filter of {run}{other}", soft_wrap=True)
+    table = Table("value")
     for name in ("kept", "share", "chars", "~tokens", "gained", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
-    for fact in facts:
+    for some, fact in zip(changes, facts, strict=True):
         share = fact["documents"] / max(fact["documents_in"], 1)
         table.add_row(
-            _short(fact["variant"]),
+            ", ".join(change.partition("=")[2] for change in some) or _AS_RUN,
             f"{fact['documents']:,}",
             f"{share:.1%}",
             f"{fact['characters']:,}",
@@ -320,6 +339,13 @@ def _print(facts: Sequence[Mapping[str, Any]], run: str) -> None:
         )
     console.print(table)
     console.print(_NOTE.format(rows=_COUNTED_ROWS))
+    own: dict[str, list[str]] = {}
+    for held in facts[-1]["own_thresholds"]:
+        shown = f"{held['language']} {held['threshold']:.6g} ({held['removed']:,} removed)"
+        own.setdefault(f"{held['rule']}.{held['side']}", []).append(shown)
+    for key, languages in own.items():
+        told = f"not for languages with their own in filter.by_language: {', '.join(languages)}"
+        console.print(f"{key}: {told}", soft_wrap=True)
     for fact in facts:
         for flip in fact["flips"]:
             console.print(
@@ -328,7 +354,8 @@ def _print(facts: Sequence[Mapping[str, Any]], run: str) -> None:
                 soft_wrap=True,
             )
             for sample in flip["samples"]:
-                console.print(f"    {sample['url']}", soft_wrap=True)
+                value = "" if sample["value"] is None else f"  {sample['value']:.6g}"
+                console.print(f"    {sample['url']}{value}", soft_wrap=True)
                 console.print(f"      {sample['text']}", soft_wrap=True)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from rich.text import Text
 
 from curation.errors import ConfigError, CurationError, InputError
 from curation.rights.telling import told
 from curation.schema import CLUSTER_SIZE, VALUE_TEXT
 from curation.stages import find as find_stage
-from curation.stages import known_stages
+from curation.stages import known_stages, meaning
 from pipelines.commands.options import add_json, add_run
+from pipelines.console import PlainConsole
 from pipelines.dedup.indexes import open_index
 from pipelines.engine.errors import ERRORS
 from pipelines.report.values import value_text
@@ -24,7 +26,7 @@ from pipelines.run_folder import load_run, run_settings, stage_before
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, read_manifest
 from pipelines.storage.shards import read_batches, read_kinds
-from pipelines.terminal import say, say_json
+from pipelines.terminal import say_json
 
 #: Shown differences between a duplicate and the kept copy: number, length, and context.
 _CHANGES = 20
@@ -59,7 +61,11 @@ def why(options: argparse.Namespace) -> int:
     if options.json:
         say_json(stories)
     else:
-        say("\n\n".join(_text(story) for story in stories))
+        console = PlainConsole()
+        for number, story in enumerate(stories):
+            if number:
+                console.print()
+            console.print(*_text(story), sep="\n", soft_wrap=True)
     return 0
 
 
@@ -169,11 +175,20 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
         facts["columns"] = columns
     if described.is_source and (rights := told(row)):
         facts["rights"] = rights
-    # The limit that removed it is shown already, unless there are several.
-    if "reason" not in row or described.has_signals:
-        facts["rules"] = list(described.limits(settings, row))
+    facts |= judged(stage, settings, row)
     beside = _rows(folder / stage, f"{described.beside}/{shard}", row) if described.beside else []
     return facts | ({"beside": beside} if beside else {})
+
+
+def judged(stage: str, settings: Mapping[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """Return the limits that the stage compared, and what the one that removed it measures."""
+    described, reason = find_stage(stage), row.get("reason")
+    # The limit that removed it is shown already, unless there are several.
+    several = reason is None or described.has_signals
+    rules = list(described.limits(settings, row)) if several else []
+    signals = {rule["rule"]: rule.get("signal") for rule in rules}
+    means = meaning(reason, signals.get(reason)) if reason else ""
+    return {"rules": rules} | ({"means": means} if means else {})
 
 
 def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
@@ -281,20 +296,22 @@ def token_spans(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any
     return {"stage": stage, "decision": "written", "spans": spans} if spans else None
 
 
-def _text(story: dict[str, Any]) -> str:
+def _text(story: dict[str, Any]) -> Iterator[str | Text]:
     source = story["source"]
-    lines = [
+    yield from [
         f"document {story['id']}" if story["id"] is not None else "a record without a document",
         f"  url     {story['url']}",
         f"  date    {story['date']}",
         f"  source  {source['file']} at offset {source['offset']}",
     ]
+    known: dict[str, Any] = {}
     for decision in story["decisions"]:
-        lines += _decision_text(decision)
-    return "\n".join(lines)
+        yield from _decision_text(decision, known)
+        known |= decision
 
 
-def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
+def _decision_text(decision: dict[str, Any], known: Mapping[str, Any]) -> Iterator[str | Text]:
+    """Yield the lines of a decision, without facts that are `known` from stages before it."""
     head = f"{decision['stage']}: {decision['decision']}"
     if "reason" in decision:
         head += f" by {decision['reason']}"
@@ -304,11 +321,14 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
         head += f", value {decision[VALUE_TEXT]}"
     if "threshold" in decision:
         head += f", threshold {value_text(decision['reason'], decision['threshold'])}"
-    yield head
+    yield Text(head, "red" if "reason" in decision else "green")
+    if "means" in decision:
+        yield f"    {decision['means']}"
     if "detail" in decision:
         broken = f"{decision['mended']}: " if "mended" in decision else ""
         yield f"    {broken}{decision['detail']}"
-    facts = [f"{k} {_short(decision[k])}" for k in FACTS if k in decision]
+    fresh = (k for k in FACTS if k in decision and decision[k] != known.get(k))
+    facts = [f"{k} {_short(decision[k])}" for k in fresh]
     facts += [f"{k} {_short(v)}" for k, v in decision.get("columns", {}).items()]
     if facts:
         yield "    " + ", ".join(facts)
@@ -323,15 +343,28 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
             size += ": linked to the kept one through other documents"
         yield size
     yield from (f"    | {line}" for line in decision.get("difference", []))
-    for rule in decision.get("rules", []):
-        limits = ", ".join(f"{k} {rule[k]:.10g}" for k in ("min", "max") if k in rule)
-        yield f"    {rule['rule']:<36} {_short(rule['value']):>12}  ({limits})"
+    yield from _rules_text(decision)
     beside = find_stage(decision["stage"]).tell(decision.get("beside", []))
     yield from (f"    {line}" for line in beside)
     for cut in decision.get("cut", []):
         yield f"    cut by {cut['reason']} at byte {cut['position']}: {cut['text'].strip()}"
     for span in decision.get("spans", []):
         yield "    " + ", ".join(f"{k} {v}" for k, v in span.items() if k != "id")
+
+
+def _rules_text(decision: dict[str, Any]) -> Iterator[str | Text]:
+    """Yield the limits, the one that decided marked, and those without a value on one line."""
+    unmeasured = []
+    for rule in decision.get("rules", []):
+        if rule["value"] is None:
+            unmeasured.append(rule["rule"])
+            continue
+        limits = ", ".join(f"{k} {rule[k]:.10g}" for k in ("min", "max") if k in rule)
+        line = f"{rule['rule']:<36} {_short(rule['value']):>12}  ({limits})"
+        decided = rule["rule"] == decision.get("reason")
+        yield Text(f"  > {line}", "bold red") if decided else f"    {line}"
+    if unmeasured:
+        yield f"    not measured: {', '.join(unmeasured)}"
 
 
 def _short(value: Any) -> str:

@@ -16,7 +16,7 @@ from curation.errors import InputError, first_line
 from curation.resources import root
 from curation.stages import counted_columns
 from pipelines.report.alarms import Alarms, alarms
-from pipelines.report.values import skipped
+from pipelines.report.values import skipped, token_facts
 from pipelines.run_folder import REPORT_DATA, load_run, root_hash, stage_before, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import TIMINGS, read_manifest
@@ -102,9 +102,7 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
         "documents_removed": counts["documents_removed"],
         "characters_in": counts.get("characters_in", 0),
         "characters": counts.get("characters", 0),
-        "tokens": counts.get("tokens"),
-        "distinct_tokens": (distinct := counts.get("distinct_tokens")),
-        "epochs": round(counts["tokens"] / distinct, 4) if distinct else None,
+        **token_facts(manifest),
         "bytes": manifest["bytes"],
         "shards": len(manifest["files"]),
         "removed": counts.get("removed", {}),
@@ -121,8 +119,10 @@ def plural(column: str) -> str:
     return f"{column}s"
 
 
-_KNOWN = {"documents_in", "documents", "documents_removed", "characters_in", "characters"}
-_KNOWN |= {"tokens", "distinct_tokens"}
+_KNOWN = {
+    *("documents_in", "documents", "documents_removed", "characters_in", "characters"),
+    *("tokens", "distinct_tokens"),
+}
 
 
 def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:

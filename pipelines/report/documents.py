@@ -27,7 +27,8 @@ _COLUMNS = ("id", "url", "title", "text", "language", "value", VALUE_TEXT, "thre
 def documents(directory: str, most: int | None) -> dict[str, Any]:
     """Return facts of a run's documents, at most about `most` of them unless that is None.
 
-    Returns `read` (documents), `signals`, `hosts`, `clusters`, and `samples` by stage and reason.
+    Returns `read` (documents), `signals`, `hosts`, `clusters`, `samples` by stage and reason, and
+    `meanings` of reasons and signals.
     """
     if not main_stages(load_run(directory)[1]):  # tokens alone
         return nothing()
@@ -38,19 +39,20 @@ def documents(directory: str, most: int | None) -> dict[str, Any]:
         "hosts": _cut(explorer.hosts({})["values"][:_HOSTS], "value"),
         "clusters": _cut(explorer.clusters({})["clusters"][:_CLUSTERS], "url"),
         "samples": _samples(explorer),
+        "meanings": explorer.meanings,
     }
 
 
 def nothing() -> dict[str, Any]:
     """Return the facts for a run without readable documents."""
-    return {"read": 0, "signals": [], "hosts": [], "clusters": [], "samples": {}}
+    return {"read": 0, "signals": [], "hosts": [], "clusters": [], "samples": {}, "meanings": {}}
 
 
 def _signals(explorer: Explorer) -> list[dict[str, Any]]:
     """Return every rule with thresholds and its signal's histogram, those removing most first.
 
-    A histogram counts documents with the signal by outcome: kept, removed by the rule, or removed
-    by another rule.
+    A histogram counts documents with the signal, of the languages without thresholds of their own,
+    by outcome: kept, removed by the rule, or removed by another rule.
     """
     if measuring_stage(explorer.ledger.stages) is None:
         return []
@@ -65,7 +67,7 @@ def _signals(explorer: Explorer) -> list[dict[str, Any]]:
         held["limits"].append(limit)
     for rule in rules.values():
         rule["histogram"] = explorer.signal({"limit": str(rule["limits"][0]["limit"])})
-        rule["removed"] = sum(rule["histogram"]["counts"]["removed"])
+        rule["removed"] = sum(limit["removed"] for limit in rule["limits"])
     return sorted(rules.values(), key=lambda rule: (-rule["removed"], rule["reason"]))
 
 

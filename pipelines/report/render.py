@@ -19,35 +19,14 @@ from pipelines.report.values import ranked_reasons, records_text, value_text
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 from pipelines.storage.files import SCRATCH, Folder
 
-_EXPLORER = Path(__file__).parent.parent / "view" / "static" / "app.css"
-#: CSS of the report in addition to the explorer's.
-_STYLE = """
-main { margin-inline: auto; } nav.parts { display: flex; flex-wrap: wrap; gap: .2rem 1rem;
-  margin-block-end: 1.2rem; }
-svg.meter { display: block; inline-size: 100%; } svg.meter .kept { fill: var(--kept); }
-svg.meter .removed { fill: var(--removed); } td.bar { inline-size: 8rem; }
-.chart.report { block-size: auto; } .chart .limit { stroke: var(--ink); stroke-width: 1.5;
-  stroke-dasharray: 5 3; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(22rem, 1fr));
-  gap: 1.4rem 1.8rem; }
-.samples p.prose { font-size: .95rem; line-height: 1.5; margin-block: .4rem; }
-details { margin-block: .3rem; } details > summary { padding-block: .25rem; }
-.about th { white-space: nowrap; } thead th { white-space: normal; }
-.card h3 { margin-block-start: .9rem; font-size: .95rem; } h2 { font-size: 1.15rem; }
-table caption { text-align: start; color: var(--soft); }
-@media screen and (max-width: 760px) { table caption { display: block; } }
-.alarms li { margin-block: .25rem; }
-@media (max-width: 45rem) { .charts { grid-template-columns: minmax(0, 1fr); } }
-@media print { :root { color-scheme: light; --paper: #fff; } nav.parts { display: none; }
-.card { border: 0;
-  padding-inline: 0; } details::details-content { display: block; content-visibility: visible;
-  block-size: auto; opacity: 1; } tr, li, svg, .charts > div { break-inside: avoid; }
-  h2, h3 { break-after: avoid; } }
-"""
+_HERE = Path(__file__).parent
+#: CSS of the explorer, and what the report has in addition.
+_STYLES = (_HERE.parent / "view" / "static" / "app.css", _HERE / "report.css")
 #: Most rows of a table of values or notes, the JSON has all of them; and those shown at once.
 _ROWS, _OPEN = 60, 15
 _INPUTS = 12
 _CONTAMINATION = "contamination"
+_UNFOLDED = ("Funnel", "Alarms")
 #: Notes that have a section of their own.
 _ELSEWHERE = {_CONTAMINATION}
 #: Words of a command that are shown.
@@ -64,12 +43,12 @@ def write_report(folder: Folder, facts: dict[str, Any]) -> str:
 
 def render(facts: dict[str, Any]) -> str:
     """Render the report as one HTML page."""
-    funnel = facts["funnel"]
+    funnel, meanings = facts["funnel"], facts["documents"]["meanings"]
     sections = {
+        "Funnel": [river(funnel), _steps(funnel), *_records(funnel)],
         "Alarms": _alarms(facts["alarms"]),
-        "Funnel": [*_totals(funnel), river(funnel), *_records(funnel), _steps(funnel)],
         **_columns(funnel),
-        "Signals": _signals(facts["documents"]["signals"]),
+        "Signals": _signals(facts["documents"]["signals"], meanings),
         "Removed, by rule": _samples(facts, removed=True),
         "Kept": _samples(facts, removed=False),
         "Hosts": _hosts(facts["documents"]["hosts"]),
@@ -77,23 +56,19 @@ def render(facts: dict[str, Any]) -> str:
         "Mix": [block for e in funnel if "mix" in e["notes"] for block in _mix(e)],
         "Contamination": [_contamination(e) for e in funnel if e["notes"].get(_CONTAMINATION)],
         "Notes": [
-            *_overruled(funnel),
-            *(
-                _notes(e)
-                for e in funnel
-                if e["notes"].keys() - _ELSEWHERE and "mix" not in e["notes"]
-            ),
+            _notes(e) for e in funnel if e["notes"].keys() - _ELSEWHERE and "mix" not in e["notes"]
         ],
         "Other counts": [_counters(e) for e in funnel if e["counters"]],
         "Seconds": [_seconds(funnel)],
+        "Run": [_about(facts)],
     }
     shown = {title: parts for title, parts in sections.items() if parts}
     return "\n".join(
         [
             head(f"Curation report: {_e(facts['run'])}", _style()),
-            f"<main><h1>Curation report: {_e(facts['run'])}</h1>",
-            _about(facts),
-            _links(shown),
+            f"<main><h1>Curation report: {_e(facts['run'])} "
+            f"<small>recipe {_e(facts['recipe']['name'])}</small></h1>",
+            _totals(funnel),
             *(_card(title, parts) for title, parts in shown.items()),
             "</main>\n",
         ]
@@ -102,17 +77,16 @@ def render(facts: dict[str, Any]) -> str:
 
 @functools.cache
 def _style() -> str:
-    return _EXPLORER.read_text(encoding="utf-8") + _STYLE
+    return "".join(path.read_text(encoding="utf-8") for path in _STYLES)
 
 
 def _card(title: str, parts: Iterable[str]) -> str:
-    body = "\n".join(parts)
-    return f"<section class=card id={_anchor(title)}><h2>{_e(title)}</h2>{body}</section>"
-
-
-def _links(titles: Iterable[str]) -> str:
-    links = (f"<a href=#{_anchor(title)}>{_e(title)}</a>" for title in titles)
-    return f"<nav class=parts aria-label=Sections>{''.join(links)}</nav>"
+    """Render a section, all but the first two folded; a link to what is in it unfolds it."""
+    head, body = f"<h2>{_e(title)}</h2>", "\n".join(parts)
+    if title in _UNFOLDED:
+        return f"<section class=card id={_anchor(title)}>{head}{body}</section>"
+    inside = f"<div id={_anchor(title)}>{body}</div>"
+    return f"<details class=card><summary>{head}</summary>{inside}</details>"
 
 
 def _anchor(title: str) -> str:
@@ -156,25 +130,23 @@ def _alarms(lines: Sequence[str]) -> list[str]:
     return [f"<ul class='alarms problem'>{''.join(f'<li>{_e(line)}</li>' for line in lines)}</ul>"]
 
 
-def _totals(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
-    first, last = funnel[0], funnel[-1]
-    into, kept = first["documents_in"], last["documents"]
-    characters = (
-        f"{compact(last['characters'])} <small>of {compact(first['characters_in'])}</small>"
-    )
+def _totals(funnel: Sequence[Mapping[str, Any]]) -> str:
+    """Render the three numbers of a run: documents, the kept ones, and tokens."""
+    into, kept = funnel[0]["documents_in"], funnel[-1]["documents"]
+    tokens = funnel[-1]["tokens"]
+    mixed = next((e for e in reversed(funnel) if e.get("epochs")), None)
+    drawn = mixed and f"{compact(mixed['distinct_tokens'])} distinct, {mixed['epochs']:.2f} epochs"
     figures = [
         ("", "Documents", f"{into:,}"),
         (" kept", "Kept", f"{kept:,} <small>{_share(kept, into)}</small>"),
-        (" removed", "Removed", f"{into - kept:,}"),
-        ("", "Characters kept", characters if last["characters"] else ""),
-        ("", "Tokens", "" if last["tokens"] is None else f"{last['tokens']:,}"),
+        ("", "Tokens written", tokens and f"{compact(tokens)} <small>{drawn or ''}</small>"),
     ]
     shown = (
         f"<div class='figure{kind}'><dt>{name}</dt><dd>{value}</dd></div>"
         for kind, name, value in figures
         if value
     )
-    return [f"<dl class=figures>{''.join(shown)}</dl>"]
+    return f"<dl class=figures>{''.join(shown)}</dl>"
 
 
 def _records(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -192,12 +164,14 @@ def _steps(funnel: Sequence[dict[str, Any]]) -> str:
             e["documents_removed"],
             _Raw(_share(e["documents"], e["documents_in"])),
             e["characters"],
+            e.get("distinct_tokens") or "",
             "" if e["tokens"] is None else e["tokens"],
             _Raw(track(e["documents"], e["documents_removed"], widest)),
         ]
         for e in funnel
     ]
-    return _table(["stage", "in", "kept", "removed", "share", "characters", "tokens", ""], rows)
+    heads = ["stage", "in", "kept", "removed", "share", "characters"]
+    return _table([*heads, "distinct tokens", "tokens written", ""], rows)
 
 
 def _columns(funnel: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
@@ -251,28 +225,28 @@ def _rank(name: str, entries: Sequence[dict[str, Any]], key: str) -> tuple[int, 
     return -max(e[key].get(name, {"characters": 0})["characters"] for e in entries), name
 
 
-def _signals(rules: Sequence[Mapping[str, Any]]) -> list[str]:
+def _signals(rules: Sequence[Mapping[str, Any]], meanings: Mapping[str, str]) -> list[str]:
     """Return the histograms of all rules; those that removed nothing are collapsed."""
     if not rules:
         return []
-    active = [rule for rule in rules if rule["removed"]]
-    idle = [rule for rule in rules if not rule["removed"]]
+    active = [_rule(rule, meanings) for rule in rules if rule["removed"]]
+    idle = [_rule(rule, meanings) for rule in rules if not rule["removed"]]
     note = (
         "<p class=legend><span><i class=kept></i> kept</span>"
         "<span><i class=removed></i> removed by the rule</span>"
         "<span><i class=other></i> by others</span><span class=note>Dashed lines are thresholds. "
         "Kept and removed have separate scales.</span></p>"
     )
-    blocks = [note, f"<div class=charts>{''.join(map(_rule, active))}</div>"]
+    blocks = [note, f"<div class=charts>{''.join(active)}</div>"]
     if idle:
         blocks.append(
             f"<details><summary>{len(idle)} rules that removed nothing</summary>"
-            f"<div class=charts>{''.join(map(_rule, idle))}</div></details>"
+            f"<div class=charts>{''.join(idle)}</div></details>"
         )
     return blocks
 
 
-def _rule(rule: Mapping[str, Any]) -> str:
+def _rule(rule: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
     general = [limit for limit in rule["limits"] if limit["language"] is None]
     shown = general or rule["limits"]
     found = rule["histogram"]
@@ -282,18 +256,24 @@ def _rule(rule: Mapping[str, Any]) -> str:
         else "<p class=note>No document has this signal.</p>"
     )
     ends = ", ".join(f"{limit['side']} {limit['threshold']:.6g}" for limit in shown)
-    others = sorted({limit["language"] for limit in rule["limits"]} - {None})
-    own = f"; own thresholds: {', '.join(others)}" if others and general else ""
+    others = [
+        f"{limit['language']} {limit['side']} {limit['threshold']:.6g}"
+        for limit in sorted(rule["limits"], key=lambda limit: str(limit["language"]))
+        if limit["language"]
+    ]
+    own = f"; not shown, with thresholds of their own: {', '.join(others)}" if general else ""
+    own = own if others else ""
     scale = ". Logarithmic" if found["scale"] == "log" else ""
     return (
         f"<div><h3>{_e(rule['reason'])} <small>{rule['removed']:,} removed</small></h3>{picture}"
-        f"<p class=note><code>{_e(rule['signal'])}</code> {_e(ends + own + scale)}</p></div>"
+        f"<p class=note>{_e(meanings.get(rule['reason'], ''))} <code>{_e(rule['signal'])}</code> "
+        f"{_e(ends + own + scale)}</p></div>"
     )
 
 
 def _samples(facts: Mapping[str, Any], removed: bool) -> list[str]:
     """Return the sampled documents of every rule, with its totals; or of the kept documents."""
-    samples = facts["documents"]["samples"]
+    samples, meanings = facts["documents"]["samples"], facts["documents"]["meanings"]
     if not removed:
         return [_listed(rows, reason) for reason, rows in samples.get("kept", {}).items()]
     blocks = []
@@ -308,8 +288,8 @@ def _samples(facts: Mapping[str, Any], removed: bool) -> list[str]:
             )
             rows = samples.get(entry["stage"], {}).get(reason, [])
             blocks.append(
-                f"<details><summary><b>{_e(reason)}</b>: {size}</summary>"
-                f"{_listed(rows, reason)}</details>"
+                f"<details><summary><b>{_e(reason)}</b>: {size}</summary><p class=note>"
+                f"{_e(meanings.get(reason, ''))}</p>{_listed(rows, reason)}</details>"
             )
     return blocks
 
@@ -378,13 +358,13 @@ def _mix(entry: Mapping[str, Any]) -> list[str]:
 _MIX = {
     "domain": "domain",
     "source": "input",
-    "wanted": "wanted",
-    "available": "available",
-    "kept": "got",
-    "share": "wanted share",
-    "kept_share": "share",
+    "available": "distinct tokens",
     "epochs": "epochs",
-    "documents": "documents available",
+    "kept": "tokens written",
+    "wanted": "wanted",
+    "kept_share": "share written",
+    "share": "share wanted",
+    "documents": "documents",
 }
 
 
@@ -409,17 +389,6 @@ def _contamination(entry: Mapping[str, Any]) -> str:
     ]
     heads = ["set", "input", "items", *(f"{state} {stage}" for state, stage in columns)]
     return f"<h3>{_e(entry['stage'])}</h3>" + _table(heads, rows)
-
-
-def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the rules that quality overruled."""
-    rows = [
-        [entry["stage"], name.removeprefix("overruled."), documents]
-        for entry in funnel
-        for name, documents in sorted(entry["counters"].items())
-        if name.startswith("overruled.")
-    ]
-    return [_table(["stage", "rule overruled by quality", "documents kept"], rows)] if rows else []
 
 
 def _counters(entry: dict[str, Any]) -> str:

@@ -26,6 +26,22 @@ def value_text(reason: str, value: float | None) -> str:
     return f"{value:.6g}"
 
 
+def token_facts(*manifests: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokens that a run wrote, the distinct ones of them, and epochs; None: unknown.
+
+    The last of the manifests that has a fact counts.
+    """
+    counts: dict[str, Any] = {}
+    for manifest in manifests:
+        counts |= manifest["counts"]
+    tokens, distinct = counts.get("tokens"), counts.get("distinct_tokens")
+    return {
+        "tokens": tokens,
+        "distinct_tokens": distinct,
+        "epochs": round(tokens / distinct, 4) if tokens and distinct else None,
+    }
+
+
 def snippet(text: str | None, most: int) -> str:
     """Return the beginning of a text on one line."""
     return " ".join((text or "")[: 4 * most].split())[:most]

@@ -16,7 +16,7 @@ from curation.readers.documents import as_json, plain
 from curation.rights.telling import told
 from curation.schema import MADE, VERDICT_COLUMNS
 from curation.stages import find
-from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
+from pipelines.commands.why import FACTS, cuts_of, judged, mended, token_spans
 from pipelines.report.values import snippet
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
@@ -123,8 +123,7 @@ def _decision(
     described = find(stage)
     if described.is_source and (rights := told(row)):
         decision["rights"] = rights
-    if kind == "documents" or described.has_signals:
-        decision["rules"] = list(described.limits(_settings(folder, stage), row))
+    decision |= judged(stage, _settings(folder, stage), row)
     return decision | cuts_of(folder / stage, source)
 
 

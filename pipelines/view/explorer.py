@@ -15,6 +15,8 @@ import pyarrow as pa
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
 from curation.histograms import bins_for, histogram
+from curation.stages import meaning
+from pipelines.report.values import token_facts
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
@@ -38,15 +40,13 @@ Query = Mapping[str, str]
 Answer = Any
 #: Questions whose answers are small, take a look at all documents, and never change.
 _COUNTS = (
-    "funnel",
-    "values",
-    "limits",
-    "signal",
-    "hosts",
-    "clusters",
-    "compare",
-    "sides",
-    "compared",
+    *("funnel", "values", "limits", "signal", "hosts", "clusters"),
+    *("compare", "sides", "compared"),
+)
+#: The other questions that a method of their name answers.
+_OTHERS = (
+    *("run", "documents", "text", "document", "spans", "difference", "blocks", "change"),
+    *("nearest", "policy", "flipped", "sample"),
 )
 _REMEMBERED = 32
 #: What views ask for first, in the page's words.
@@ -119,30 +119,10 @@ class Explorer:
     def questions(self) -> dict[str, Callable[[Query], Answer]]:
         """Answers by name, as the page asks for them. Counts of the whole run are remembered."""
         found: dict[str, Callable[[Query], Answer]] = {
-            "run": self.run,
-            "funnel": self.funnel,
-            "values": self.values,
-            "documents": self.documents,
-            "text": self.text,
-            "document": self.document,
-            "spans": self.spans,
-            "difference": self.difference,
-            "blocks": self.blocks,
-            "limits": self.limits,
-            "signal": self.signal,
-            "change": self.change,
-            "nearest": self.nearest,
-            "policy": self.policy,
-            "hosts": self.hosts,
-            "clusters": self.clusters,
+            **{name: getattr(self, name) for name in (*_COUNTS, *_OTHERS)},
             "lines": lambda _: summaries.lines(self.folder, self.ledger.stages),
             "mix": lambda _: summaries.mixes(self.folder, self.all_stages),
             "errors": lambda _: summaries.set_aside(self.folder, self.ledger.stages),
-            "compare": self.compare,
-            "sides": self.sides,
-            "flipped": self.flipped,
-            "compared": self.compared,
-            "sample": self.sample,
             "scores": lambda _: scores(self.ledger, self._labels),
         }
         return found | {name: _remembered(found[name]) for name in _COUNTS}
@@ -161,7 +141,7 @@ class Explorer:
             "documents": len(self.ledger),
             "kept": manifest["counts"]["documents"],
             "records": first["counts"].get("records"),
-            "tokens": last["counts"].get("tokens", manifest["counts"].get("tokens")),
+            **token_facts(manifest, last),
             "tokens_per_character": self.tokens_per_character,
             "stale": stale_stages(self.folder, self.all_stages),
             "unfinished": self._unfinished(),
@@ -170,7 +150,18 @@ class Explorer:
             "has_inputs": self._has_inputs,
             "compared": None if self._other is None else Folder(self._other).shown,
             "labels": None if self.labels is None else str(self.labels.path),
+            "meanings": self.meanings,
         }
+
+    @functools.cached_property
+    def meanings(self) -> dict[str, str]:
+        """What signals, and reasons for which documents were removed, measure, in sentences."""
+        named: dict[str, str | None] = {f.reason: None for f in self.ledger.fates if f.reason}
+        if measuring_stage(self.ledger.stages) is not None:
+            named |= {limit.reason: limit.signal for limit in self.signals.judges.limits}
+            named |= {name: name for name in self.signals.names}
+        found = {name: meaning(name, signal) for name, signal in named.items()}
+        return {name: sentence for name, sentence in found.items() if sentence}
 
     @functools.cached_property
     def _measured(self) -> bool:
@@ -241,7 +232,8 @@ class Explorer:
 
     def clusters(self, query: Query) -> Answer:
         mask = self.mask(query)
-        found = summaries.clusters(self.folder, self.ledger, mask, 200)
+        first, most = _number(query, "first", 0), min(_number(query, "most", 25), _ROWS)
+        found = summaries.clusters(self.folder, self.ledger, mask, first, most)
         lost = np.zeros(len(self.ledger), bool)
         lost[self.ledger.copies.rows] = True
         lost = lost if mask is None else lost & mask
@@ -326,7 +318,7 @@ class Explorer:
                 "signal": limit.signal,
                 "side": limit.side,
                 "threshold": limit.threshold,
-                "language": limit.where.partition(".")[2] or None,
+                "language": limit.language,
                 "removed": int(self.signals.decided.fails(number)[gone(limit.reason)].sum())
                 if limit.reason in both or self._measured
                 else sum(removed.get((limit.reason, name), 0) for name in heard[number]),
@@ -349,7 +341,10 @@ class Explorer:
         return np.flatnonzero(removed if mask is None else removed & self.signals.of(mask))
 
     def signal(self, query: Query) -> Answer:
-        """A histogram of a signal: kept, removed by its rule, removed by others."""
+        """A histogram of a signal: kept, removed by its rule, removed by others.
+
+        With a limit, of the documents whose language it is for.
+        """
         signals, mask = self.signals, self.mask(query)
         limit = self._limit(query) if "limit" in query else None
         name = query.get("signal", "") if limit is None else limit.signal
@@ -357,6 +352,11 @@ class Explorer:
             raise ConfigError(f"no signal {name!r}")
         values = signals.column(name)
         groups = self._groups(None if limit is None else limit.reason)
+        if limit is not None:
+            languages = self.ledger.values["language"]
+            heard = signals.judges.languages(languages)[int(query["limit"])]
+            ours = np.isin(languages, heard)[self.ledger.codes["language"]]
+            mask = ours if mask is None else mask & ours
         if mask is not None:
             here = signals.of(mask)
             values, groups = values[here], groups[here]

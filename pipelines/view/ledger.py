@@ -1,6 +1,7 @@
 """The ledger: one row per document of a run, with its outcome, reason and dimensions.
 
-The rows are those of `removed` of every stage and of `documents` of the last one, file by file.
+The rows are those of `documents` of the last stage, then of `removed` of every stage from the last
+to the first, file by file: what came furthest is shown first.
 Strings are kept once, as codes, so that ten million documents are counted in milliseconds.
 """
 
@@ -56,7 +57,7 @@ _FATES = "key.fate"
 NO_DATE, NO_TOKENS = np.iinfo(np.int64).min, -1
 _BATCH = 1 << 16
 _META = "ledger.json"
-_VERSION = 4
+_VERSION = 5
 
 
 class _Parts(NamedTuple):
@@ -309,8 +310,8 @@ class _Codes(Generic[T]):
 def _sources(folder: Folder, stages: Sequence[str]) -> list[Source]:
     found: list[Source] = []
     first = 0
-    for stage in stages:
-        kinds = ("removed", "documents") if stage == stages[-1] else ("removed",)
+    for stage in reversed(stages):
+        kinds = ("documents", "removed") if stage == stages[-1] else ("removed",)
         for name, file in files_of(read_manifest(folder / stage), *kinds).items():
             if file["rows"]:
                 found.append(Source(stage, name, first, file["rows"]))

@@ -172,11 +172,13 @@ def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
     return found
 
 
-def clusters(folder: Folder, ledger: Ledger, mask: Bits | None, most: int) -> dict[str, Any]:
-    """The largest clusters of duplicates: the kept document, and how many went for it."""
+def clusters(
+    folder: Folder, ledger: Ledger, mask: Bits | None, first: int, most: int
+) -> dict[str, Any]:
+    """A page of the clusters of duplicates, the largest first: the kept document, its copies."""
     copies = ledger.copies.keys if mask is None else ledger.copies.keys[mask[ledger.copies.rows]]
     keys, counts = np.unique(copies, return_counts=True)
-    chosen = [int(i) for i in np.lexsort((keys, -counts))[:most]]
+    chosen = [int(i) for i in np.lexsort((keys, -counts))[first : first + most]]
     kept = [ledger.by_key.of_key(int(keys[i]))[:1].tolist() for i in chosen]
     shown = iter(ledger.read(folder, [row for rows in kept for row in rows], ["title", "url"]))
     found = []

@@ -53,8 +53,18 @@ def test_tallies_do_not_depend_on_batches() -> None:
     assert whole.gained() == sum(30 <= n < 50 for n in numbers)
     assert whole.lost() == sum(n > 80 for n in numbers)
     shown = whole.flips["kept", "c4.characters"].samples
-    assert len(shown) == 3
-    assert all(numbers[place] > 80 for _, place in shown)
+    nearest = sorted(n for n in numbers if n > 80)[:3]  # 400 characters are 80 words
+    assert [(numbers[place], value / 5) for _, place, value in shown] == [(n, n) for n in nearest]
+    shown = whole.flips["gopher.word_count", "kept"].samples
+    assert [value for _, _, value in shown] == sorted(n for n in numbers if 30 <= n < 50)[:3]
+
+
+def test_documents_of_a_rule_that_is_off_have_no_value() -> None:
+    recorded = book(gopher={"word_count": {"min": 50}}).decide(signals([10, 20, 60]), None).reason
+    held = WhatIf(book(), samples=1)
+    held.add(signals([10, 20, 60]), None, recorded, 7)
+    ((far, place, value),) = held.flips["gopher.word_count", "kept"].samples
+    assert (far, place) == (np.inf, 7) and np.isnan(value)
 
 
 def test_the_same_rules_change_nothing() -> None:

@@ -47,19 +47,52 @@ def test_the_table_is_whole_at_80_columns(
     heads = next(line for line in printed.splitlines() if "kept" in line)
     assert "gained" in heads
     assert "lost" in heads
+    # The key is in the title: in the table its letters would be spread over lines.
+    assert "under other values of gopher.word_count.min" in printed.splitlines()[0]
+    rows = [line.split("│")[1].strip() for line in printed.splitlines() if line.startswith("│")]
+    assert rows == ["as run", "10", "120"]
 
 
-def test_a_sweep_shows_what_would_change(
+def test_a_sweep_names_the_languages_with_thresholds_of_their_own(
     sample_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own, mild, strict = what_if(sample_run, capsys, "--sweep", f"{WORDS}=10,120")
-    assert mild["documents"] >= own["documents"] > strict["documents"]
-    assert strict["variant"] == f"{WORDS}=120"
-    assert strict["documents"] == own["documents"] - strict["newly_removed"]
-    (flip,) = strict["flips"]
-    assert (flip["was"], flip["now"]) == ("kept", "gopher.word_count")
-    assert flip["documents"] == strict["newly_removed"]
-    assert all(s["url"].startswith("http") and s["text"] for s in flip["samples"])
+    key = "filter.rules.llama3.kl_divergence.max"
+    (own, *swept) = what_if(sample_run, capsys, "--sweep", f"{key}=2,3", "--set", f"{WORDS}=40")
+    assert own["own_thresholds"] == []
+    settings = json.loads((sample_run / "filter" / "manifest.json").read_text())["settings"]
+    kinds = (sample_run / "filter" / kind for kind in ("documents", "removed"))
+    labels = {label for kind in kinds for label in pq.read_table(kind)["language"].to_pylist()}
+    for fact in swept:
+        shown = {held["language"]: held["threshold"] for held in fact["own_thresholds"]}
+        assert shown == {
+            language: changes["llama3"]["kl_divergence"]["max"]
+            for language, changes in settings["by_language"].items()
+            if language in labels and "kl_divergence" in (changes.get("llama3") or {})
+        }
+        assert {"de", "ja"} <= shown.keys()
+        assert {(h["rule"], h["side"]) for h in fact["own_thresholds"]} == {
+            ("llama3.kl_divergence", "max")
+        }
+    options = ["--what-if", "--run", str(sample_run), "--sweep", f"{key}=2"]
+    assert main(["filter", *options]) == 0
+    assert "not for languages with their own in filter.by_language: de 3.4 (0 removed)" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_samples_of_a_sweep_lie_at_its_margin(
+    sample_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "filter.rules.llama3.kl_divergence.max"
+    few, every = (
+        what_if(sample_run, capsys, "--sweep", f"{key}=1,2", "--samples", n) for n in ("3", "9999")
+    )
+    for threshold, some, all_of_it in zip((1, 2), few[1:], every[1:], strict=True):
+        (flip,) = [f for f in some["flips"] if f["now"] == "llama3.kl_divergence"]
+        (whole,) = [f for f in all_of_it["flips"] if f["now"] == "llama3.kl_divergence"]
+        values = [sample["value"] for sample in whole["samples"]]
+        assert len(values) == whole["documents"] > 3 and min(values) > threshold
+        assert [sample["value"] for sample in flip["samples"]] == sorted(values)[:3]
 
 
 @pytest.mark.parametrize(

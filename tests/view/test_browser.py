@@ -304,6 +304,70 @@ def test_the_funnel_is_counted_in_tokens(reader: Reader, server: Server) -> None
     assert "unit=tokens" in reader.driver.current_url
 
 
+@pytest.mark.parametrize("view", ["documents", "funnel", "judge", "mix", "duplicates"])
+def test_buttons_can_be_read_under_the_mouse(reader: Reader, view: str) -> None:
+    reader.open(view)
+    for button in reader.all("main button:not(:disabled)"):
+        if not button.is_displayed():
+            continue
+        reader.script("arguments[0].scrollIntoView({block: 'center'})", button)
+        webdriver.ActionChains(reader.driver).move_to_element(button).perform()
+        colours = reader.script(
+            "const of = getComputedStyle(arguments[0]);"
+            "return [of.color, of.backgroundColor].map(c => c.match(/[0-9.]+/g).map(Number))",
+            button,
+        )
+        light, dark = sorted(map(_luminance, colours), reverse=True)
+        transparent = len(colours[1]) == 4 and colours[1][3] == 0
+        assert transparent or (light + 0.05) / (dark + 0.05) >= 4.5, button.text
+
+
+def _luminance(colour: list[float]) -> float:
+    """The relative luminance of WCAG 2."""
+    linear = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return float(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+
+
+def test_what_a_rule_measures_is_said(reader: Reader, server: Server) -> None:
+    explorer = server.explorer
+    removed = explorer.documents({"rule": "repetition.top_2gram"})["rows"][0]
+    sentence = explorer.meanings["repetition.top_2gram"]
+    reader.open(f"document?row={removed['row']}")
+    assert sentence in reader.text(".verdict")
+    reader.click(reader.find(".verdict a"))
+    assert sentence in reader.text("main .card .note")
+    assert reader.text("main .card h2") == "repetition.top_2gram"
+    reader.open("judge?of=repetition.top_2gram")
+    assert sentence in reader.text("main .card .note")
+
+
+def test_distinct_and_written_tokens_are_told_apart(reader: Reader, server: Server) -> None:
+    run = server.explorer.run({})
+    reader.open()
+    shown = {f.find_element(By.TAG_NAME, "dt").text: f.find_element(By.TAG_NAME, "dd").text
+             for f in reader.all(".figure")}  # fmt: skip
+    assert shown["Epochs"] == f"{run['epochs']:.2f}"
+    assert shown["Distinct tokens"] != shown["Tokens written"]
+    reader.open("mix")
+    (row,) = [r for r in reader.all("tbody tr") if r.text.split()[0] == "general"]
+    (mixed,) = [r for r in server.explorer.questions["mix"]({})[0]["notes"]["mix"]
+                if r["domain"] == "general"]  # fmt: skip
+    cells = {c.get_attribute("data-label"): c.text for c in row.find_elements(By.TAG_NAME, "td")}
+    assert cells["Distinct tokens"] == f"{mixed['available']:,}"
+    assert cells["Tokens written"] == f"{mixed['kept']:,}"
+    assert cells["Filled"] == f"{min(100 * mixed['kept'] / mixed['wanted'], 100):.3g} %"
+
+
+def test_clusters_are_shown_in_pages(reader: Reader, server: Server) -> None:
+    every = server.explorer.clusters({"most": "500"})["clusters"]
+    assert len(every) > 25
+    reader.open("duplicates")
+    assert len(reader.all(".clusters tbody tr")) == 25
+    reader.click(next(b for b in reader.all(".pager button") if b.text.startswith("Next")))
+    assert len(reader.all(".clusters tbody tr")) == min(len(every) - 25, 25)
+    assert "first=25" in reader.driver.current_url
+
+
 def test_signals_of_one_language(reader: Reader) -> None:
     reader.open("signals")
     before = reader.text(".legend")
@@ -444,6 +508,28 @@ def test_the_report_is_read_without_script(viewed_run: Path, size: str, canary: 
         assert shown == [size == "phone"] * 5  # where there are no heads, cells have labels
         faults = _faults(held) if _AXE.exists() else []
     assert faults == [] and canary.asked == []
+
+
+@pytest.mark.parametrize("size", list(_SIZES))
+def test_the_report_begins_with_its_numbers_and_the_funnel(viewed_run: Path, size: str) -> None:
+    facts = json.loads((viewed_run / "report.json").read_text())
+    with browser(size) as held:
+        held.get((viewed_run / "report.html").as_uri())
+        high = held.execute_script("return innerHeight")
+        figures = held.find_elements(By.CSS_SELECTOR, ".figure")
+        assert [f.find_element(By.TAG_NAME, "dt").text for f in figures] == [
+            "Documents", "Kept", "Tokens written",
+        ]  # fmt: skip
+        rows = held.find_elements(By.CSS_SELECTOR, "#funnel tbody tr")
+        assert [row.text.split()[0] for row in rows] == [e["stage"] for e in facts["funnel"]]
+        shown = [*figures, *rows[: 3 if size == "desk" else None]]
+        assert all(e.rect["y"] + e.rect["height"] <= high for e in shown)
+        whole = held.execute_script("return document.documentElement.scrollHeight")
+        assert whole < 5 * high
+        hash_of_the_run = held.find_element(By.XPATH, f"//code[contains(., '{facts['root']}')]")
+        assert not hash_of_the_run.is_displayed()
+        held.get((viewed_run / "report.html").as_uri() + "#run")  # a link unfolds its section
+        assert held.find_element(By.XPATH, f"//code[contains(., '{facts['root']}')]").is_displayed()
 
 
 def test_the_report_is_printed_whole(viewed_run: Path) -> None:

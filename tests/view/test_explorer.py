@@ -131,6 +131,55 @@ def test_documents_are_found_by_url_id_and_text(explorer: Explorer) -> None:
     assert nothing["rows"] == []
 
 
+def test_kept_documents_come_first(explorer: Explorer) -> None:
+    rows = [explorer.documents({"first": str(n), "most": "100"})["rows"] for n in (0, 100, 200)]
+    reasons = [row["reason"] for page in rows for row in page]
+    kept = explorer.run({})["kept"]
+    assert reasons[: min(kept, 300)] == [None] * min(kept, 300)
+    words = explorer.text({"q": "the", "most": "500"})["rows"]
+    ended = [row["reason"] is None for row in words]
+    assert any(ended) and not all(ended) and ended == sorted(ended, reverse=True)
+    stages = [explorer.ledger.stages.index(row["stage"]) for row in words if row["stage"]]
+    assert stages == sorted(stages, reverse=True)  # then those that came furthest
+
+
+def test_tokens_are_told_from_epochs(explorer: Explorer, viewed_run: Path) -> None:
+    found = explorer.run({})
+    drawn = pq.read_table(viewed_run / "mix" / "documents", columns=["tokens", "repeats"])
+    pairs = [(row["tokens"], row["repeats"]) for row in drawn.to_pylist()]
+    assert found["distinct_tokens"] == sum(tokens for tokens, _ in pairs)
+    assert found["tokens"] == sum(tokens * times for tokens, times in pairs)
+    assert found["epochs"] == pytest.approx(found["tokens"] / found["distinct_tokens"])
+    facts = {e["stage"]: e for e in collect(str(viewed_run))["funnel"]}
+    assert facts["mix"]["distinct_tokens"] == found["distinct_tokens"]
+
+
+def test_a_limit_of_one_language_is_shown_over_its_documents(explorer: Explorer) -> None:
+    languages = explorer.signals.of(explorer.ledger.codes["language"])
+    names = explorer.ledger.values["language"]
+    group = [x for x in explorer.limits({})["limits"] if x["reason"] == "llama3.kl_divergence"]
+    own = [limit["language"] for limit in group if limit["language"]]
+    assert own and any(limit["language"] is None for limit in group)
+    total = 0
+    for limit in group:
+        found = explorer.signal({"limit": str(limit["limit"])})
+        one = [name == limit["language"] for name in names]
+        rest = [name not in own for name in names]
+        shown = np.array(one if limit["language"] else rest)[languages]
+        assert found["documents"] == shown.sum()
+        assert sum(found["counts"]["removed"]) == limit["removed"]
+        total += found["documents"]
+    assert total == len(languages)
+
+
+def test_rules_and_reasons_say_what_they_measure(explorer: Explorer) -> None:
+    meanings = explorer.run({})["meanings"]
+    for limit in explorer.limits({})["limits"]:
+        assert meanings[limit["reason"]] == meanings[limit["signal"]]
+    for stage in explorer.funnel({}):
+        assert {r["reason"] for r in stage["removed"]} <= meanings.keys()
+
+
 def test_documents_of_a_table_have_their_ids_and_columns(table_run: Path) -> None:
     explorer = Explorer(str(table_run))
     found = explorer.documents({"q": "doc-5"})["rows"]
@@ -193,6 +242,16 @@ def test_a_document_has_the_decisions_of_why(
         read = explorer.ledger.read(explorer.folder, [row], ["text"])[0]
         if found["reason"] is None:
             assert whole == read["text"]
+
+
+def test_pages_of_clusters_are_their_order_cut(explorer: Explorer) -> None:
+    whole = explorer.clusters({"most": "500"})
+    sizes = [cluster["removed"] for cluster in whole["clusters"]]
+    assert len(sizes) == whole["all"] > 10 and sizes == sorted(sizes, reverse=True)
+    firsts = range(0, len(sizes), 10)
+    pages = [explorer.clusters({"first": str(n), "most": "10"}) for n in firsts]
+    assert [c for page in pages for c in page["clusters"]] == whole["clusters"]
+    assert all(page["sizes"] == whole["sizes"] for page in pages)
 
 
 def test_clusters_have_their_members(explorer: Explorer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -172,6 +173,20 @@ def test_the_command_opens_the_address(
     assert main(["view", "--run", str(viewed_run), *more]) == 0
     printed = capsys.readouterr()
     assert [url in printed.out + printed.err for url in opened] == [True] * (not more)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_ends_without_a_word(viewed_run: Path, number: signal.Signals) -> None:
+    arguments = ["view", "--run", str(viewed_run), "--no-browser"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", *arguments], stdout=pipe, stderr=pipe, text=True
+    )
+    assert process.stdout and process.stdout.readline().startswith("http://127.0.0.1:")
+    process.stdout.readline()  # how to end it: it is being served
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (0, "")
 
 
 def _interrupted(_: Server) -> None:

@@ -26,14 +26,14 @@ export function Compare({ params }: { params: Params }) {
             <p class="runs"><b>A</b> <code>{found.runs[0]}</code> <b>B</b> <code>{found.runs[1]}</code></p>
             <dl class="figures">
               <Figure label="Kept, A → B">{compact(kept[0])} <small>→ {compact(kept[1])}</small></Figure>
-              <Figure label="Ended alike">{count(found.same)}</Figure>
+              <Figure label="Same outcome">{count(found.same)}</Figure>
               <Figure label="Only B keeps" kind="kept">{count(won)}</Figure>
               <Figure label="Only A keeps" kind="removed">{count(lost)}</Figure>
               <Figure label="In one run only, A · B">{count(found.only[0])} <small>· {count(found.only[1])}</small></Figure>
             </dl>
-            <Card title="What flips" note="open a row for its documents">
-              {found.flips.length === 0 ? <p class="empty">Every document ended alike.</p> : (
-                <Table caption="What flips">
+            <Card title="Changed outcomes" note="open a row for its documents">
+              {found.flips.length === 0 ? <p class="empty">Every document has the same outcome.</p> : (
+                <Table caption="Changed outcomes">
                   <thead><tr><th scope="col">In A</th><th scope="col">In B</th><th scope="col" class="n">Documents</th><th scope="col" class="n">Characters</th></tr></thead>
                   <tbody>{found.flips.slice(0, 200).map((f) => (
                     <tr key={f.was + f.now} aria-current={params.was === f.was && params.now === f.now ? "true" : undefined}>
@@ -76,18 +76,20 @@ function Flipped({ params }: { params: Params }) {
 
 const sign = (n: number) => (n > 0 ? `+${count(n)}` : n < 0 ? `−${count(-n)}` : "0");
 
-function Funnels({ found }: { found: Found }) {
-  const names = [...new Set(found.funnels.flatMap((f) => f.map((s) => s.stage)))];
-  const of = (side: 0 | 1, name: string) => found.funnels[side].find((s) => s.stage === name);
+/** Numbers of both runs by name, and what further columns say of them. */
+function Pairs({ caption, head, rows, last, told }: { caption: string; head: string; rows: [string, number, number][]; last: string[]; told: (a: number, b: number) => string[] }) {
   return (
-    <Table caption="Documents removed by stage">
-      <thead><tr><th scope="col">Removed by</th><th scope="col" class="n">A</th><th scope="col" class="n">B</th><th scope="col" class="n">Difference</th></tr></thead>
-      <tbody>{names.map((name) => {
-        const a = of(0, name)?.documents_removed ?? 0, b = of(1, name)?.documents_removed ?? 0;
-        return <tr key={name}><th scope="row">{name}</th><td class="n" data-label="A">{count(a)}</td><td class="n" data-label="B">{count(b)}</td><td class="n" data-label="Difference">{sign(b - a)}</td></tr>;
-      })}</tbody>
+    <Table caption={caption}>
+      <thead><tr><th scope="col">{head}</th>{["A", "B", ...last].map((title) => <th scope="col" class="n" key={title}>{title}</th>)}</tr></thead>
+      <tbody>{rows.map(([name, a, b]) => <tr key={name}><th scope="row">{name}</th>{[count(a), count(b), ...told(a, b)].map((text, i) => <td class="n" key={i} data-label={["A", "B", ...last][i]}>{text}</td>)}</tr>)}</tbody>
     </Table>
   );
+}
+
+function Funnels({ found }: { found: Found }) {
+  const names = [...new Set(found.funnels.flatMap((f) => f.map((s) => s.stage)))];
+  const of = (side: 0 | 1, name: string) => found.funnels[side].find((s) => s.stage === name)?.documents_removed ?? 0;
+  return <Pairs caption="Documents removed by stage" head="Removed by" rows={names.map((n) => [n, of(0, n), of(1, n)])} last={["Difference"]} told={(a, b) => [sign(b - a)]} />;
 }
 
 /** A signal in both runs: A above the axis, B below it. */
@@ -139,10 +141,5 @@ function Sides({ sides, name }: { sides: [Value[], Value[]]; name: string }) {
   const total = sides.map((s) => s.reduce((sum, v) => sum + v.kept, 0));
   const names = [...new Set(sides.flatMap((s) => s.filter((v) => v.kept).map((v) => v.value)))].slice(0, 20);
   const kept = (side: 0 | 1, value: string) => sides[side].find((v) => v.value === value)?.kept ?? 0;
-  return (
-    <Table caption={`Kept, by ${name}`}>
-      <thead><tr><th scope="col">{words(name)}</th><th scope="col" class="n">A</th><th scope="col" class="n">B</th><th scope="col" class="n">Share in A</th><th scope="col" class="n">Share in B</th></tr></thead>
-      <tbody>{names.map((v) => <tr key={v}><th scope="row">{label(name, v)}</th><td class="n" data-label="A">{count(kept(0, v))}</td><td class="n" data-label="B">{count(kept(1, v))}</td><td class="n" data-label="Share in A">{share(kept(0, v), total[0])}</td><td class="n" data-label="Share in B">{share(kept(1, v), total[1])}</td></tr>)}</tbody>
-    </Table>
-  );
+  return <Pairs caption={`Kept, by ${name}`} head={words(name)} rows={names.map((v) => [label(name, v), kept(0, v), kept(1, v)])} last={["Share in A", "Share in B"]} told={(a, b) => [share(a, total[0]), share(b, total[1])]} />;
 }

@@ -1,7 +1,8 @@
 // One document: text with cuts, decisions, copies, page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { capital, count, day, exact, named, number, plural, value, words } from "./format";
-import { type Doc, type Params, type Run, useAnswer } from "./state";
+import { count, day, exact, named, number, plural, value, words } from "./format";
+import { type Doc, type Params, type Run, link, useAnswer } from "./state";
+import { Rows } from "./tables";
 import { Card, Copy, DocLink, Fate, Figure, Name, Table, Waiting } from "./ui";
 
 interface Rule { rule: string; value: number | null; min?: number; max?: number }
@@ -26,7 +27,7 @@ export function DocumentPage({ run, params }: { run: Run; params: Params }) {
           <header>
             <h1><bdi>{d.title || exact(d.url || d.id)}</bdi></h1>
             <p class="address"><span class="url"><bdi>{exact(d.url || "no URL")}</bdi></span> {d.url && <Copy text={d.url} label="Copy URL" />}</p>
-            <Verdict d={d} />
+            <Verdict d={d} run={run} />
           </header>
           <dl class="figures small">
             <Figure label="Characters">{count(d.characters)}</Figure>
@@ -56,15 +57,15 @@ export function DocumentPage({ run, params }: { run: Run; params: Params }) {
   );
 }
 
-function Verdict({ d }: { d: Page }) {
+function Verdict({ d, run }: { d: Page; run: Run }) {
   const last = d.decisions[d.decisions.length - 1];
   if (d.reason === null) return <p class="verdict kept"><b>Kept</b> by every stage{last?.repeats !== undefined && Number(last.repeats) > 1 ? `, and drawn ${String(last.repeats)} times` : ""}.</p>;
   return (
     <p class="verdict removed">
-      <b>Removed by {d.stage}</b>: <code>{d.reason}</code>
+      <b>Removed by {d.stage}</b>: {last?.rules?.some((r) => r.rule === d.reason) ? <a href={link("signals", { reason: d.reason })}><code>{d.reason}</code></a> : <code>{d.reason}</code>}
       {(last?.value ?? last?.value_text) !== undefined && <> with <b>{value(d.reason, last?.value, last?.value_text)}</b></>}
       {last?.threshold !== undefined && <>, where the threshold is <b>{value(d.reason, last.threshold)}</b></>}.
-      {last?.detail && <> {String(last.detail)}</>}
+      {last?.detail && <> {String(last.detail)}</>} {run.meanings[d.reason]}
     </p>
   );
 }
@@ -153,11 +154,11 @@ function Cluster({ d, cluster, params }: { d: Page; cluster: NonNullable<Page["c
   const [other, setOther] = useState<number | null>(null);
   const members = [...cluster.kept.map((m) => ({ m, kept: true })), ...cluster.removed.map((m) => ({ m, kept: false }))];
   return (
-    <Card title="Copies" note={`${plural(cluster.all, "document")} went for ${cluster.kept.length ? "the one that was kept" : "one that this run doesn’t have"}`}>
+    <Card title="Copies" note={`${plural(cluster.all, "document")} removed as copies of ${cluster.kept.length ? "the one kept" : "one that this run doesn’t have"}`}>
       <ul class="members">
         {members.map(({ m, kept }) => (
           <li key={m.row} aria-current={m.row === d.row ? "true" : undefined}>
-            {kept ? <span class="fate kept">stays</span> : <Fate doc={m} />}
+            {kept ? <span class="fate kept">kept</span> : <Fate doc={m} />}
             <DocLink doc={m} params={params} />
             <span class="n">{count(m.characters)} characters</span>
             {m.row === d.row ? <span class="note">this one</span>
@@ -212,10 +213,7 @@ function Spans({ row }: { row: number }) {
     <Waiting asked={asked}>
       {(spans) => spans.length === 0 ? null : (
         <Card title="Tokens" note="where this document lies in the training sequences">
-          <Table caption="Token spans">
-            <thead><tr>{Object.keys(spans[0]).map((k) => <th scope="col" key={k} class={typeof spans[0][k] === "number" ? "n" : undefined}>{words(k)}</th>)}</tr></thead>
-            <tbody>{spans.slice(0, 50).map((s, i) => <tr key={i}>{Object.entries(s).map(([k, v]) => <td key={k} data-label={capital(words(k))} class={typeof v === "number" ? "n" : undefined}>{typeof v === "number" ? count(v) : String(v)}</td>)}</tr>)}</tbody>
-          </Table>
+          <Rows caption="Token spans" rows={spans} most={50} />
         </Card>
       )}
     </Waiting>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { count, plural } from "./format";
 import { type Doc, type Params, ask, filtersOf, go, useAnswer } from "./state";
-import { COLUMNS, DocTable, Waiting } from "./ui";
+import { COLUMNS, DocTable, Pager, Waiting } from "./ui";
 
 const PAGE = 50;
 
@@ -36,23 +36,18 @@ function Listed({ params }: { params: Params }) {
     ...filtersOf(params), q, sort: params.sort ?? "", down: params.down ?? "", first: String(first), most: String(PAGE),
   });
   const sort = (key: string) => go("documents", { ...params, sort: key, down: params.sort === key && params.down !== "1" ? "1" : params.sort === key ? "" : ["characters", "tokens", "date"].includes(key) ? "1" : "", first: "" });
-  const page = (to: number) => go("documents", { ...params, first: to ? String(to) : "" });
   return (
     <Waiting asked={asked} empty={(found) => found.all === 0}>
       {(found) => (
         <>
           <p class="note" role="status">{plural(found.all, "document")}</p>
           <div class="phone"><label class="phone">Order by <select value={params.sort ?? ""} onChange={(e) => sort(e.currentTarget.value)}>
-            <option value="">the run</option>
+            <option value="">kept first</option>
             {COLUMNS.filter((c) => c.sortable).map((c) => <option key={c.key} value={c.key}>{c.label}</option>)}
           </select></label>
           {params.sort && <button type="button" onClick={() => sort(params.sort)}>{params.down === "1" ? "largest first" : "smallest first"}</button>}</div>
           <DocTable caption="Documents" rows={found.rows} params={params} sort={params.sort} down={params.down === "1"} onSort={sort} />
-          <nav class="pager" aria-label="Pages">
-            <button type="button" disabled={first === 0} onClick={() => page(Math.max(0, first - PAGE))}>← Before</button>
-            <span>{count(first + 1)}–{count(Math.min(first + PAGE, found.all))} of {count(found.all)}</span>
-            <button type="button" disabled={first + PAGE >= found.all} onClick={() => page(first + PAGE)}>Next →</button>
-          </nav>
+          <Pager first={first} page={PAGE} all={found.all} go={(to) => go("documents", { ...params, first: to ? String(to) : "" })} />
         </>
       )}
     </Waiting>
@@ -92,7 +87,7 @@ function InTexts({ params }: { params: Params }) {
       <p class="note" role="status">
         {count(rows.length)} found{next === null ? "" : `, ${next} of ${files || "…"} files searched`}{" "}
         {busy && <button type="button" onClick={() => setGoing(false)}>Stop</button>}
-        {!busy && next !== null && !problem && <button type="button" onClick={() => setGoing(true)}>Search on</button>}
+        {!busy && next !== null && !problem && <button type="button" onClick={() => setGoing(true)}>Continue</button>}
       </p>
       {rows.length > 0 && <DocTable caption="Documents with these words" rows={rows} params={params} />}
       {!busy && !rows.length && !problem && <p class="empty">No text has these words under these filters.</p>}

@@ -4,6 +4,8 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 
 export const count = (n: number): string => whole.format(n);
 export const compact = (n: number): string => (Math.abs(n) < 10000 ? whole.format(n) : short.format(n));
+/** An estimated number. */
+export const about = (n: number): string => (n ? `≈ ${compact(n)}` : "0");
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 
 export function share(part: number, all: number): string {

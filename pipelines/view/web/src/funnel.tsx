@@ -1,6 +1,6 @@
 // The funnel as a picture, and what is in it.
 import { useState } from "preact/hooks";
-import { compact, count, share } from "./format";
+import { about, compact, count, share } from "./format";
 import { type Params, type Run, type Stage, type Values, filtersOf, go, link, toggled, useAnswer } from "./state";
 import { Card, Facet, Figure, Waiting } from "./ui";
 
@@ -35,12 +35,12 @@ export function Funnel({ run, params }: { run: Run; params: Params }) {
             {stages[0].documents_in === 0 && !Object.keys(filters).length ? <NoDocument run={run} /> : (
               <Card title="From records to training data" class="wide">
                 <div class="units" role="group" aria-label="Unit">
-                  {units.map((u) => <button type="button" key={u} aria-pressed={u === unit} onClick={() => go("funnel", { ...filters, unit: u === "documents" ? "" : u })}>{u === "tokens" ? "tokens, about" : u}</button>)}
+                  {units.map((u) => <button type="button" key={u} aria-pressed={u === unit} onClick={() => go("funnel", { ...filters, unit: u === "documents" ? "" : u })}>{u}</button>)}
                 </div>
                 <p class="legend"><span><i class="kept" /> kept</span><span><i class="removed" /> removed</span>
-                  {unit !== "documents" && <span class="note">Characters of the texts as the documents ended{unit === "tokens" && `; tokens at ${run.tokens_per_character!.toFixed(3)} a character, as this run’s tokenizer counted`}.</span>}</p>
+                  {unit !== "documents" && <span class="note">Characters of the texts as the documents ended{unit === "tokens" && `; tokens are estimated, ${run.tokens_per_character!.toFixed(3)} a character as this run’s tokenizer counted`}.</span>}</p>
                 <Picture flows={stages.map((s) => flowOf(s, unit, run.tokens_per_character ?? 0))} unit={unit} params={params} />
-                <Steps flows={stages.map((s) => flowOf(s, unit, run.tokens_per_character ?? 0))} unit={unit} params={params} />
+                <Steps flows={stages.map((s) => flowOf(s, unit, run.tokens_per_character ?? 0))} unit={unit} run={run} params={params} />
               </Card>
             )}
           </>
@@ -79,8 +79,10 @@ function Totals({ stages, run, filtered }: { stages: Stage[]; run: Run; filtered
       <Figure label="Kept" kind="kept">{count(kept)} <small>{share(kept, first.documents_in)}</small></Figure>
       <Figure label="Removed" kind="removed">{count(first.documents_in - kept)} <small>{share(first.documents_in - kept, first.documents_in)}</small></Figure>
       <Figure label="Characters kept">{compact(characters)} <small>of {compact(first.characters_in)}</small></Figure>
+      {!filtered && run.distinct_tokens !== null && <Figure label="Distinct tokens">{compact(run.distinct_tokens)}</Figure>}
+      {!filtered && run.epochs !== null && <Figure label="Epochs">{run.epochs.toFixed(2)}</Figure>}
       {!filtered && run.tokens !== null && <Figure label="Tokens written">{compact(run.tokens)}</Figure>}
-      {filtered && run.tokens_per_character !== null && <Figure label="Tokens kept, about">{compact(characters * run.tokens_per_character)}</Figure>}
+      {filtered && run.tokens_per_character !== null && <Figure label="Tokens kept">{about(characters * run.tokens_per_character)}</Figure>}
     </dl>
   );
 }
@@ -135,7 +137,7 @@ function Picture({ flows, unit, params }: { flows: Flow[]; unit: Unit; params: P
   );
 }
 
-function Steps({ flows, unit, params }: { flows: Flow[]; unit: Unit; params: Params }) {
+function Steps({ flows, unit, run, params }: { flows: Flow[]; unit: Unit; run: Run; params: Params }) {
   const all = flows[0].into || 1;
   return (
     <ol class="steps">
@@ -149,7 +151,7 @@ function Steps({ flows, unit, params }: { flows: Flow[]; unit: Unit; params: Par
             <i class="kept" style={{ inlineSize: `${(100 * (s.into - s.gone)) / all}%` }} />
             <i class="removed" style={{ inlineSize: `${(100 * s.gone) / all}%` }} />
           </span>
-          {s.removed.length > 0 && <Reasons flow={s} unit={unit} params={params} />}
+          {s.removed.length > 0 && <Reasons flow={s} unit={unit} run={run} params={params} />}
         </li>
       ))}
     </ol>
@@ -157,7 +159,7 @@ function Steps({ flows, unit, params }: { flows: Flow[]; unit: Unit; params: Par
 }
 
 /** The rules of a stage by what they remove; those beyond the first twelve on demand. */
-function Reasons({ flow, unit, params }: { flow: Flow; unit: Unit; params: Params }) {
+function Reasons({ flow, unit, run, params }: { flow: Flow; unit: Unit; run: Run; params: Params }) {
   const [all, setAll] = useState(false);
   const more = flow.removed.length - 12;
   return (
@@ -165,7 +167,7 @@ function Reasons({ flow, unit, params }: { flow: Flow; unit: Unit; params: Param
       {(all ? flow.removed : flow.removed.slice(0, 12)).map((r) => (
         <li key={r.reason}>
           <a href={link("documents", { ...filtersOf(params), stage: flow.stage, rule: r.reason })}
-            title={`${count(r.size)} ${unit}, ${share(r.size, flow.into)} of what the stage read`}>
+            title={`${count(r.size)} ${unit}, ${share(r.size, flow.into)} of what the stage read. ${run.meanings[r.reason] ?? ""}`}>
             {r.reason} <b>{compact(r.size)}</b>
           </a>
         </li>

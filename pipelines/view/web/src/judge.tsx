@@ -17,7 +17,7 @@ export function Judge({ run, params }: { run: Run; params: Params }) {
   if (run.labels === null) return <p class="empty">Labels are written next to a local run; name a file with --labels.</p>;
   return (
     <>
-      <Card title="Judge a sample" note={<>Labels go to <code>{run.labels}</code>; they say how right a rule is, and train models.</>}>
+      <Card title="Judge a sample" note={<>Labels go to <code>{run.labels}</code>; they say how right a rule is, and train models. {run.meanings[of]}</>}>
         <div class="controls">
           <label>Documents <select value={of} onChange={(e) => set({ of: e.currentTarget.value })}>
             {run.kept > 0 && <option value="kept">kept ones</option>}

@@ -1,5 +1,5 @@
 // The page: views, filters, and the run that they are of.
-import { render } from "preact";
+import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Compare } from "./compare";
 import { DocumentPage } from "./document";
@@ -12,18 +12,18 @@ import { type Params, type Run, filtersOf, link, useAnswer, useRoute } from "./s
 import "./style.css";
 import { Duplicates, Errors, Hosts, Lines, Mix } from "./tables";
 
-/** Name in the address, title, and what the view says. */
-const VIEWS: [string, string, string][] = [
-  ["funnel", "Funnel", "What each stage removed, and why. Click a stage, a rule or a value to see only its documents, in every view."],
-  ["signals", "Signals", "Drag the line to see which documents another threshold would gain or lose."],
-  ["documents", "Documents", "Every document of the run, kept or removed. Open one for its text and every decision on it."],
-  ["duplicates", "Duplicates", "Documents removed as copies of another. Open a cluster to compare its members."],
-  ["hosts", "Hosts", "What each host contributes, and why its documents are removed. Open one for its documents."],
-  ["lines", "Lines", "Lines that many documents share: which were cut, and how much good text is among them."],
-  ["mix", "Mix", "Tokens that each domain should contribute, has, and got."],
-  ["errors", "Errors", "Records that did not become documents, and those that were repaired."],
-  ["judge", "Judge", "Read a random sample and label it. The labels measure how often a rule is right."],
-  ["compare", "Compare", "Documents that end differently in two runs, and which settings differ."],
+/** Name in the address, title, what the view says, and the view. */
+const VIEWS: [string, string, string, (props: { run: Run; params: Params }) => JSX.Element | null][] = [
+  ["funnel", "Funnel", "What each stage removed, and why. Click a stage, a rule or a value to see only its documents, in every view.", Funnel],
+  ["signals", "Signals", "Drag the line to see which documents another threshold would gain or lose.", Signals],
+  ["documents", "Documents", "Every document of the run, kept or removed. Open one for its text and every decision on it.", Documents],
+  ["duplicates", "Duplicates", "Documents removed as copies of another. Open a cluster to compare its members.", Duplicates],
+  ["hosts", "Hosts", "What each host contributes, and why its documents are removed. Open one for its documents.", Hosts],
+  ["lines", "Lines", "Lines that many documents share: which were cut, and how much good text is among them.", Lines],
+  ["mix", "Mix", "Tokens that each domain has, how often they were written, and what the recipe wanted.", Mix],
+  ["errors", "Errors", "Records that did not become documents, and those that were repaired.", Errors],
+  ["judge", "Judge", "Read a random sample and label it. The labels measure how often a rule is right.", Judge],
+  ["compare", "Compare", "Documents that end differently in two runs, and which settings differ.", Compare],
 ];
 /** Views that filters don't change. */
 const WHOLE = ["lines", "mix", "errors", "judge", "compare", "document"];
@@ -79,7 +79,7 @@ function Filters({ view, params }: { view: string; params: Params }) {
       {held.map(([name, value]) => {
         const { [name]: _, ...rest } = params;
         delete rest.first;
-        return <li key={name}><a href={link(view, rest)} aria-label={`Take away ${name} ${label(name, value)}`}>{name} <b><bdi>{label(name, value)}</bdi></b> <span aria-hidden="true">×</span></a></li>;
+        return <li key={name}><a href={link(view, rest)} aria-label={`Remove the filter ${name} ${label(name, value)}`}>{name} <b><bdi>{label(name, value)}</bdi></b> <span aria-hidden="true">×</span></a></li>;
       })}
       <li><a class="all" href={link(view, Object.fromEntries(Object.entries(params).filter(([k]) => !(k in filtersOf(params)))))}>Clear all</a></li>
     </ul>
@@ -87,20 +87,9 @@ function Filters({ view, params }: { view: string; params: Params }) {
 }
 
 function View({ view, run, params }: { view: string; run: Run; params: Params }) {
-  switch (view) {
-    case "funnel": return <Funnel run={run} params={params} />;
-    case "signals": return <Signals run={run} params={params} />;
-    case "documents": return <Documents params={params} />;
-    case "document": return <DocumentPage key={params.row} run={run} params={params} />;
-    case "duplicates": return <Duplicates params={params} />;
-    case "hosts": return <Hosts params={params} />;
-    case "lines": return <Lines params={params} />;
-    case "mix": return <Mix />;
-    case "errors": return <Errors />;
-    case "judge": return <Judge run={run} params={params} />;
-    case "compare": return <Compare params={params} />;
-    default: return <p class="empty">There is no view of this name. <a href="#/funnel">To the funnel</a></p>;
-  }
+  if (view === "document") return <DocumentPage key={params.row} run={run} params={params} />;
+  const Shown = VIEWS.find(([name]) => name === view)?.[3];
+  return Shown ? <Shown run={run} params={params} /> : <p class="empty">There is no view of this name. <a href="#/funnel">To the funnel</a></p>;
 }
 
 const root = document.getElementById("app")!;

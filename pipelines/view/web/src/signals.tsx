@@ -1,6 +1,6 @@
 // Histograms of signals with thresholds that can be dragged.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { compact, count, number, words } from "./format";
+import { about, compact, count, number, words } from "./format";
 import { type Doc, type Params, type Run, type Values, ask, filtersOf, go, link, useAnswer } from "./state";
 import { Card, Copy, DocLink, Fate, Figure, Name, Waiting } from "./ui";
 
@@ -33,7 +33,7 @@ export function Signals({ run, params }: { run: Run; params: Params }) {
       {(found) => {
         const groups = grouped(found.limits);
         const plain = params.signal;
-        const chosen = plain ? undefined : found.limits.find((l) => String(l.limit) === params.limit) ?? groups[0]?.limits[0];
+        const chosen = plain ? undefined : found.limits.find((l) => (params.limit ? String(l.limit) === params.limit : l.reason === params.reason)) ?? groups[0]?.limits[0];
         const group = groups.find((g) => chosen && g.limits.includes(chosen));
         return (
           <div class="split">
@@ -49,7 +49,7 @@ export function Signals({ run, params }: { run: Run; params: Params }) {
                 </select></label></p>
               )}
               {chosen && group && <Threshold key={chosen.limit} limit={chosen} group={group} run={run} params={params} />}
-              {plain && <Plain signal={plain} params={params} />}
+              {plain && <Plain signal={plain} run={run} params={params} />}
             </div>
           </div>
         );
@@ -126,10 +126,10 @@ function moveInList(event: KeyboardEvent & { currentTarget: HTMLElement }): void
   items[Math.min(Math.max(to, 0), items.length - 1)].focus();
 }
 
-function Plain({ signal, params }: { signal: string; params: Params }) {
+function Plain({ signal, run, params }: { signal: string; run: Run; params: Params }) {
   const asked = useAnswer<Histogram>("signal", { ...filtersOf(params), signal });
   return (
-    <Card title={words(signal)} note="No rule reads this signal; shown are all documents that were measured.">
+    <Card title={words(signal)} note={<>{run.meanings[signal]} No rule reads this signal; all documents that were measured are shown.</>}>
       <Waiting asked={asked}>{(h) => <Chart h={h} />}</Waiting>
     </Card>
   );
@@ -153,7 +153,7 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
   return (
     <>
       <Card title={<>{limit.reason}{limit.language && <em> {limit.language}</em>}</>}
-        note={<>Removes documents whose <code>{limit.signal}</code> is {limit.side === "min" ? "below" : "above"} the threshold.</>}>
+        note={<>{run.meanings[limit.reason] ?? <>Compares <code>{limit.signal}</code>.</>} Documents {limit.side === "min" ? "below" : "above"} the threshold are removed.</>}>
         <Waiting asked={asked}>{(h) => <Chart h={h} limit={limit} at={at} setAt={setAt} />}</Waiting>
         <div class="controls">
           {group.limits.length > 1 && (
@@ -173,16 +173,11 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
             <dl class="figures" aria-live="polite">
               <Figure label="Documents gained" kind="kept">{change.gained ? "+" : ""}{count(change.gained)}</Figure>
               <Figure label="Documents lost" kind="removed">{change.lost ? "−" : ""}{count(change.lost)}</Figure>
-              {change.gained_tokens !== null
-                ? <>
-                  <Figure label="Tokens gained, about">{compact(change.gained_tokens)}</Figure>
-                  <Figure label="Tokens lost, about">{compact(change.lost_tokens ?? 0)}</Figure>
-                </>
-                : <>
-                  <Figure label="Characters gained">{compact(change.gained_weight)}</Figure>
-                  <Figure label="Characters lost">{compact(change.lost_weight)}</Figure>
-                </>}
-              <Figure label="Decided by this rule alone">{count(change.alone)}</Figure>
+              {(["gained", "lost"] as const).map((way) => {
+                const tokens = change[`${way}_tokens`];
+                return <Figure key={way} label={`${tokens === null ? "Characters" : "Tokens"} ${way}`}>{tokens === null ? compact(change[`${way}_weight`]) : about(tokens)}</Figure>;
+              })}
+              <Figure label="Pass every other rule">{count(change.alone)}</Figure>
             </dl>
             {change.languages.length > 0 && (
               <p class="chips" aria-label="By language">
@@ -332,7 +327,7 @@ export function Chart({ h, limit, at = 0, setAt, runs }: { h: Histogram; limit?:
         <span><i class="kept" /> {above} {count(sum(h.counts.kept))}</span>
         <span><i class="removed" /> {limit ? "removed by this rule" : below} {count(sum(h.counts.removed))}</span>
         {limit && <span><i class="other" /> by others {count(sum(h.counts.other))}</span>}
-        <span class="note">{!runs && "Kept and removed have scales of their own."}{h.unmeasured > 0 && ` Not measured: ${count(h.unmeasured)}.`}</span>
+        <span class="note">{!runs && "Kept and removed use separate scales."}{h.unmeasured > 0 && ` Not measured: ${count(h.unmeasured)}.`}</span>
       </p>
     </>
   );

@@ -94,8 +94,10 @@ export function useAnswer<T>(name: string | null, params: Params = {}): Asked<T>
 
 export interface Run {
   run: string; recipe: { name: string; sha256: string }; root: string; stages: string[]; dimensions: string[];
-  documents: number; kept: number; records: number | null; tokens: number | null; tokens_per_character: number | null;
+  documents: number; kept: number; records: number | null; tokens: number | null; distinct_tokens: number | null; epochs: number | null; tokens_per_character: number | null;
   stale: string[]; unfinished: string[]; has_signals: boolean; measured: boolean; has_inputs: boolean; compared: string | null; labels: string | null;
+  /** What signals and reasons measure, in sentences. */
+  meanings: Record<string, string>;
 }
 export interface Doc {
   row: number; url: string; title?: string | null; stage: string | null; reason: string | null;

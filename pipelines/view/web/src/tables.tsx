@@ -2,22 +2,26 @@
 import { useState } from "preact/hooks";
 import { capital, count, exact, label, number, plural, share, words } from "./format";
 import { type Doc, type Params, type Value, filtersOf, go, link, toggled, useAnswer } from "./state";
-import { Bar, Card, DocLink, Figure, Name, Table, Waiting } from "./ui";
+import { Bar, Card, DocLink, Figure, Name, Pager, Table, Waiting } from "./ui";
 
 type Reasons = [string, number][];
 
 const Why = ({ reasons }: { reasons: Reasons }) => <>{reasons.map(([reason, n]) => <span class="chip" key={reason}><Name name={reason} /> <b>{count(n)}</b></span>)}</>;
+
+/** Clusters of a page. */
+const PAGE = 25;
 
 export function Duplicates({ params }: { params: Params }) {
   interface Found {
     clusters: { key: string; removed: number; kept_row: number | null; title: string | null; url: string | null; first: number; reasons: Reasons }[];
     all: number; sizes: [number, number][]; hosts: Value[];
   }
-  const asked = useAnswer<Found>("clusters", filtersOf(params));
+  const first = Number(params.first ?? 0) || 0;
+  const asked = useAnswer<Found>("clusters", { ...filtersOf(params), first: String(first), most: String(PAGE) });
   return (
     <Waiting asked={asked} empty={(f) => f.all === 0} nothing={Object.keys(filtersOf(params)).length ? undefined : "No document of this run was removed as the copy of another."}>
       {(found) => {
-        const most = Math.max(...found.clusters.map((c) => c.removed), 1);
+        const most = Math.max(...found.sizes.map(([size]) => size), 1);
         const lost = found.sizes.reduce((sum, [size, n]) => sum + size * n, 0);
         return (
           <>
@@ -28,9 +32,9 @@ export function Duplicates({ params }: { params: Params }) {
               <Figure label="Clusters of two">{count(found.sizes.find(([s]) => s === 1)?.[1] ?? 0)}</Figure>
             </dl>
             <div class="two">
-              <Card title="Clusters by size" note={found.all > found.clusters.length ? `the ${count(found.clusters.length)} largest` : undefined}>
+              <Card title="Clusters by size">
                 <Table caption="Clusters" class="clusters">
-                  <thead><tr><th scope="col">Kept in their place</th><th scope="col" class="n">Removed</th><th scope="col" class="meter"><span class="hidden">Size</span></th><th scope="col">Why</th></tr></thead>
+                  <thead><tr><th scope="col">Kept document</th><th scope="col" class="n">Removed</th><th scope="col" class="meter"><span class="hidden">Size</span></th><th scope="col">Reasons</th></tr></thead>
                   <tbody>
                     {found.clusters.map((c) => (
                       <tr key={c.key}>
@@ -42,6 +46,7 @@ export function Duplicates({ params }: { params: Params }) {
                     ))}
                   </tbody>
                 </Table>
+                <Pager first={first} page={PAGE} all={found.all} go={(to) => go("duplicates", { ...filtersOf(params), first: to ? String(to) : "" })} />
               </Card>
               <Card title="Hosts that lose most">
                 <Table caption="Hosts by duplicates">
@@ -73,7 +78,7 @@ export function Hosts({ params }: { params: Params }) {
               <thead><tr>
                 <th scope="col">Host</th>
                 {ORDERS.map((name) => <th scope="col" class="n" key={name} aria-sort={order === name ? "descending" : undefined}><button type="button" onClick={() => go("hosts", { ...filtersOf(params), order: name })}>{words(name)}<span aria-hidden="true">{order === name ? " ↓" : ""}</span></button></th>)}
-                <th scope="col" class="n">Kept share</th><th scope="col" class="n">Personal data</th><th scope="col">Why they go</th>
+                <th scope="col" class="n">Kept share</th><th scope="col" class="n">Personal data</th><th scope="col">Main reasons</th>
               </tr></thead>
               <tbody>
                 {found.values.map((v) => (
@@ -82,7 +87,7 @@ export function Hosts({ params }: { params: Params }) {
                     {ORDERS.map((name) => <td class="n" key={name} data-label={capital(name)}>{count(v[name as keyof Value] as number)}</td>)}
                     <td class="n" data-label="Kept share">{share(v.kept, v.documents)}</td>
                     <td class={v.personal ? "n" : "n none"} data-label="Personal data">{v.personal ? count(v.personal) : "–"}</td>
-                    <td class="why" data-label={v.reasons.length ? "Why" : undefined}><Why reasons={v.reasons} /></td>
+                    <td class="why" data-label={v.reasons.length ? "Reasons" : undefined}><Why reasons={v.reasons} /></td>
                   </tr>
                 ))}
               </tbody>
@@ -97,7 +102,7 @@ type Row = Record<string, unknown>;
 const cell = (v: unknown): string => (typeof v === "number" ? number(v) : v === null || v === undefined || v === "" ? "–" : typeof v === "object" ? JSON.stringify(v) : String(v));
 
 /** A table of whatever columns the rows have. */
-function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: string; most?: number; order?: string[] }) {
+export function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: string; most?: number; order?: string[] }) {
   const [all, setAll] = useState(false);
   const names = order ?? [...new Set(rows.flatMap((r) => Object.keys(r)))];
   const numeric = (name: string) => rows.some((r) => typeof r[name] === "number" || /^[<>]?[\d.]+ %$/.test(String(r[name])));
@@ -125,7 +130,7 @@ export function Lines({ params }: { params: Params }) {
         const fits = (v: unknown) => verdict === "all" || v === verdict || String(v).startsWith(`${verdict}:`);
         const percent = (v: unknown) => (typeof v === "number" ? share(v, 1) : "–");
         const shown = s.removed.filter((r) => fits(r.verdict))
-          .map((r) => ({ ...r, "at edges": percent(r.edge_share), "of the host’s pages": percent(r.host_share), "good, about": percent(r.good_share) }));
+          .map((r) => ({ ...r, "at edges": percent(r.edge_share), "of the host’s pages": percent(r.host_share), "good share": percent(r.good_share) }));
         return (
           <div key={s.stage}>
             {estimate && (
@@ -135,13 +140,13 @@ export function Lines({ params }: { params: Params }) {
               </dl>
             )}
             <Card title="Frequent lines" note={`as ${s.stage} judged them`}>
-              <p class="note explained">Documents and hosts are those of the line in any spelling of upper and lower case; occurrences are of this one. At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good, about: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
+              <p class="note explained">Documents and hosts are those of the line in any spelling of upper and lower case; occurrences are of this one. At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good share: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
               {verdicts.length > 1 && <label class="inline">Show <select value={verdict} onChange={(e) => go("lines", { ...filtersOf(params), verdict: e.currentTarget.value }, true)}>
                 <option value="all">all lines</option>
                 {kinds.length > 1 && kinds.map((k) => <option key={k} value={k}>all {k}</option>)}
                 {verdicts.map((v) => <option key={v} value={v}>{v}</option>)}
               </select></label>}
-              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "at edges", "of the host’s pages", "good, about"]} /> : <p class="empty">No line is frequent enough to be judged so.</p>}
+              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "at edges", "of the host’s pages", "good share"]} /> : <p class="empty">No line is frequent enough to be judged so.</p>}
             </Card>
           </div>
         );
@@ -169,22 +174,25 @@ export function Mix() {
   );
 }
 
+const percent = (v: number) => share(v, 1);
+const MIX: [string, keyof MixRow, (v: number) => string][] = [
+  ["Distinct tokens", "available", count], ["Epochs", "epochs", (v) => v.toFixed(2)], ["Tokens written", "kept", count], ["Wanted", "wanted", count],
+  ["Share written", "kept_share", percent], ["Share wanted", "share", percent], ["Documents", "documents", count],
+];
+
 function MixTable({ rows, name, caption }: { rows: MixRow[]; name: "domain" | "source"; caption: string }) {
-  const most = Math.max(...rows.flatMap((r) => [r.wanted ?? 0, r.available, r.kept]), 1);
+  const columns = MIX.filter(([, key]) => rows[0]?.[key] !== undefined);
+  const wanted = rows[0]?.wanted !== undefined;
   return (
     <Table caption={caption}>
       <thead><tr><th scope="col">Domain</th>{name === "source" && <th scope="col">Input</th>}
-        {rows[0]?.wanted !== undefined && <th scope="col" class="n">Wanted</th>}<th scope="col" class="n">Available</th><th scope="col" class="n">Got</th><th scope="col" class="n">Share got</th>
-        {rows[0]?.share !== undefined && <th scope="col" class="n">Share wanted</th>}<th scope="col" class="n">Epochs</th><th scope="col" class="n">Documents</th><th scope="col" class="meter">Filled</th></tr></thead>
+        {columns.map(([title]) => <th scope="col" class="n" key={title}>{title}</th>)}{wanted && <th scope="col" class="meter">Filled</th>}</tr></thead>
       <tbody>
         {rows.map((r, i) => (
           <tr key={i}>
             <th scope="row">{words(r.domain)}</th>{name === "source" && <td data-label="Input">{r.source}</td>}
-            {rows[0]?.wanted !== undefined && <td class="n" data-label="Wanted">{count(r.wanted)}</td>}
-            <td class="n" data-label="Available">{count(r.available)}</td><td class="n" data-label="Got">{count(r.kept)}</td>
-            <td class="n" data-label="Share got">{share(r.kept_share, 1)}</td>{rows[0]?.share !== undefined && <td class="n" data-label="Share wanted">{share(r.share, 1)}</td>}
-            <td class="n" data-label="Epochs">{r.epochs.toFixed(2)}</td><td class="n" data-label="Documents">{count(r.documents)}</td>
-            <td class="meter"><Bar kept={r.kept} removed={Math.max(0, (r.wanted ?? 0) - r.kept)} most={most} /></td>
+            {columns.map(([title, key, shown]) => <td class="n" data-label={title} key={title}>{shown(Number(r[key]))}</td>)}
+            {wanted && <td class="meter" data-label="Filled"><small>{share(Math.min(r.kept, r.wanted), r.wanted)}</small><Bar kept={r.kept} most={Math.max(r.wanted, r.kept)} /></td>}
           </tr>
         ))}
       </tbody>

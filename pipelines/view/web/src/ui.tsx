@@ -78,10 +78,22 @@ export function DocLink({ doc, params }: { doc: Doc; params: Params }) {
   );
 }
 
+/** Buttons to the pages of a list; `go` leads to the one that begins with a number. */
+export function Pager({ first, page, all, go }: { first: number; page: number; all: number; go: (first: number) => void }) {
+  if (all <= page && first === 0) return null;
+  return (
+    <nav class="pager" aria-label="Pages">
+      <button type="button" disabled={first === 0} onClick={() => go(Math.max(0, first - page))}>← Previous</button>
+      <span>{count(first + 1)}–{count(Math.min(first + page, all))} of {count(all)}</span>
+      <button type="button" disabled={first + page >= all} onClick={() => go(first + page)}>Next →</button>
+    </nav>
+  );
+}
+
 export interface Column { key: string; label: string; sortable?: boolean; numeric?: boolean; cell: (doc: Doc) => ComponentChildren }
 
 export const COLUMNS: Column[] = [
-  { key: "fate", label: "Fate", sortable: true, cell: (d) => <Fate doc={d} /> },
+  { key: "fate", label: "Outcome", sortable: true, cell: (d) => <Fate doc={d} /> },
   { key: "value", label: "Value", sortable: true, numeric: true, cell: (d) => value(d.reason, d.value, d.value_text) },
   { key: "language", label: "Language", sortable: true, cell: (d) => d.language || "–" },
   { key: "topic", label: "Topic", sortable: true, cell: (d) => words(d.topic) || "–" },
