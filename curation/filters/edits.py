@@ -24,6 +24,7 @@ from curation.paths import PROSE_PATH
 from curation.text import characters as ch
 from curation.text.buffers import copy_bytes, read_only
 from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
+from curation.text.plain import in_original
 from curation.text.structure import PROSE
 from curation.text.words import code_point
 
@@ -53,13 +54,15 @@ def edit(
     meter: Meter,
     settings: EditSettings,
     found: Content | None = None,
+    plain: Texts | None = None,
 ) -> Edited:
     """Cut what the settings say out of every text.
 
     Of `found`, lines of code and formulas stay, and documents that are code or mathematics as a
-    whole. None: everything is prose.
+    whole. None: everything is prose. With `plain`, the texts as `curation.text.plain` gives them,
+    these are judged, and `found` is of them.
     """
-    offsets, data = read_only(texts)
+    offsets, data = read_only(texts if plain is None else plain)
     space = scratch.allocate(offsets)
     cuts = _find_cuts(
         data,
@@ -73,12 +76,15 @@ def edit(
     )
     if not len(cuts):
         return Edited(
-            from_buffers(offsets, data),  # the same bytes: what was found in them stays where it is
+            from_buffers(*read_only(texts)),  # what was found in them stays where it is
             np.zeros(0, np.int64),
             np.zeros(0, np.int64),
             pa.array([], pa.string()),
             pa.array([], pa.large_string()),
         )
+    if plain is not None:
+        cuts[:, 1:3] = in_original(texts, cuts[:, 0], cuts[:, 1:3] - offsets[cuts[:, :1]])
+        offsets, data = read_only(texts)
     new_offsets, new_data = _without(data, offsets, cuts)
     cut_offsets, cut_data = _spans(data, cuts)
     return Edited(
