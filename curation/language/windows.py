@@ -15,7 +15,7 @@ from curation.compiled import borrowing
 from curation.language import spelling
 from curation.text import characters as ch
 from curation.text.buffers import read_only
-from curation.text.plain import plain
+from curation.text.plain import plain, put
 from curation.text.words import code_point
 
 _Form = Literal["NFC", "NFKC"]
@@ -202,25 +202,7 @@ def _letters(offsets, data, properties, folded, out, out_offsets):  # type: igno
                     out[size] = 32
                     size += 1
                 continue
-            c = np.int64(folded[c])
-            if c < 0x80:
-                out[size] = c
-                size += 1
-            elif c < 0x800:
-                out[size] = 0xC0 | (c >> 6)
-                out[size + 1] = 0x80 | (c & 0x3F)
-                size += 2
-            elif c < 0x10000:
-                out[size] = 0xE0 | (c >> 12)
-                out[size + 1] = 0x80 | ((c >> 6) & 0x3F)
-                out[size + 2] = 0x80 | (c & 0x3F)
-                size += 3
-            else:
-                out[size] = 0xF0 | (c >> 18)
-                out[size + 1] = 0x80 | ((c >> 12) & 0x3F)
-                out[size + 2] = 0x80 | ((c >> 6) & 0x3F)
-                out[size + 3] = 0x80 | (c & 0x3F)
-                size += 4
+            size = put(out, size, np.int64(folded[c]))
         if size > first and out[size - 1] == 32:
             size -= 1
         out_offsets[line + 1] = size

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.text import characters as ch
 from curation.text.buffers import copy_bytes, read_only
 from curation.text.words import code_point
@@ -86,6 +86,28 @@ def _is_odd(data, begin, end, leads, readings):  # type: ignore[no-untyped-def]
         if leads[data[i]] and readings[code_point(data, i)[0]] > _SHAPED:
             return True
     return False
+
+
+@inlined
+def put(text, o, point):  # type: ignore[no-untyped-def]
+    """Write a code point as UTF-8 at text[o]; return the position behind it."""
+    if point < 0x80:
+        text[o] = point
+        return o + 1
+    if point < 0x800:
+        text[o] = 0xC0 | (point >> 6)
+        text[o + 1] = 0x80 | (point & 63)
+        return o + 2
+    if point < 0x10000:
+        text[o] = 0xE0 | (point >> 12)
+        text[o + 1] = 0x80 | ((point >> 6) & 63)
+        text[o + 2] = 0x80 | (point & 63)
+        return o + 3
+    text[o] = 0xF0 | (point >> 18)
+    text[o + 1] = 0x80 | ((point >> 12) & 63)
+    text[o + 2] = 0x80 | ((point >> 6) & 63)
+    text[o + 3] = 0x80 | (point & 63)
+    return o + 4
 
 
 @borrowing

@@ -40,8 +40,8 @@ _SHORTEST = 8
 ISO_639_3 = {
     "ee": "ewe", "ff": "ful", "fuf": "ful", "fuv": "ful", "ha": "hau", "ha-ne": "hau", "hz": "her",
     "ki": "kik", "kj": "kua", "knc": "kau", "kr": "kau", "lg": "lug", "lgg-official": "lgg",
-    "mi": "mri", "ng": "ndo", "nr": "nbl", "ny": "nya", "om": "gaz", "rw": "kin", "sn": "sna", "ss": "ssw",
-    "st": "sot", "ti": "tir", "tn": "tsn", "ts": "tso", "aka": "twi", "fat": "twi",
+    "mi": "mri", "ng": "ndo", "nr": "nbl", "ny": "nya", "om": "gaz", "rw": "kin", "sn": "sna",
+    "ss": "ssw", "st": "sot", "ti": "tir", "tn": "tsn", "ts": "tso", "aka": "twi", "fat": "twi",
     "tw-akua": "twi", "tw-asan": "twi", "ve": "ven", "xh": "xho", "zu": "zul",
 }  # fmt: skip
 #: Known only by a declaration that is Mandarin but for a few words: as labels they take Mandarin's.

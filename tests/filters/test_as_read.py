@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,13 @@ from curation.recipe import load
 from curation.text.plain import in_original, plain
 
 #: White_Space of Unicode that ends no line.
-BLANKS = "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+BLANKS = "\t\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 #: White space that ends a line, but for the line feed.
 BREAKS = "\v\f\r\x85\u2028\u2029"
-UNSEEN = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202c\u2060\u2064\u2066\u2067\u2068\u2069\u3164\ufe0f\ufeff"
+UNSEEN = (
+    "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202c\u2060\u2064\u2066\u2067"
+    "\u2068\u2069\u3164\ufe0f\ufeff"
+)
 RECIPES = ("llama3", "fineweb", "fineweb2", "olmo3")
 
 TEXTS = {
@@ -40,15 +44,22 @@ TEXTS = {
     "Никто не был против! Работы начнутся весной.",
     "hy": "Խորհուրդը հավաքվեց երկուշաբթի։ Խոսեցին կամրջի և ճանապարհի մասին։\n"
     "Ոչ ոք դեմ չէր։ Աշխատանքը կսկսվի գարնանը։",
-    "he": "המועצה התכנסה ביום שני. היא דנה בגשר ובדרך המובילה אליו.\nאיש לא התנגד! העבודה תתחיל באביב.",
-    "ar": "اجتمع المجلس يوم الاثنين. تحدث عن الجسر وعن الطريق المؤدي إليه.\nلم يعترض أحد! يبدأ العمل في الربيع.",
+    "he": "המועצה התכנסה ביום שני. היא דנה בגשר ובדרך המובילה אליו.\n"
+    "איש לא התנגד! העבודה תתחיל באביב.",
+    "ar": "اجتمع المجلس يوم الاثنين. تحدث عن الجسر وعن الطريق المؤدي إليه.\n"
+    "لم يعترض أحد! يبدأ العمل في الربيع.",
     "fa": "شورا روز دوشنبه گرد هم آمد. درباره پل و راهی که به آن می\u200cرسد گفت\u200cوگو شد.\n"
     "هیچ\u200cکس مخالف نبود! کار در بهار آغاز می\u200cشود.",
-    "hi": "परिषद की बैठक सोमवार को हुई। पुल और उस तक जाने वाली सड़क की बात हुई।\nकोई विरोध में नहीं था! काम वसंत में शुरू होगा।",
-    "bn": "সোমবার পরিষদের সভা হয়েছে। সেতু ও তার রাস্তা নিয়ে কথা হয়েছে।\nকেউ বিরোধিতা করেনি! কাজ বসন্তে শুরু হবে।",
-    "ta": "திங்கட்கிழமை மன்றம் கூடியது. பாலம் மற்றும் சாலை பற்றிப் பேசப்பட்டது.\nயாரும் எதிர்க்கவில்லை! பணி வசந்தத்தில் தொடங்கும்.",
-    "te": "సోమవారం మండలి సమావేశమైంది. వంతెన గురించి, రోడ్డు గురించి మాట్లాడారు.\nఎవరూ వ్యతిరేకించలేదు! పని వసంతంలో మొదలవుతుంది.",
-    "ko": "의회는 월요일에 모였다. 다리와 그리로 가는 길에 대해 이야기했다.\n아무도 반대하지 않았다! 공사는 봄에 시작된다.",
+    "hi": "परिषद की बैठक सोमवार को हुई। पुल और उस तक जाने वाली सड़क की बात हुई।\n"
+    "कोई विरोध में नहीं था! काम वसंत में शुरू होगा।",
+    "bn": "সোমবার পরিষদের সভা হয়েছে। সেতু ও তার রাস্তা নিয়ে কথা হয়েছে।\n"
+    "কেউ বিরোধিতা করেনি! কাজ বসন্তে শুরু হবে।",
+    "ta": "திங்கட்கிழமை மன்றம் கூடியது. பாலம் மற்றும் சாலை பற்றிப் பேசப்பட்டது.\n"
+    "யாரும் எதிர்க்கவில்லை! பணி வசந்தத்தில் தொடங்கும்.",
+    "te": "సోమవారం మండలి సమావేశమైంది. వంతెన గురించి, రోడ్డు గురించి మాట్లాడారు.\n"
+    "ఎవరూ వ్యతిరేకించలేదు! పని వసంతంలో మొదలవుతుంది.",
+    "ko": "의회는 월요일에 모였다. 다리와 그리로 가는 길에 대해 이야기했다.\n"
+    "아무도 반대하지 않았다! 공사는 봄에 시작된다.",
     "vi": "Hội đồng đã họp hôm thứ Hai. Họ nói về cây cầu và con đường dẫn đến đó.\n"
     "Không ai phản đối! Công việc bắt đầu vào mùa xuân.",
 }
@@ -83,7 +94,9 @@ def test_line_breaks_separate_words(language: str) -> None:
     text = TEXTS[language]
     found = judged([text, *(text.replace(" ", c) for c in BREAKS)], language, "llama3")
     counts = [{k: v for k, v in row.items() if k.startswith("gopher")} for row in found]
-    assert counts[0]["gopher_word_count"] == sum(any(map(str.isalnum, word)) for word in text.split())
+    assert counts[0]["gopher_word_count"] == sum(
+        any(map(str.isalnum, word)) for word in text.split()
+    )
     assert_same(counts, [" ", *BREAKS])
 
 
@@ -138,7 +151,10 @@ def test_places_lead_back_to_the_text(texts: list[str]) -> None:
         for a, b in zip(edges[::2], edges[1::2], strict=False):
             rows.append(row)
             spans.append((a, b))
-    data, starts = b"".join(t.encode() for t in texts), np.cumsum([0, *map(len, map(str.encode, texts))])
+    data, starts = (
+        b"".join(t.encode() for t in texts),
+        np.cumsum([0, *map(len, map(str.encode, texts))]),
+    )
     found = in_original(texts, np.array(rows, np.int64), np.array(spans, np.int64).reshape(-1, 2))
     for row, (a, b), (begin, end) in zip(rows, spans, found.tolist(), strict=True):
         assert starts[row] <= begin <= end <= starts[row + 1]
@@ -150,10 +166,14 @@ def test_places_lead_back_to_the_text(texts: list[str]) -> None:
 def test_what_is_cut_is_cut_from_the_text_as_it_is() -> None:
     wanted = default_settings(edits={"c4": True}).edits
     meter = Meter(default_settings().signals)
-    text = "One\u00a0line that is\u200b good.\n\u200bno\u200b\u00a0good\u200b\nA\u00ad last [edit] line, good."
+    text = "One\u00a0line that is\u200b good.\n"
+    text += "\u200bno\u200b\u00a0good\u200b\nA\u00ad last [edit] line, good."
     for texts in ([text], ["x y z.", text, text]):
         result = edit(texts, meter, wanted, None, plain(texts))
-        assert result.texts.to_pylist()[-1] == "One\u00a0line that is\u200b good.\nA\u00ad last  line, good."
+        assert (
+            result.texts.to_pylist()[-1]
+            == "One\u00a0line that is\u200b good.\nA\u00ad last  line, good."
+        )
         assert result.cut.to_pylist()[-2:] == ["\u200bno\u200b\u00a0good\u200b\n", "[edit]"]
         assert [text.encode()[p:][:4] for p in result.positions[-2:].tolist()] == [
             "\u200bno".encode()[:4],
@@ -164,9 +184,10 @@ def test_what_is_cut_is_cut_from_the_text_as_it_is() -> None:
 @pytest.mark.parametrize("language", ["de", "fa", "ru", "vi"])
 def test_language_and_features_are_those_of_what_is_read(language: str) -> None:
     text = TEXTS[language]
-    variants = [text, text.replace(" ", "\u00ad \u200c"), text.replace(" ", "\u00a0"), f"\ufeff{text}"]
+    odd = [text.replace(" ", "\u00ad \u200c"), text.replace(" ", "\u00a0"), f"\ufeff{text}"]
+    variants = [text, *odd]
     labels, scores = identify(variants)
     assert set(labels) == {language} and len(set(scores)) == 1
     found = features(variants, 10_000)
     assert (found.shape[: len(variants)] == found.shape[0]).all()
-    assert len({found.ids[a:b].tobytes() for a, b in zip(found.starts, found.starts[1:])}) == 1
+    assert len({found.ids[a:b].tobytes() for a, b in pairwise(found.starts)}) == 1
