@@ -48,7 +48,6 @@ from curation.decontaminate.decontaminate_settings import (
     default_settings,
 )
 from curation.decontaminate.dialects import DIALECTS
-from curation.decontaminate.index import index_bytes
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import Decontaminator
 
@@ -380,7 +379,7 @@ def large(path: Path) -> Decontaminator:
     made = decontaminator(items)
     seconds = time.process_time() - started
     index = made.index
-    postings, total = len(index.patterns), index_bytes(index)
+    postings, total = len(index.patterns), sum(array.nbytes for array in index)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{len(items):,} items, {len(index.starts) - 1:,} n-grams that point at {postings:,} places:"

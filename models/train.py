@@ -64,9 +64,10 @@ SOURCED = (
     "by us; GNOME's user manual in 40 languages (CC BY-SA, CC BY). Only weights are distributed."
 )
 SPOKEN = (
-    "Texts in 176 languages and in 347 others: FLORES (SIB-200), Leipzig corpora, Universal "
-    "Declaration of Human Rights, Tatoeba, Universal Dependencies, African Storybook, Pratham "
-    "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); Common Voice sentences, "
+    "Texts in 176 languages and in 346 others: FLORES (SIB-200), Leipzig corpora (some of them by "
+    "way of the packages of lingua), Universal Declaration of Human Rights, Tatoeba, Universal "
+    "Dependencies, African Storybook, Pratham Books, WordPress and MediaWiki messages (CC BY, "
+    "CC BY-SA, GPL); LibreOffice in 11 African languages (MPL-2.0); Common Voice sentences, "
     "nsmc, wisesight, thaigov (CC0, public domain), UD treebanks (CC BY, CC BY-SA), manuals of "
     "GNOME, React, Astro, Electron, Python, opensource.guide, tldr, bitcoin.org, Mozilla, "
     "coding-interview-university (CC BY, CC BY-SA, MIT, MPL-2.0); words by frequency in "

@@ -22,6 +22,7 @@ from curation.domains import BY_CONTENT
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
 from curation.paths import PROSE_PATH, document_paths
+from curation.text.plain import plain
 from curation.text.structure import structure
 
 GENERAL, MULTILINGUAL = "general", "multilingual"
@@ -134,7 +135,7 @@ class Classifier:
     def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
         if self.settings.paths is None:
             return np.ones(len(texts), bool)
-        return document_paths(structure(texts), self.settings.paths) == PROSE_PATH
+        return document_paths(structure(plain(texts)), self.settings.paths) == PROSE_PATH
 
     def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
         if self.settings.ranking is None:

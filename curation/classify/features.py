@@ -8,7 +8,8 @@ One pass over the UTF-8 bytes gives, per text,
 * a dense vector of `SHAPE` numbers that no bag of words knows: lengths, line ends, capitals ...
 
 Tokens: runs of letters, marks and digits, lower-cased, every digit read as 0; letters of unspaced
-scripts one by one; every other visible character by itself; a run of line feeds. TeX's commands and
+scripts one by one; every other visible character by itself; a run of line feeds. Texts are taken as
+they are read (`curation.text.plain`). TeX's commands and
 braces are no tokens, only a number of the dense vector. Only the first `max_bytes` of a text are
 read.
 """
@@ -26,6 +27,7 @@ from curation.classify import tokens as tk
 from curation.compiled import borrowing, inlined, kernel
 from curation.text import characters as ch
 from curation.text.buffers import read_only
+from curation.text.plain import plain
 from curation.text.words import code_point
 
 #: Size of the hashed space: 2 ** BITS buckets.
@@ -50,15 +52,7 @@ SHAPE = (
     "digits",
     "spaces",
     "symbols",
-    "exclamations",
-    "questions",
-    "commas",
-    "full_stops",
-    "quotes",
-    "brackets",
-    "bars",
-    "code_signs",
-    "math_signs",
+    *tk.SIGNS[1:],
     "not_ascii",
     "unspaced",
     "words_capitalised",
@@ -126,7 +120,7 @@ class _Buckets(NamedTuple):
 
 def measure(texts: Texts, max_bytes: int) -> Features:
     """Features of every text, from its first `max_bytes` bytes (cut between characters)."""
-    offsets, data = read_only(texts)
+    offsets, data = read_only(plain(texts))
     lengths = np.minimum(np.diff(offsets), max_bytes)
     bound = 2 * int(lengths.sum()) + 1
     found = _Buckets(

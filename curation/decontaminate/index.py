@@ -182,8 +182,3 @@ def map_index(folder: Path) -> Index:
     """Map the arrays of a folder into memory, read-only."""
     arrays = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in Index._fields)
     return Index._make(np.asarray(array) for array in arrays)
-
-
-def index_bytes(index: Index) -> int:
-    """Bytes of the arrays."""
-    return sum(array.nbytes for array in index)

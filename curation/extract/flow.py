@@ -12,7 +12,7 @@ import numpy as np
 from curation.compiled import borrowing, inlined
 from curation.extract import blocks as s
 from curation.extract import byte_names as ch
-from curation.extract.lexing import code_point, put, reference
+from curation.extract.lexing import code_point, reference
 from curation.extract.markup import (
     BYTES,
     CAPITAL,
@@ -26,6 +26,7 @@ from curation.extract.markup import (
     THREE,
     TWO,
 )
+from curation.text.plain import put
 
 STATE = np.dtype(
     [

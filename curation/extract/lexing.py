@@ -376,28 +376,6 @@ def reference(src, n, i, points):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put(text, o, point):  # type: ignore[no-untyped-def]
-    """Write a code point as UTF-8 at text[o]; return the position behind it."""
-    if point < 0x80:
-        text[o] = point
-        return o + 1
-    if point < 0x800:
-        text[o] = 0xC0 | (point >> 6)
-        text[o + 1] = 0x80 | (point & 63)
-        return o + 2
-    if point < 0x10000:
-        text[o] = 0xE0 | (point >> 12)
-        text[o + 1] = 0x80 | ((point >> 6) & 63)
-        text[o + 2] = 0x80 | (point & 63)
-        return o + 3
-    text[o] = 0xF0 | (point >> 18)
-    text[o + 1] = 0x80 | ((point >> 12) & 63)
-    text[o + 2] = 0x80 | ((point >> 6) & 63)
-    text[o + 3] = 0x80 | (point & 63)
-    return o + 4
-
-
-@inlined
 def code_point(src, i):  # type: ignore[no-untyped-def]
     """The character of more than one byte at i, and its size."""
     c = src[i]

@@ -14,6 +14,7 @@ from curation.classify.classifier import quality_of
 from curation.errors import ConfigError
 from curation.filters import blocklists, personal_hosts, pii
 from curation.filters.content import look_again, look_at
+from curation.filters.dialects import LITERAL
 from curation.filters.edits import Edited, edit
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.hosts import count_hosts
@@ -22,6 +23,7 @@ from curation.filters.signals import Meter
 from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.paths import PATHS
 from curation.schema import EDITS, Verdicts, with_column
+from curation.text.plain import plain
 
 #: What documents without a language are counted as.
 NO_LANGUAGE = "unlabelled"
@@ -64,6 +66,7 @@ class Filter:
             raise ConfigError(f"filter.{problem}")
         self._settings = settings
         self._meter = Meter(settings.signals)
+        self._reads_plain = settings.signals.gopher.dialect not in LITERAL
         self._rules = RuleBook(settings)
         self._blocked = blocklists.load(settings.blocklists)
         self._personal_hosts = (
@@ -80,13 +83,16 @@ class Filter:
         verdicts = Verdicts(self._blocked.check(batch.column("url")))
         if self._personal_hosts is not None:
             verdicts = verdicts.otherwise(self._personal_hosts.check(batch.column("url")))
-        found = look_at(batch.column("text"), settings.paths) if settings.paths else None
-        edited = edit(batch.column("text"), self._meter, settings.edits, found)
+        texts = batch.column("text")
+        read = plain(texts) if self._reads_plain else texts
+        found = look_at(read, settings.paths) if settings.paths else None
+        edited = edit(texts, self._meter, settings.edits, found, None if read is texts else read)
+        read = plain(edited.texts) if self._reads_plain else edited.texts
         if found is None:
-            found = look_at(edited.texts, settings.paths)
+            found = look_at(read, settings.paths)
         elif len(edited.rows):
-            found = look_again(edited.texts, found, np.unique(edited.rows), settings.paths)
-        signals = self._meter.measured(edited.texts, found, languages, paths=settings.paths)
+            found = look_again(read, found, np.unique(edited.rows), settings.paths)
+        signals = self._meter.measured(read, found, languages, paths=settings.paths)
         signals, failures = _with_custom(signals, edited.texts, settings)
         verdicts = verdicts.otherwise(error_verdicts(failures, len(signals), "filter"))
         quality = batch.column("quality") if "quality" in names else None

@@ -1,7 +1,8 @@
 """Gopher's document quality as DCLM measures it (mlfoundations/dclm, content_filters.py).
 
 Words are pieces between white space with their punctuation, as `str.split` gives them; only the
-word count takes those of fastText that begin with a letter or digit. DCLM is made for English.
+word count takes those of fastText that begin with a letter or digit. The dialect `unicode` is the
+same, but for these: fastText knows white space of ASCII alone. DCLM is made for English.
 Where a script has no spaces, each of its letters is a word here, with the punctuation next to it,
 and each syllable of Tibetan: else a line of Chinese would be one word. A lone `|` is no word: our
 extractor writes it between the cells of tables, which would seem to be half symbols.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.compiled import borrowing
+from curation.filters.dialects import DCLM
 from curation.filters.gopher import count_symbols, ends_in_ellipsis
 from curation.filters.lexicon import is_flagged
 from curation.text import ascii
@@ -65,12 +67,12 @@ def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _counts(data, begin, start, properties):  # type: ignore[no-untyped-def]
+def _counts(data, begin, start, properties, dialect):  # type: ignore[no-untyped-def]
     """Whether the word at `start`, of a spaced script, is one that DCLM counts: it begins with a
     letter or digit, and no white space that fastText does not know precedes it."""
     if not properties[code_point(data, start)[0]] & _ALNUM:
         return False
-    if start == begin or _FASTTEXT_SPACES[data[start - 1]]:
+    if dialect != DCLM or start == begin or _FASTTEXT_SPACES[data[start - 1]]:
         return True
     return not properties[code_point(data, last_character(data, begin, start))[0]] & _SPACE
 
@@ -137,7 +139,7 @@ def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
         words += 1
         chars += length
         alpha += lettered
-        counted += single or _counts(data, begin, i, properties)
+        counted += single or _counts(data, begin, i, properties, kit.gopher)
         if doc.stop_words >= 0:
             stops += is_flagged(h, doc.stop_words, kit.stop_words)
         i = strip_left(data, stop, end, properties)

@@ -7,8 +7,10 @@ from curation.filters.scratch import move_token
 from curation.text import characters as ch
 from curation.text.words import IS_WORD, STARTS_ALNUM, code_point
 
-CODES = {"datatrove": 0, "dolma": 1, "dclm": 2, "nemo": 3}
-DATATROVE, DOLMA, DCLM, NEMO = 0, 1, 2, 3
+CODES = {"datatrove": 0, "dolma": 1, "dclm": 2, "nemo": 3, "unicode": 4}
+DATATROVE, DOLMA, DCLM, NEMO, UNICODE = 0, 1, 2, 3, 4
+#: Those that take a text as it is written, as their tools do, rather than as it is read.
+LITERAL = ("dolma", "dclm")
 
 _SPACE = ch.SPACE
 

@@ -24,6 +24,7 @@ from curation.paths import PROSE_PATH
 from curation.text import characters as ch
 from curation.text.buffers import copy_bytes, read_only
 from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
+from curation.text.plain import in_original
 from curation.text.structure import PROSE
 from curation.text.words import code_point
 
@@ -53,13 +54,15 @@ def edit(
     meter: Meter,
     settings: EditSettings,
     found: Content | None = None,
+    plain: Texts | None = None,
 ) -> Edited:
     """Cut what the settings say out of every text.
 
     Of `found`, lines of code and formulas stay, and documents that are code or mathematics as a
-    whole. None: everything is prose.
+    whole. None: everything is prose. With `plain`, the texts as `curation.text.plain` gives them,
+    these are judged, and `found` is of them.
     """
-    offsets, data = read_only(texts)
+    offsets, data = read_only(texts if plain is None else plain)
     space = scratch.allocate(offsets)
     cuts = _find_cuts(
         data,
@@ -72,21 +75,19 @@ def edit(
         np.empty(len(space.bytes), np.bool_),
     )
     if not len(cuts):
-        return Edited(
-            from_buffers(offsets, data),  # the same bytes: what was found in them stays where it is
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            pa.array([], pa.string()),
-            pa.array([], pa.large_string()),
-        )
+        none, as_it_was = np.zeros(0, np.int64), from_buffers(*read_only(texts))
+        return Edited(as_it_was, none, none, pa.array([], pa.string()), as_it_was[:0])
+    if plain is not None:
+        cuts[:, 1:3] = in_original(texts, cuts[:, 0], cuts[:, 1:3] - offsets[cuts[:, :1]])
+        offsets, data = read_only(texts)
     new_offsets, new_data = _without(data, offsets, cuts)
-    cut_offsets, cut_data = _spans(data, cuts)
+    cut = [data[a:b].tobytes() for a, b in cuts[:, 1:3].tolist()]
     return Edited(
         from_buffers(new_offsets, new_data),
         cuts[:, 0].copy(),
         cuts[:, 1] - offsets[cuts[:, 0]],
         pa.array(np.array(REASONS, object)[cuts[:, 3]], pa.string()),
-        from_buffers(cut_offsets, cut_data),
+        pa.array(cut, pa.large_binary()).cast(pa.large_string()),
     )
 
 
@@ -253,15 +254,3 @@ def _without(data, offsets, cuts):  # type: ignore[no-untyped-def]
         size = copy_bytes(data, at, offsets[d + 1], out, size)
         new_offsets[d + 1] = size
     return new_offsets, out[:size]
-
-
-@kernel
-def _spans(data, cuts):  # type: ignore[no-untyped-def]
-    """Offsets and bytes of what was cut."""
-    offsets = np.zeros(len(cuts) + 1, np.int64)
-    for i in range(len(cuts)):
-        offsets[i + 1] = offsets[i] + cuts[i, 2] - cuts[i, 1]
-    out = np.empty(offsets[-1], np.uint8)
-    for i in range(len(cuts)):
-        copy_bytes(data, cuts[i, 1], cuts[i, 2], out, offsets[i])
-    return offsets, out

@@ -32,8 +32,9 @@ PersonalKind = Literal[
 
 
 class GopherSettings(Settings):
-    dialect: Literal["datatrove", "dolma", "dclm"] = Field(
-        description="tool whose meaning of words and lines the signals follow"
+    dialect: Literal["datatrove", "dolma", "dclm", "unicode"] = Field(
+        description="tool whose meaning of words and lines the signals follow; `unicode`: dclm's, "
+        "with words between all white space"
     )
 
 

@@ -62,6 +62,19 @@ _IN_NAME = re.compile(r"[A-Za-z0-9_.+第제-]\Z|(?<!/)/\Z")
 _CONTINUED = re.compile(r"[\w/=#@&.+-]\Z", re.ASCII)
 #: What is directly before a run that is part of a path, an amount, a decimal or a name.
 _ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|= |\d[.,:])\Z", re.ASCII)
+# Behind an address: a port. Before a version: a comparison. Between those of a list: few letters.
+_PORT = re.compile(r":\d{2,5}(?![\d.:])|,? (?:on )?port\b", re.IGNORECASE)
+_PINNED = re.compile(r"(?:[=~<>!]=|~>|\^)\s*[\"']?\Z")
+_LISTED = regex.compile(r"(?:(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}[^\d\n]{1,6})+\Z")
+_NEXT = regex.compile(r"(?:[,;]? (?:\p{L}{1,3} )?\d{1,3}\.\d{1,3}\.\d)?")
+#: A first number of 20 or more, and two others of 32 or more, are rare in versions and sections, as
+#: others are in addresses: of random ones 8 % begin with less, and 4 % of these look like versions.
+_LARGE = re.compile(r"(?<![\d.])(?:[2-9]\d|[12]\d\d)\.")
+_LARGE_PART, _MANY_LARGE = 32, 2
+_WORD = regex.compile(r"\p{L}[^\p{L}\d\n]{0,6}\Z")
+# the end of a name, within a sentence or of two words: Application Server 8.5.5.13, not DNS Server
+_PRODUCT = regex.compile(r"[\p{L},;] \p{Lu}[\p{L}\d+#-]* \Z")
+_SERVER = regex.compile(r"(?P<first>\p{Lu}[\p{L}\d.+#-]* )\p{Lu}\p{Ll}+ \Z")
 # what follows the number of a heading: a word, perhaps in quotes or brackets
 _TITLE = regex.compile(r"[ .\t)\"'\p{Ps}\p{Pi}]*\p{L}")
 _NO_LETTERS = string.whitespace + string.punctuation
@@ -71,6 +84,7 @@ _BEHIND = 12  # bytes read behind a number
 _LONGEST_IP6 = 45  # bytes, with an IPv4 address at the end
 _LONGEST_CODE = 64  # bytes of an IBAN of 34 characters in groups of four, with no-break spaces
 _FEW_COLONS = 3  # a short address must be of the allocated ones, or it may be 12::30
+_WIDE = re.compile(r"[0-9A-Fa-f]{3,4}")  # groups that 1:2:3:4:5:6:7:8 lacks
 _LONGEST_PREFIX = 24  # bits of a network that is too large to point to a person
 _ALLOCATED = ipaddress.ip_network("2000::/3")  # IANA, global unicast
 
@@ -287,7 +301,7 @@ def _numbers(
             if not _joined(match, before, after, len(run)):
                 yield "us_ssn", *match.span()
     for match in _IP4.finditer(run):
-        if _is_address(match, run, before, words, after, context):
+        if _is_address(match, run, before, after, context):
             yield "ip", *match.span()
     if not context.no_phone.match(words) and (run[0] == "+" or not in_name):
         adjoining = bool(_ADJOINING.search(before[-2:]))
@@ -303,30 +317,41 @@ def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
     return match.end() == length and bool(_IN_TEXT.match(after))
 
 
-def _is_address(
-    match: re.Match[str], run: str, before: str, words: str, after: str, context: _Context
-) -> bool:
-    start = match.start()  # words say nothing of an address behind digits, which are near
-    lead = before + run[:start] if start < 4 else run[start - 3 : start]
+def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
+    """Whether four numbers with points between them are an address, by what stands around them."""
+    lead = (before + run[: match.start()])[-_WINDOW:]
+    rest = run[match.end() :] + after
     if match.end() == len(run) and (_IN_TEXT.match(after) or after[:1] == "-"):
         return False
     if _IN_NAME.search(lead[-2:]) or not _public(match.group()):
         return False
-    prefix = _PREFIX.match(run[match.end() :] + after)
+    prefix = _PREFIX.match(rest)
     if prefix and _is_network(match.group(), int(prefix.group(1))):
         return False
-    if lead.endswith("//"):
+    if lead.endswith("//") or prefix or _PORT.match(rest):
         return True
-    words = words and lead
-    version, address = context.version.match(words), context.address.match(words)
-    if version and not (address and address.start() > version.start()):
+    return _words_say_address(match.group(), lead, rest, context)
+
+
+def _words_say_address(address: str, lead: str, rest: str, context: _Context) -> bool:
+    """Whether the words and numbers around four numbers speak for an address, not a version."""
+    listed = _LISTED.search(lead)
+    words = lead[: listed.start()] if listed else lead
+    if words.rstrip(_NO_LETTERS)[-1:].isdecimal():
+        words = ""  # they say nothing of an address behind digits, which are near
+    version, named = context.version.match(words), context.address.match(words)
+    if version and not (named and named.start() > version.start()):
         return False
-    if address:
+    around = (lead[listed.start() :] if listed else "") + address + _NEXT.match(rest).group()
+    if _LARGE.search(around):
+        return not _PINNED.search(words)
+    server = _SERVER.search(words)
+    if named and not (server and not context.address.match(server["first"])):
         return True
-    # four single digits that begin a line of words number a heading
-    title = _TITLE.match(after) if match.end() == len(run) else None  # a run ends in a digit
-    heading = title is not None and not lead.rpartition("\n")[2].strip()
-    return not heading or any(len(octet) > 1 for octet in match.group().split("."))
+    if sum(int(number) >= _LARGE_PART for number in address.split(".")[1:]) >= _MANY_LARGE:
+        return not _PRODUCT.search(words)
+    heading = _TITLE.match(rest) and not words.rpartition("\n")[2].strip(_NO_LETTERS)
+    return not (heading or _WORD.search(words))
 
 
 def _is_network(address: str, bits: int) -> bool:
@@ -346,11 +371,10 @@ def _ip6_length(text: str) -> int:
     if not found.endswith("::"):  # a colon behind an address is none of its own
         found = found.rstrip(":")
     few = found.count(":") < _FEW_COLONS
-    if not _public(found):
+    if not _public(found) or (few and found.endswith("::")):
         return 0
-    if few and (found.endswith("::") or ipaddress.ip_address(found) not in _ALLOCATED):
-        return 0
-    return len(found)
+    wide = not few and (found.count(".") or len(_WIDE.findall(found)) >= _FEW_COLONS)
+    return len(found) if wide or ipaddress.ip_address(found) in _ALLOCATED else 0
 
 
 @functools.lru_cache(maxsize=4096)

@@ -129,12 +129,14 @@ def _opening(data, begin, i):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
-    """(end, digits, points) of the run of digits with at most two separators between them."""
+    """(end, digits, points) of the run of digits with at most two separators between them, or with
+    one sign between two blanks."""
     i = start
     last = start
     digits = 0
     points = 0
-    gap = 0
+    gap = blanks = 0
+    point_before = False
     while i < end:
         c = classes[data[i]]
         size = 1 if c & _DIGIT else _other_digit(data, i, end) if c & _LEAD else 0
@@ -146,8 +148,11 @@ def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
             continue
         size, point = _separator(data, i, end)
         gap += 1
-        if size == 0 or gap > 2:
+        blank = data[i] == 32 or data[i] == 0xC2  # no-break space
+        blanks = blank + (blanks if gap > 1 else 0)
+        if size == 0 or (gap > 2 and (gap > 3 or blanks < 2 or not blank or point_before)):
             break
+        point_before = point
         points += point
         i += size
     return last, digits, points

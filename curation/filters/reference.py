@@ -46,6 +46,7 @@ from curation.filters.scratch import (
 from curation.resources import resolve
 from curation.text import characters as ch
 from curation.text.buffers import read_only
+from curation.text.plain import put
 from curation.text.words import (
     HAS_ALPHA,
     HAS_NUMBER,
@@ -255,28 +256,6 @@ def _no_vocabulary() -> Tables:
 
 
 @borrowing
-def _write_point(c, out, n):  # type: ignore[no-untyped-def]
-    """Write a code point as UTF-8 at out[n]; return the byte after it."""
-    if c < 0x80:
-        out[n] = c
-        return n + 1
-    if c < 0x800:
-        out[n] = 0xC0 | (c >> 6)
-        out[n + 1] = 0x80 | (c & 0x3F)
-        return n + 2
-    if c < 0x10000:
-        out[n] = 0xE0 | (c >> 12)
-        out[n + 1] = 0x80 | ((c >> 6) & 0x3F)
-        out[n + 2] = 0x80 | (c & 0x3F)
-        return n + 3
-    out[n] = 0xF0 | (c >> 18)
-    out[n + 1] = 0x80 | ((c >> 12) & 0x3F)
-    out[n + 2] = 0x80 | ((c >> 6) & 0x3F)
-    out[n + 3] = 0x80 | (c & 0x3F)
-    return n + 4
-
-
-@borrowing
 def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: ignore[no-untyped-def]
     """Write the token ids of a word to `room.ids` and return (how many, hash of its ending).
 
@@ -299,7 +278,7 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
         while i < end and n < LONGEST_WORD:
             c, size = code_point(data, i)
             c = np.int64(lower[c])
-            n = _write_point(c, letters, n)
+            n = put(letters, n, c)
             first, second, third, fourth = second, third, fourth, c
             i += size
         if first and not flags & IS_SINGLE:

@@ -53,7 +53,7 @@ _CONTENT = slice(NAMES.index(CONTENT[0]), NAMES.index(CONTENT[-1]) + 1)
 _KL, _QUALITY = NAMES.index("kl_divergence"), NAMES.index(QUALITY)
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA
-_DCLM = dialects.DCLM
+_DCLM = (dialects.DCLM, dialects.UNICODE)
 _NEMO = dialects.NEMO
 
 
@@ -148,7 +148,7 @@ def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def
     row = np.zeros(1, _ROW)[0]
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
-        if kit.gopher == _DCLM:
+        if kit.gopher in _DCLM:
             doc = Document(begin, end, 0, 0, 0, 0, 0, 0, False, -1, -1, -1)
             dclm.measure(data, doc, kit, space, row)
             out[d, 0] = row.gopher_word_count
@@ -173,7 +173,7 @@ def _measure(data, batch, kit, space, rows, grams):  # type: ignore[no-untyped-d
         )
         row.llama3_line_ngram_coverage = line_ngrams.line_ngram_coverage(doc, kit, space)
         loaded = _DATATROVE
-        if kit.gopher == _DCLM:
+        if kit.gopher in _DCLM:
             dclm.measure(data, doc, kit, space, row)
         else:
             if kit.gopher != loaded:

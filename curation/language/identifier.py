@@ -92,21 +92,25 @@ class LanguageIdentifier:
         check_known(f"{key}.languages", self.settings.languages or (), known)
         own, default = self.settings, default_settings()
         check_known(f"{key}.thresholds", set(own.thresholds) - set(default.thresholds), known)
-        if (own.model, own.corrector) == (default.model, default.corrector):
+        further = set(own.labels if isinstance(own.labels, tuple) else ())
+        further -= {*(default.labels if isinstance(default.labels, tuple) else ())}
+        if not further and (own.model, own.corrector) == (default.model, default.corrector):
             for model in own.models().values():
                 locate(model)
             return
         _load(own.model)
         if own.corrector is not None:
-            _load_corrector(own.corrector, own.model)
+            every = _load_corrector(own.corrector, own.model).labels
+            check_known(f"{key}.labels", further, every)
 
     @property
     def languages(self) -> set[str]:
         """Every label that a document can get."""
-        own, every = self.settings, self.settings.labels == "all"
-        if every and own.corrector is not None:
+        own = self.settings
+        if own.labels == "all" and own.corrector is not None:
             return {*_load_corrector(own.corrector, own.model).labels, UNKNOWN}
-        return {*_labels(own.model), UNKNOWN}
+        named = own.labels if isinstance(own.labels, tuple) and own.corrector is not None else ()
+        return {*_labels(own.model), *named, UNKNOWN}
 
     def by_line(self, texts: Texts) -> pa.Array:
         """Languages of the lines of every text: list of struct<language: string, share: float>.
@@ -116,7 +120,7 @@ class LanguageIdentifier:
         One with fewer letters than `line_letters` counts for the language of the line before it,
         or of the text's first longer line.
         """
-        lines = self._lines(texts, self._evidence(self._cut(texts))[:, : self._known])
+        lines = self._lines(texts, self._evidence(self._cut(texts))[:, : len(self._every)])
         return _shares(lines.labels, lines.long, lines.letters, lines.firsts)
 
     def _lines(self, texts: Texts, pages: npt.NDArray[np.float64] | None = None) -> _Lines:
@@ -136,8 +140,8 @@ class LanguageIdentifier:
         if pages is not None:
             begins = np.concatenate([[0], np.cumsum(long)])[firsts]  # among the long lines
             of_texts = Windows(judged.texts, letters[long], begins)
-            means = average(evidence[:, : self._known], of_texts)
-            prior = PAGE * (pages + means) / 2 + (1 - PAGE) / self._known
+            means = average(evidence[:, : len(self._every)], of_texts)
+            prior = PAGE * (pages + means) / 2 + (1 - PAGE) / len(self._every)
             evidence = self._evidence(judged, np.repeat(prior, np.diff(begins), axis=0))
         labels, scores = self._decide(evidence)
         return _Lines(long, letters, firsts, labels, scores.to_numpy())
@@ -146,12 +150,12 @@ class LanguageIdentifier:
         return cut(texts, self.settings.windows, self.settings.characters)
 
     @property
-    def _known(self) -> int:
-        """Labels of the models together."""
+    def _every(self) -> tuple[str, ...]:
+        """Labels of the models together, those of the first model first."""
         own = self.settings
         if own.corrector is None:
-            return len(_load(own.model).labels)
-        return len(_load_corrector(own.corrector, own.model).labels)
+            return _load(own.model).labels
+        return _load_corrector(own.corrector, own.model).labels
 
     def _evidence(
         self, windows: Windows, prior: npt.NDArray[np.float64] | None = None
@@ -171,24 +175,17 @@ class LanguageIdentifier:
 
     def _decide(self, probabilities: npt.NDArray[np.float64]) -> tuple[pa.Array, pa.Array]:
         """Best label of every document; of equal scores the one that the model lists first."""
-        labels = self._given_labels
-        rest = probabilities[:, len(labels) :].sum(1)  # none, or a language without a label here
-        known = np.minimum(probabilities[:, : len(labels)].round(DECIMALS), 1.0)
+        given = _columns(self._every, len(_load(self.settings.model).labels), self.settings.labels)
+        # none, or a language without a label here
+        rest = np.delete(probabilities, given, 1).sum(1)
+        known = np.minimum(probabilities[:, given].round(DECIMALS), 1.0)
         best = known.argmax(1)
         scores = known[np.arange(len(known)), best]
         sure = (scores > 0) & (scores >= self.settings.unknown_below)
         sure &= rest.round(DECIMALS) <= NONE
-        names = np.array([*labels, UNKNOWN], object)
-        found = names[np.where(sure, best, len(labels))]
+        names = np.array([*self._every, UNKNOWN], object)
+        found = names[np.where(sure, given[best], -1)]
         return pa.array(found, pa.string()), pa.array(scores, pa.float32())
-
-    @property
-    def _given_labels(self) -> tuple[str, ...]:
-        """Labels that a document can get, in the order of the columns."""
-        own = self.settings
-        if own.corrector is None or own.labels != "all":
-            return _load(own.model).labels
-        return _load_corrector(own.corrector, own.model).labels
 
 
 def identify(
@@ -261,6 +258,15 @@ def _shares(
     owner = keys // len(names)
     shares = sums / np.bincount(owner, sums, len(firsts) - 1)[owner]
     return listed("language", owner, names[keys % len(names)], shares, len(firsts) - 1)
+
+
+@functools.cache
+def _columns(
+    every: tuple[str, ...], ours: int, named: int | str | tuple[str, ...]
+) -> npt.NDArray[np.int64]:
+    """Numbers of the labels that a document can get: the first `ours`, and those of `named`."""
+    given = every if named == "all" else named if isinstance(named, tuple) else ()
+    return np.array([i for i, n in enumerate(every) if i < ours or n in given], np.int64)
 
 
 @functools.cache

@@ -19,9 +19,10 @@ class LanguageSettings(Settings):
     corrector: ModelFile | None = Field(
         description="second model that corrects the first (`curate train corrector`), or null"
     )
-    labels: Literal[176, "all"] = Field(
-        description="languages that a document can get: those of the model, or also those that "
-        "only the corrector knows, named by ISO 639-3 and script (`xho_Latn`)"
+    labels: Literal[176, "all"] | tuple[str, ...] = Field(
+        description="languages that a document can get: those of the model (176), with them all "
+        "that only the corrector knows, or those of these that are named, by ISO 639-3 and script "
+        "(`xho_Latn`)"
     )
     windows: Positive = Field(description="parts of a long document that are looked at")
     characters: int = Field(ge=20, description="length of one part")

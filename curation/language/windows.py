@@ -15,13 +15,18 @@ from curation.compiled import borrowing
 from curation.language import spelling
 from curation.text import characters as ch
 from curation.text.buffers import read_only
+from curation.text.plain import plain, put
 from curation.text.words import code_point
 
 _Form = Literal["NFC", "NFKC"]
 
 _BLANK = ch.SPACE | ch.IGNORE
 _ALPHA = ch.ALPHA
+_UPPER = ch.UPPER
 _LETTER = ch.ALPHA | ch.EXTEND
+#: Of a window, beside kinds of code points: most letters are capitals.
+_CAPITALS = np.uint8(8)
+_DOTTED_I = "İ".lower()
 _LINE_FEED = 10
 _APOSTROPHE = 39  # part of a letter in many Latin orthographies
 _MAX_CODE_POINT_BYTES = 4
@@ -43,9 +48,10 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
 
     A document no longer than all windows together is one window. White space, controls and line
     breaks become single spaces, so that fastText sees one line; spelling is as usual
-    (`curation.language.spelling`).
+    (`curation.language.spelling`), and capitals are small where they are most letters of a window:
+    models have seen few texts in capitals, and score them low.
     """
-    offsets, data = read_only(texts)
+    offsets, data = read_only(plain(texts))
     documents = len(offsets) - 1
     widest = np.minimum(np.diff(offsets), windows * characters * _MAX_CODE_POINT_BYTES)
     out = _Room(
@@ -63,7 +69,7 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
 
 
 def _as_usual(strings: pa.Array, kinds: npt.NDArray[np.uint8]) -> pa.Array:
-    """Windows in normal form, if they have a code point of that kind."""
+    """Windows in normal form and small letters, if they have code points of that kind."""
     presented = (kinds & spelling.PRESENTED) != 0
     decomposed = ~presented & ((kinds & spelling.DECOMPOSED) != 0)
     forms: tuple[tuple[_Form, npt.NDArray[np.bool_]], ...]
@@ -73,7 +79,9 @@ def _as_usual(strings: pa.Array, kinds: npt.NDArray[np.uint8]) -> pa.Array:
             some = pa.array(rows)
             usual = [unicodedata.normalize(form, t) for t in strings.filter(some).to_pylist()]
             strings = pc.replace_with_mask(strings, some, pa.array(usual, pa.large_string()))
-    return strings
+    capitals = pa.array((kinds & _CAPITALS) != 0)
+    small = [t.lower().replace(_DOTTED_I, "i") for t in strings.filter(capitals).to_pylist()]
+    return pc.replace_with_mask(strings, capitals, pa.array(small, pa.large_string()))
 
 
 class _Room(NamedTuple):
@@ -119,7 +127,7 @@ def _cut(offsets, data, windows, characters, tables, out):  # type: ignore[no-un
                 at += 1
             size = out.offsets[n]
             blank = True
-            alphabetic = 0
+            alphabetic = upper = 0
             kinds = np.uint8(0)
             while at < last:
                 c, width = code_point(data, i)
@@ -139,11 +147,12 @@ def _cut(offsets, data, windows, characters, tables, out):  # type: ignore[no-un
                     size += width
                     blank = False
                     alphabetic += (p & _ALPHA) != 0
+                    upper += (p & _UPPER) != 0
                 i += width
                 at += 1
             if alphabetic:
                 out.letters[n] = alphabetic
-                out.spelling[n] = kinds
+                out.spelling[n] = kinds | (_CAPITALS if 2 * upper > alphabetic else 0)
                 n += 1
                 out.offsets[n] = size
         out.firsts[doc + 1] = n
@@ -193,25 +202,7 @@ def _letters(offsets, data, properties, folded, out, out_offsets):  # type: igno
                     out[size] = 32
                     size += 1
                 continue
-            c = np.int64(folded[c])
-            if c < 0x80:
-                out[size] = c
-                size += 1
-            elif c < 0x800:
-                out[size] = 0xC0 | (c >> 6)
-                out[size + 1] = 0x80 | (c & 0x3F)
-                size += 2
-            elif c < 0x10000:
-                out[size] = 0xE0 | (c >> 12)
-                out[size + 1] = 0x80 | ((c >> 6) & 0x3F)
-                out[size + 2] = 0x80 | (c & 0x3F)
-                size += 3
-            else:
-                out[size] = 0xF0 | (c >> 18)
-                out[size + 1] = 0x80 | ((c >> 12) & 0x3F)
-                out[size + 2] = 0x80 | ((c >> 6) & 0x3F)
-                out[size + 3] = 0x80 | (c & 0x3F)
-                size += 4
+            size = put(out, size, np.int64(folded[c]))
         if size > first and out[size - 1] == 32:
             size -= 1
         out_offsets[line + 1] = size

@@ -62,13 +62,14 @@ def train_corrector(
     settings = settings or default_settings("corrector", CorrectorTraining)
     path, _ = locate(ModelFile(path=settings.base, sha256=None))
     base = load_fasttext(path, settings.base)
+    data = _Data.read(inputs, pages, words, base, settings)
     of_groups = itertools.chain(*settings.close.groups)
     for name in (*settings.favoured, settings.everywhere, *of_groups):
-        if name not in base.labels:
+        if name not in data.names:
             raise ConfigError(
-                f"{settings.base} has no language {name!r} (favoured, everywhere, close.groups)"
+                f"no language {name!r} in {settings.base} or the examples (favoured, everywhere, "
+                "close.groups)"
             )
-    data = _Data.read(inputs, pages, words, base, settings)
     folds = splits(data.examples, data.truth, len(base.labels), settings)
     judged = [_judged(base, data, split, settings) for split in folds]
     metrics: dict[str, Any] = {"documents": len(data.truth), "labels": len(data.names)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,6 +122,45 @@ def test_found(text: str, expected: str) -> None:
 )
 def test_left_alone(text: str) -> None:
     assert redacted(text) == text
+
+
+MARKED = Path(__file__).parents[2] / "benchmarks" / "pii.tsv"
+MARK = re.compile(r"⟦(\w+)\|(.*?)⟧")
+
+
+@pytest.mark.parametrize("line", MARKED.read_text(encoding="utf-8").splitlines())
+def test_the_marked_sentences(line: str) -> None:
+    """Exactly what is marked is replaced: versions, sections and enzymes stay as written."""
+    text = line.partition("\t")[2]
+    expected = MARK.sub(lambda m: SETTINGS.kinds[m[1]].placeholder, text)  # type: ignore[index]
+    assert redacted(MARK.sub(r"\2", text)) == expected
+
+
+@pytest.mark.parametrize("number", ["3.2.1.4", "8.5.5.13", "12.1.0.2", "4.0.2.101", "19.3.0.1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("see {}", "Lemma {} shows", "({}) of the rules: cf. {}", "'spam', '{}'", "spam=={}"),
+        *("spam ~> {}", "from {} to {}", "in {}, {} and {} of it", "Application Server {}"),
+        *("siehe {}", "voir {}", "参见{}", "по формуле {}", "{} Choosing a compiler", "MQ ({})"),
+    ],
+)
+def test_small_numbers_behind_a_word_are_no_address(text: str, number: str) -> None:
+    text = text.replace("{}", number)
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize("address", ["5.39.217.10", "1.1.1.1", "8.8.4.4", "91.12.7.3", "203.5.9.1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("IP {}", "the address {}", "login from {}", "{}:443", "from {} port 22", "http://{}/x"),
+        *("{}", "DNS Server {}", "Server {}", "адрес {}", "地址{}", "IP-Adresse: {}", "see {}/24"),
+        *("see {}, 203.5.17.9", "203.5.17.9, {}", "ssh root@{}", "gateway={}"),
+    ],
+)
+def test_words_and_ports_tell_an_address(text: str, address: str) -> None:
+    assert address not in redacted(text.replace("{}", address))
 
 
 @given(

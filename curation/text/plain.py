@@ -1,0 +1,156 @@
+"""Texts as they are read: every white space a blank, and nothing that nobody sees.
+
+Signs without a form (zero-width spaces, soft hyphens, marks of direction, selectors) and blanks of
+another width change no word for a reader, so they change no measurement. Line breaks stay. So do
+the zero-width joiners of Persian, Indic scripts and emoji, between the characters that they shape.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from curation.compiled import borrowing, inlined, kernel
+from curation.text import characters as ch
+from curation.text.buffers import copy_bytes, read_only
+from curation.text.words import code_point
+
+if TYPE_CHECKING:
+    from curation.arrow import Texts
+
+_SHAPED, _BLANK, _UNSEEN, _JOINER = 1, 2, 3, 4
+#: What is read otherwise than it is written, and what a joiner may stand between.
+_PATTERNS = {
+    _SHAPED: r"[[\p{L}\p{M}\p{S}]&&[\u0590-\U0010ffff]]+",
+    _BLANK: r"[[\p{White_Space}]--[\x00-\x7f\x85\u2028\u2029]]+",
+    _UNSEEN: r"\p{Default_Ignorable_Code_Point}+",
+    _JOINER: r"[\u200c\u200d]+",
+}
+_TAGS = slice(0xE0000, 0xE1000)
+
+
+@functools.cache
+def _readings() -> npt.NDArray[np.uint8]:
+    """Return how each code point is read, 0 for as it is: uint8 [0x110000]."""
+    table = np.zeros(ch.CODE_POINTS, np.uint8)
+    for reading, pattern in _PATTERNS.items():
+        for match in regex.compile(pattern, regex.V1).finditer(ch.every_character()):
+            table[match.start() : match.end()] = reading
+    table[_TAGS] = _UNSEEN
+    table.flags.writeable = False
+    return table
+
+
+@functools.cache
+def _leads() -> npt.NDArray[np.bool_]:
+    """Return the first bytes of characters that are not read as they are: bool [256]."""
+    table = np.zeros(256, np.bool_)
+    table[[chr(c).encode()[0] for c in np.flatnonzero(_readings() > _SHAPED).tolist()]] = True
+    table.flags.writeable = False
+    return table
+
+
+def plain(texts: Texts) -> Texts:
+    """Return the texts as they are read: large_string [texts], or `texts` if nothing changes."""
+    from curation.arrow import from_buffers
+
+    offsets, data = read_only(texts)
+    if not _is_odd(data, offsets[0], offsets[-1], _leads(), _readings()):
+        return texts
+    out, new_offsets = np.empty(offsets[-1] - offsets[0], np.uint8), np.zeros_like(offsets)
+    _write(data, offsets, _readings(), out, new_offsets)
+    return from_buffers(new_offsets, out[: new_offsets[-1]])
+
+
+def in_original(
+    texts: Texts, rows: npt.NDArray[np.int64], spans: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return where spans of the plain texts lie in the texts as they are: int64 [spans, 2].
+
+    Span k is of bytes of text `rows[k]`; the result is of bytes in the buffer of all. Spans ascend
+    and don't overlap. Signs that nobody sees lie behind a place, not before it.
+    """
+    offsets, data = read_only(texts)
+    found = np.zeros(spans.shape, np.int64)
+    _find(data, offsets, _readings(), rows, spans, found)
+    return found
+
+
+@kernel
+def _is_odd(data, begin, end, leads, readings):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        if leads[data[i]] and readings[code_point(data, i)[0]] > _SHAPED:
+            return True
+    return False
+
+
+@inlined
+def put(text, o, point):  # type: ignore[no-untyped-def]
+    """Write a code point as UTF-8 at text[o]; return the position behind it."""
+    if point < 0x80:
+        text[o] = point
+        return o + 1
+    if point < 0x800:
+        text[o] = 0xC0 | (point >> 6)
+        text[o + 1] = 0x80 | (point & 63)
+        return o + 2
+    if point < 0x10000:
+        text[o] = 0xE0 | (point >> 12)
+        text[o + 1] = 0x80 | ((point >> 6) & 63)
+        text[o + 2] = 0x80 | (point & 63)
+        return o + 3
+    text[o] = 0xF0 | (point >> 18)
+    text[o + 1] = 0x80 | ((point >> 12) & 63)
+    text[o + 2] = 0x80 | ((point >> 6) & 63)
+    text[o + 3] = 0x80 | (point & 63)
+    return o + 4
+
+
+@borrowing
+def _read(data, i, end, before, readings):  # type: ignore[no-untyped-def]
+    """(bytes, reading) of the character at i; `before` is the reading of what is seen before it."""
+    c, size = code_point(data, i)
+    reading = readings[c]
+    if reading == _JOINER:
+        shapes = before == _SHAPED and i + size < end
+        shapes = shapes and readings[code_point(data, i + size)[0]] == _SHAPED
+        reading = _SHAPED if shapes else _UNSEEN
+    return size, reading
+
+
+@kernel
+def _write(data, offsets, readings, out, new_offsets):  # type: ignore[no-untyped-def]
+    n = 0
+    for d in range(len(offsets) - 1):
+        before = 0
+        i = offsets[d]
+        while i < offsets[d + 1]:
+            size, reading = _read(data, i, offsets[d + 1], before, readings)
+            if reading == _BLANK:
+                out[n] = 0x20
+                n += 1
+            elif reading != _UNSEEN:
+                n = copy_bytes(data, i, i + size, out, n)
+            before = before if reading == _UNSEEN else reading
+            i += size
+        new_offsets[d + 1] = n
+
+
+@kernel
+def _find(data, offsets, readings, rows, spans, found):  # type: ignore[no-untyped-def]
+    n = before = i = 0
+    for k in range(len(rows)):
+        if k == 0 or rows[k] != rows[k - 1]:
+            n = before = 0
+            i = offsets[rows[k]]
+        for side in range(2):
+            while n < spans[k, side]:
+                size, reading = _read(data, i, offsets[rows[k] + 1], before, readings)
+                n += 1 if reading == _BLANK else 0 if reading == _UNSEEN else size
+                before = before if reading == _UNSEEN else reading
+                i += size
+            found[k, side] = i
