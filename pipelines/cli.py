@@ -131,6 +131,7 @@ COMMANDS = {
         "run a pool of Python workers on a node of a Flink or Spark cluster",
         "curate worker-pool --port 50000",
     ),
+    "runs": Command("listings", "list the runs in a folder and below it", "curate runs work"),
     "recipes": Command("listings", "list the built-in recipes", "curate recipes sample"),
     "models": Command("listings", "list the built-in models", "curate models --json"),
 }

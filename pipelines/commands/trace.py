@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from curation.errors import ConfigError
 from curation.trace.passage import Passage
-from pipelines.commands.options import add_json, add_run, count
+from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run
 from pipelines.report.values import value_text
-from pipelines.run_folder import load_run
+from pipelines.run_folder import TRACE, load_run
 from pipelines.terminal import say, say_json, tell
 from pipelines.trace import Answer, Found, TraceIndex, build
 
@@ -38,6 +38,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="only build the index (the first query builds it otherwise)",
     )
     add_json(parser)
+    add_dry_run(parser)
     parser.set_defaults(command=trace)
 
 
@@ -49,6 +50,7 @@ def trace(options: argparse.Namespace) -> int:
     passage = "" if options.build else _passage(options)
     if passage:
         Passage(passage)  # too short a one is refused before the index is built
+    end_dry_run(options, folder / TRACE)
     facts = build(replace(folder, sync=False), stages, tell)
     if options.build:
         if options.json:

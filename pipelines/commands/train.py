@@ -19,7 +19,7 @@ from curation.config import assign, read_yaml, validate
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
 from curation.models import About
-from pipelines.commands.options import add_set
+from pipelines.commands.options import add_dry_run, add_set, end_dry_run
 from pipelines.terminal import say
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -134,6 +134,7 @@ def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.Argumen
     parser.add_argument("--licence", default="unstated", help="for the card")
     parser.add_argument("--source", default="", help="source of the data, for the card")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_dry_run(parser)
     parser.set_defaults(task=name)
     return parser
 
@@ -163,8 +164,9 @@ def _files(patterns: Sequence[str]) -> list[str]:
 
 
 def _output(options: argparse.Namespace) -> Path:
-    """Create the folder for model and card, before hours of training."""
+    """Create the folder for model and card, before hours of training; end a dry run."""
     output = Path(options.output)
+    end_dry_run(options, output)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -201,13 +203,13 @@ def _labelled(options: argparse.Namespace) -> int:
     }
     of_classes = functools.partial(train_classes, options.task), LinearTraining
     train, kind = own.get(options.task, of_classes)
-    inputs, output = _files(options.input), _output(options)
+    inputs = _files(options.input)
     graded = _FURTHER.get(options.task) is _GRADED and options.positive and options.negative
     if not inputs and not graded:
         raise ConfigError("no examples: name files with --input")
     settings = _settings(options.task, kind, options.assignments)
     further = {name: _files(getattr(options, name)) for name in _FURTHER.get(options.task, {})}
-    say(train(inputs, output, _about(options), settings, **further))
+    say(train(inputs, _output(options), _about(options), settings, **further))
     return 0
 
 
@@ -258,7 +260,7 @@ def _perplexity(options: argparse.Namespace) -> int:
     from curation.train.perplexity import PerplexityTraining, train_perplexity_files
 
     settings = _settings("perplexity", PerplexityTraining, options.assignments)
-    about, output = _about(options), _output(options)
     inputs, calibrate = _files(options.input), _files(options.calibrate)
+    about, output = _about(options), _output(options)
     say(train_perplexity_files(inputs, options.language, output, about, settings, calibrate))
     return 0

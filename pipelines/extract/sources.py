@@ -94,6 +94,20 @@ def content_fingerprints(
     return {name: entry[0] for name, entry in ordered.items()}
 
 
+def fingerprint_now(file: InputFile, folder: Folder, before: str) -> str:
+    """Return the fingerprint of a file's content if it is still `before`; else anything else.
+
+    It is read only if its size is the same, but not its other attributes.
+    """
+    if stores.is_url(file.path):
+        return f"{file.size} {file.version or _checksum(file.path)}"
+    state = _state(file.path)
+    old = _known_fingerprints(folder).get(file.name, [before, *state[:1]])
+    if old[1:] == state:
+        return str(old[0])
+    return _content_hash(file.path) if before and old[1] == state[0] else ""
+
+
 def part_hashes(folder: Folder, split_bytes: int) -> dict[str, list[str]]:
     """Return the hashes of the ranges of local files larger than `split_bytes`, by file name."""
     found: dict[str, list[str]] = {}
