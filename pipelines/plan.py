@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, as_given, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
-from pipelines.run_folder import own_paths, present_stages
+from pipelines.run_folder import own_paths, present_stages, run_facts
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, read_manifest
 from pipelines.storage.shards import open_parquet
@@ -124,7 +123,7 @@ def _with_input(
     earlier = _complete_before(stages[0], recipe, folder)
     if given:
         raw = _are_tables([_split(path, recipe)[1] for path in given], recipe)
-        if raw and earlier and _reads_pages(recipe, folder):
+        if raw and earlier and not read_manifest(folder / _READ_TABLES):
             return stages, (earlier,)
         return (_READ_TABLES, *stages) if raw else stages, given
     if earlier:
@@ -136,12 +135,6 @@ def _with_input(
         f"{stages[0]} needs documents: name a stage folder with --input; "
         f"{folder.shown}: no complete earlier stage"
     )
-
-
-def _reads_pages(recipe: Recipe, folder: Folder) -> bool:
-    """Return whether the run in a folder began with another stage than that which reads tables."""
-    sources = (s.name for s in recipe.sections if s.is_source and s.name != _READ_TABLES)
-    return any(read_manifest(folder / name) for name in sources)
 
 
 def _refuse_pages(files: Sequence[InputFile], recipe: Recipe) -> None:
@@ -311,15 +304,12 @@ def _refuse_other_run(work: Plan) -> None:
         what = "a run over other inputs"
     else:
         return
-    names = [entry["name"] for entry in held[first[0]]["inputs"]]
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    facts = [f"{held[first[0]]['counts']['documents_in']:,} documents"]
-    tokens = [m["counts"]["tokens"] for m in held.values() if "tokens" in m["counts"]]
-    facts += [f"{tokens[-1]:,} tokens"] if tokens else []
+    facts = run_facts(folder)
+    name = next((entry["name"] for entry in held[first[0]]["inputs"]), "nothing")
     raise ConfigError(
-        f"{folder.shown}: has a run of {recipes[-1]['name']} over {', '.join(names[:1])}{more} "
-        f"({', '.join(facts)}), and this is {what}: give another --output, or replace that run "
-        "with --fresh"
+        f"{folder.shown}: has a run of {facts['recipe']} over {name} (inputs: {facts['inputs']:,}, "
+        f"documents: {facts['documents']:,}, tokens: {facts['tokens']:,}), and this is {what}: "
+        "give another --output, or --fresh to replace that run"
     )
 
 
@@ -337,25 +327,20 @@ def _reads_again(work: Plan, stage: str, manifest: Mapping[str, Any]) -> bool:
     from pipelines.extract.sources import fingerprint_now, source_shards  # slow, seldom needed
 
     place = work.output / stage
-    now: dict[str, Callable[[str], str]] = {
-        file.name: partial(fingerprint_now, file, place) for file in work.files
-    }
-    paths = {as_given(file.path) for file in work.files}
-    for shard in () if work.files else stage_inputs(work.inputs):
-        now[shard.name] = partial(_fingerprint, shard)
-        paths.add(as_given(shard.folder.url_of(shard.file)))
     read_then = {entry["name"]: entry["fingerprint"] for entry in manifest["inputs"]}
+    shards = {} if work.files else {shard.name: shard for shard in stage_inputs(work.inputs)}
+    files = {file.name: file for file in work.files}
+    paths = {as_given(file.path) for file in work.files}
+    paths |= {as_given(shard.folder.url_of(shard.file)) for shard in shards.values()}
     if manifest.get("after"):  # the stage before it was deleted: the names of its shards tell
-        shards = now.keys() | {shard.name for shard in source_shards(work.files, (), 0)}
-        return any({name, name.rpartition("-")[0]} & shards for name in read_then)
+        names = shards.keys() | {shard.name for shard in source_shards(work.files, (), 0)}
+        return any({name, name.rpartition("-")[0]} & names for name in read_then)
     known, found = place.read_own_json(TIMINGS).get(PATHS, {}), False
     for name, before in read_then.items():
-        if known.get(name) in paths or (name in now and now[name](before) == before):
+        now = shards[name].fingerprint if name in shards else ""
+        now = fingerprint_now(files[name], place, before) if name in files else now
+        if known.get(name) in paths or now == before:
             found = True
         elif Folder(known[name]).exists() if name in known else not known:
             return False
     return found
-
-
-def _fingerprint(shard: Shard, before: str) -> str:
-    return shard.fingerprint

@@ -32,6 +32,7 @@ from pipelines.extract.sources import (
     as_planned,
     content_fingerprints,
     source_shards,
+    tasks_of,
 )
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder
@@ -113,10 +114,7 @@ class ReadTables:
 
 def source_tasks(run: StageRun, hashes: Mapping[str, str]) -> list[Task]:
     """Return a task for each shard; `hashes` are the fingerprints of the tables by name."""
-    return [
-        Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s)
-        for s in source_shards(run.files, (), _WHOLE)
-    ]
+    return tasks_of(source_shards(run.files, (), _WHOLE), hashes)
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from curation.readers.settings import NAME_COLUMN
 from curation.readers.suffixes import without_packing
 from curation.recipe import STAGES, check_order
 from curation.stages import find
-from curation.user_code import UserCode
 from pipelines.engine.errors import ERRORS
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.plan import Plan, columns_of, input_files
@@ -130,30 +129,27 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
 
 def _check_code(manifest: Mapping[str, Any], work: Plan) -> None:
     """Raise WorkerError if code of the user's own failed on everything that it was given."""
-    counts, stage, engine = manifest["counts"], manifest["stage"], work.recipe.extract.engine
+    counts, engine = manifest["counts"], work.recipe.extract.engine
     removed = {reason: found["documents"] for reason, found in counts["removed"].items()}
     if not {ERRORS, "set_aside.format.corrupt", "extract.error"} & {*counts, *removed}:
         return
-    given, failed, first = dict[str, int](), Counter[str](), dict[str, str]()
+    given = {str(engine): counts["documents_in"] - removed.get("http.status", 0)}
     for suffix, code in work.recipe.readers.formats.items():
         files = (without_packing(file.name).endswith(suffix) for file in work.files)
         given[code.python.reference] = sum(files)
-    if isinstance(engine, UserCode):
-        given[engine.reference] = counts["documents_in"] - removed.get("http.status", 0)
-    for batch in read_kinds(work.output / stage, [ERRORS, "set_aside"], ["reason", "detail"]):
+    failed, place = Counter[str](), work.output / manifest["stage"]
+    for batch in read_kinds(place, [ERRORS, "set_aside"], ["reason", "detail"]):
         for row in batch.to_pylist():
-            name, _, detail = row["detail"].removeprefix("after 0 rows: ").partition(": ")
-            if row["reason"] == "extract.error":
-                name, detail = str(engine), row["detail"]
-            elif row["reason"].startswith("error."):
-                given[name] = counts["documents_in"]
+            detail = row["detail"].removeprefix("after 0 rows: ").removeprefix("RuntimeError: ")
+            name = detail.partition(": ")[0]
             failed[name] += 1
-            first.setdefault(name, detail)
-    for name, count in failed.items():
-        if count >= given.get(name, count + 1):
-            raise WorkerError(
-                f"{stage}: {name} failed on all that it was given ({count:,}): {first[name]}"
-            )
+            if row["reason"].startswith("error."):
+                given[name] = counts["documents_in"]
+            if failed[name] == given.get(name):
+                raise WorkerError(
+                    f"{manifest['stage']}: {name} failed on all that it was given "
+                    f"({given[name]:,}): {detail.removeprefix(f'{name}: ')}"
+                )
 
 
 def _first_aside(stage: Folder, one: bool) -> str:
@@ -300,7 +296,7 @@ def stage_run(
     facts = work.facts[stage]
     key = [s.model_dump(mode="json") for s in (settings, *also.values())]
     recipe: dict[str, Any] = {"name": work.recipe.name, "sha256": work.recipe.sha256}
-    recipe["stages"] = list(work.stages)
+    recipe["stages"] = _stages_of_run(work)
     recipe |= {"policy": work.policy} if work.policy else {}
     measures = work.recipe.measure and bool(described.decides_by)
     decides = [redact_all(key), facts, *(["measure"] if measures else [])]

@@ -134,23 +134,23 @@ def runs_below(folder: Folder) -> Iterator[Folder]:
 
 
 def run_facts(folder: Folder) -> dict[str, Any]:
-    """Return what a list of runs shows: recipe, state, documents, tokens, bytes and root hash."""
-    stages, stale = list[str](), list[str]()
+    """Return what there is in a run folder: recipe, state, inputs, documents, tokens, bytes."""
+    stages, stale, root = list[str](), list[str](), None
     with contextlib.suppress(ConfigError):  # no stage is complete, or the recipe is damaged
         stages = load_run(folder.url)[1]
-        stale = stale_stages(folder, stages)
-    manifests = [read_manifest(folder / stage) for stage in stages]
-    counts = [manifest["counts"] for manifest in manifests]
+        stale, root = stale_stages(folder, stages), root_hash(folder, stages)
+    held = [m for stage in present_stages(folder) if (m := read_manifest(folder / stage))]
     begun = {*present_stages(folder)} - {*stages, *stale}
     state = "interrupted" if begun or not folder.exists(SUMS) else "stale" if stale else "complete"
     return {
         "run": folder.shown,
-        "recipe": manifests[-1]["recipe"]["name"] if manifests else None,
+        "recipe": held[-1]["recipe"]["name"] if held else "",
         "state": "at work" if is_locked(folder) else state,
-        "documents": counts[0]["documents_in"] if counts else None,
-        "tokens": next((c["tokens"] for c in reversed(counts) if "tokens" in c), None),
-        "bytes": sum(manifest["bytes"] for manifest in manifests),
-        "root": root_hash(folder, stages) if stages else None,
+        "inputs": len(held[0]["inputs"]) if held else 0,
+        "documents": held[0]["counts"]["documents_in"] if held else 0,
+        "tokens": ([0] + [m["counts"]["tokens"] for m in held if "tokens" in m["counts"]])[-1],
+        "bytes": sum(manifest["bytes"] for manifest in held),
+        "root": root,
     }
 
 

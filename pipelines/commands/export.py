@@ -81,7 +81,7 @@ def export(options: argparse.Namespace) -> int:
     folder = Folder(options.output or f"{options.run.rstrip('/')}/{EXPORT}/{name}-{options.to}")
     work = Export(FORMATS[options.to], folder, shards, schema, options.shards, splits, options.seed)
     work.check_folder()
-    end_dry_run(options, folder)
+    end_dry_run(options, folder, documents=sum(shard.rows for shard in shards))
     facts = {
         "stage": options.stage,
         "format": options.to,

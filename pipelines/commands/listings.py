@@ -109,9 +109,8 @@ def runs(options: argparse.Namespace) -> int:
         return 0
     table = _table("state", "recipe", "documents", "tokens", "size", "root", "run")
     for one in found:
-        numbers = ["" if one[key] is None else f"{one[key]:,}" for key in ("documents", "tokens")]
-        size, root = f"{one['bytes'] / 1e6:,.1f} MB", (one["root"] or "")[:8]
-        table.add_row(one["state"], one["recipe"] or "", *numbers, size, root, one["run"])
+        counts = f"{one['documents']:,}", f"{one['tokens']:,}", f"{one['bytes'] / 1e6:,.1f} MB"
+        table.add_row(one["state"], one["recipe"], *counts, (one["root"] or "")[:8], one["run"])
     PlainConsole().print(table) if found else say(f"{folder.shown}: no run in it or below it")
     return 0
 

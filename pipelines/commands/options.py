@@ -118,8 +118,8 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def end_dry_run(options: argparse.Namespace, *places: Any) -> None:
-    """With `--dry-run`, print which files and folders would be written, or replaced, and exit."""
+def end_dry_run(options: argparse.Namespace, *places: Any, documents: int | None = None) -> None:
+    """With `--dry-run`, print what would be written or replaced, of how many documents; exit."""
     if not options.dry_run:
         return
     from pipelines.storage.files import Folder  # slow
@@ -130,12 +130,11 @@ def end_dry_run(options: argparse.Namespace, *places: Any) -> None:
         sizes = (folder.tree() or {"": folder.size("") or 0}) if folder.exists() else {}
         found.append({"path": folder.shown, "files": len(sizes), "bytes": sum(sizes.values())})
     if getattr(options, "json", False):
-        say_json(found)
+        say_json({"documents": documents, "writes": found})
         raise SystemExit(0)
-    for one in found:
-        there = f"now {one['files']:,} files, {one['bytes']:,} bytes" if one["files"] else "new"
-        say(f"would write {one['path']} ({there})")
-    say("nothing was written" if found else "nothing would be written")
+    for path, files, size in map(dict.values, found):
+        say(f"would write {path} (now {files:,} files, {size:,} bytes)")
+    say(f"{'' if documents is None else f'{documents:,} documents; '}nothing was written")
     raise SystemExit(0)
 
 

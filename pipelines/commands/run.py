@@ -96,30 +96,21 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
 
 def _show(work: Plan, workers: int, as_json: bool) -> None:
     """Print what a plan would do."""
-    from rich.table import Table
+    from pipelines.forecast import forecast  # seldom needed
 
-    from pipelines.forecast import forecast
-
-    found = forecast(work)
-    removed = removed_first(work) if work.fresh else []
+    found, removed = forecast(work), removed_first(work) if work.fresh else []
     costs = [one.cpu_seconds for one in found]
-    seconds = None if None in costs else sum(c or 0 for c in costs) / max(1, workers)
+    seconds = None if None in costs else sum(cost or 0 for cost in costs) / max(1, workers)
     if as_json:
         stages = [one._asdict() for one in found]
         say_json({"removed": removed, "stages": stages, "seconds": seconds})
         return
-    table = Table("stage", "shards", "documents", "CPU s", "bytes", "why")
+    for stage in removed:
+        say(f"{stage}: removed first, if it is there")
     for one in found:
-        numbers = ["?" if n is None else f"{n:,}" for n in one[3:6]] if one.why else [""] * 3
-        table.add_row(one.stage, f"{one.shards} of {one.of}", *numbers, one.why or "complete")
-    PlainConsole().print(table)
-    left = (
-        "how long is unknown before documents are read"
-        if seconds is None
-        else (f"about {duration(seconds)} with {max(1, workers)} processes")
-    )
-    say(f"would remove first: {', '.join(removed)}" if removed else "nothing is removed first")
-    say(f"{left}; nothing was written")
+        say(f"{one.stage}: {one.words() if one.why else 'complete'}")
+    lasts = "how long is unknown" if seconds is None else f"about {duration(seconds)}"
+    say(f"{lasts} with {max(1, workers)} processes; nothing was written")
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:

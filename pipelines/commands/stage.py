@@ -22,12 +22,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the common options and those of this stage."""
     stage = find(name)
     extension = _extension(stage)
-    parser.add_argument(
-        "--run",
-        metavar="DIR",
-        help="run folder: the stage reads its documents, and no other folder",
-    )
-    add_input(parser, "else: a stage folder, or files by path, glob or URL")
+    parser.add_argument("--run", metavar="DIR", help="in place of both: a run to do the stage in")
+    add_input(parser, "a stage folder, or files by path, glob or URL")
     parser.add_argument("--output", metavar="DIR", help=f"run folder; the stage writes DIR/{name}")
     parser.add_argument(
         "--recipe", metavar="RECIPE", help=f"default: that of the run in DIR, else {RECIPE}"

@@ -160,7 +160,7 @@ def withdraw(options: argparse.Namespace) -> int:
     output = Folder(options.output) if options.output else Folder(options.run[0]) / WITHDRAWN
     gone = _withdrawn(options, runs)
     rows = _found(runs, gone)
-    end_dry_run(options, output)
+    end_dry_run(options, output, documents=len(gone.ids))
     if output.is_local:
         make_run_folder(output)
     with TableWriter(output, _DOCUMENTS, RECORD) as writer:

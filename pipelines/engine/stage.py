@@ -136,8 +136,9 @@ class StageRun:
         if manifest.get("key") != self.key(inputs) or not is_whole(self.folder, manifest):
             return None
         manifest |= {"recipe": self.recipe, **self._after()}
-        self.executor.later.append(partial(write_manifest, self.folder, manifest))
-        self.folder.remove(SCRATCH)
+        scratch = partial(self.folder.remove, SCRATCH)
+        scratch()
+        self.executor.later += [partial(write_manifest, self.folder, manifest), scratch]
         return manifest
 
     def _after(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from pipelines.extract.sources import (
     content_fingerprints,
     part_hashes,
     source_shards,
+    tasks_of,
     with_hash,
 )
 from pipelines.runners.guard import Crash, Guard, is_guarded
@@ -341,13 +342,8 @@ def source_tasks(run: StageRun, hashes: Mapping[str, str]) -> list[Task]:
     """Return a task for each shard; `hashes` are the fingerprints of the input files by name."""
     readers: ReaderSettings = run.also["readers"]
     parts = part_hashes(run.folder, readers.split_bytes)
-    planned = source_shards(run.files, split_files(run, readers), readers.split_bytes)
-    return [
-        Task(
-            s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, with_hash(s, parts)
-        )
-        for s in planned
-    ]
+    shards = source_shards(run.files, split_files(run, readers), readers.split_bytes)
+    return tasks_of([with_hash(shard, parts) for shard in shards], hashes)
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ import xxhash
 from curation import stores
 from curation.errors import InputError
 from curation.readers import Checkpoint, InputFile, Span, spans
+from pipelines.runners.tasks import Task
 from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import TIMINGS
@@ -233,6 +234,12 @@ def source_shards(
             close()
     close()
     return sorted(shards, key=lambda s: s.name)
+
+
+def tasks_of(shards: Sequence[SourceShard], hashes: Mapping[str, str]) -> list[Task]:
+    """Return a task for each shard; `hashes` are the fingerprints of the files by name."""
+    named = ((shard, tuple((name, hashes[name]) for _, name in shard.files)) for shard in shards)
+    return [Task(shard.name, inputs, shard.size, shard) for shard, inputs in named]
 
 
 def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
