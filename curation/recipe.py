@@ -17,7 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, PrivateAttr, create_model, model_validator
 
 from curation import resources
 from curation.config import Settings, assign, merge, nearest, read_yaml, validate
@@ -52,6 +52,8 @@ class Recipe(Settings):
     )
     readers: ReaderSettings
     search: SearchSettings
+    #: Names of the recipes that a user's own extends; those of the built-in ones do not count.
+    _extends: tuple[str, ...] = PrivateAttr(default=())
 
     if TYPE_CHECKING:  # the sections
 
@@ -95,6 +97,16 @@ class Recipe(Settings):
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
+    def continues(self, name: str, sha256: str) -> bool:
+        """Return whether a run of another recipe, by its name and hash, is an earlier one of this.
+
+        A recipe of the same name may have changed since, a user's recipe may extend it, and one
+        of another name may have the same content.
+        """
+        return name in (self.name, *self._extends) or sha256 == (
+            self.model_copy(update={"name": name}).sha256
+        )
+
 
 def _attribute(stage: str) -> str:
     return stage.replace("-", "_")
@@ -111,7 +123,7 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
 
     Raises ConfigError with one clear line: the key's path, what is wrong, the nearest valid name.
     """
-    own, folders = _read_with_parents(recipe, ())
+    own, folders, names = _read_with_parents(recipe, ())
     merged = merge(copy.deepcopy(_defaults()), own)
     for assignment in assignments:
         assign(merged, rename_assignment(assignment))
@@ -122,6 +134,8 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     loaded = validate(_model(_own_stages(merged, name)), merged, name, folders)
     with _naming(name):
         check_order(loaded)
+    if recipe not in built_in():
+        loaded._extends = names
     return loaded
 
 
@@ -261,20 +275,22 @@ def _file_of(recipe: str) -> Path:
     )
 
 
-def _read_with_parents(recipe: str, seen: tuple[Path, ...]) -> tuple[dict[str, Any], list[str]]:
-    """Return a recipe's tree merged over its parents', and their folders, its own first."""
+def _read_with_parents(
+    recipe: str, seen: tuple[Path, ...]
+) -> tuple[dict[str, Any], list[str], tuple[str, ...]]:
+    """Return a recipe's tree merged over its parents', their folders, its own first, and names."""
     path = _file_of(recipe).resolve()
     if path in seen:
         raise ConfigError(f"{path}: extends: the recipes extend each other in a circle")
     content = rename_keys(read_yaml(path), str(path))
     parent = content.get("extends")
     if parent is None:
-        return content, [str(path.parent)]
+        return content, [str(path.parent)], ()
     if not isinstance(parent, str):
         raise ConfigError(f"{path}: extends: must be a recipe's name or path")
     local = path.parent / parent
     found = str(local) if local.is_file() else parent
     with _naming(f"{path}: extends"):
         _file_of(found)
-    base, folders = _read_with_parents(found, (*seen, path))
-    return merge(base, content), [str(path.parent), *folders]
+    base, folders, names = _read_with_parents(found, (*seen, path))
+    return merge(base, content), [str(path.parent), *folders], (str(base.get("name")), *names)

@@ -138,6 +138,7 @@ COMMANDS = {
         "         curate completion zsh > ~/.zfunc/_curate   # a folder of $fpath\n"
         "         curate completion fish > ~/.config/fish/completions/curate.fish",
     ),
+    "runs": Command("listings", "list the runs in a folder and below it", "curate runs work"),
     "recipes": Command("listings", "list the built-in recipes", "curate recipes sample"),
     "models": Command("listings", "list the built-in models", "curate models --json"),
 }

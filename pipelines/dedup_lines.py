@@ -308,9 +308,6 @@ def run(run: StageRun) -> dict[str, Any]:
     """Cut lines that occur too often in their bucket of documents, and audit what was cut."""
     settings: LineDedupSettings = run.settings
     indexed = check_indexes(settings)
-    inputs = run.read + [(i.name, i.fingerprint) for i in indexed]
-    if manifest := run.complete(inputs):
-        return manifest
     run.begin()
     shards = tuple(s.name for s in run.inputs)
     # Lines take about as many bytes as compressed documents. The number of ranges must not depend
@@ -340,7 +337,7 @@ def run(run: StageRun) -> dict[str, Any]:
     run.chain(passes)
     notes = summary(batches_beside(run, _AUDIT))
     found = records_of(run.folder, find, ranges)
-    return run.finish(tasks, inputs, {"notes": notes}, also=_only_index(found))
+    return run.finish(tasks, run.compared, {"notes": notes}, also=_only_index(found))
 
 
 def _only_index(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

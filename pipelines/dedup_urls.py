@@ -196,9 +196,6 @@ def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
 def run(run: StageRun) -> dict[str, Any]:
     """Keep the newest capture of each URL (or what the recipe's policy says)."""
     indexed = check_indexes(run.settings)
-    inputs = run.read + [(i.name, i.fingerprint) for i in indexed]
-    if manifest := run.complete(inputs):
-        return manifest
     run.begin()
     shards = tuple(s.name for s in run.inputs)
     rows = run.documents + sum(i.rows for i in indexed)
@@ -215,4 +212,4 @@ def run(run: StageRun) -> dict[str, Any]:
         passes.append(Pass(index, tasks, beside=verdicts.name))
     run.chain(passes)
     written = records_of(run.folder, index, tasks) if run.settings.index.write else []
-    return run.finish(tasks, inputs, also=written)
+    return run.finish(tasks, run.compared, also=written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
-from curation.readers import InputFile, PassedOver, discover
+from curation.readers import InputFile, Page, PassedOver, discover, read
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import TABLES, without_compression
 from curation.recipe import STAGES, Recipe, check_order
@@ -19,16 +20,18 @@ from curation.schema import DOCUMENTS, fits
 from curation.stages import find
 from curation.stages.base import Stage
 from curation.stages.read_tables import made_anew, needs_languages
-from pipelines.engine.stage import Shard, stage_inputs
+from pipelines.engine.stage import Shard, as_given, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
-from pipelines.run_folder import own_paths
+from pipelines.run_folder import own_paths, present_stages, run_facts
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import complete_manifest, read_manifest
+from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, read_manifest
 from pipelines.storage.shards import open_parquet
 
 #: The stage that comes first if the input is a table.
 _READ_TABLES = "read-tables"
+#: Records of its first file that are looked at for a page.
+_PEEK = 100
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Plan:
     files: tuple[InputFile, ...]  # that `extract` reads
     passed_over: PassedOver  # files next to them that are not read
     policy: dict[str, Any] | None = None  # the policy that the run applies, for the manifests
+    fresh: bool = False  # start over: replace what the folder has
 
 
 def plan(
@@ -51,11 +55,13 @@ def plan(
     inputs: Sequence[str] = (),
     stages: Sequence[str] = (),
     sync: bool = True,
+    fresh: bool = False,
 ) -> Plan:
     """Choose stages and inputs, and check every model and list, before anything runs.
 
-    Without `sync` the run does not wait for its files to reach the disk.
-    Raises ConfigError if stages and inputs don't fit together, or a file is missing or wrong.
+    Without `sync` the run does not wait for its files to reach the disk. Raises ConfigError if
+    stages and inputs don't fit together, if a file is missing or wrong, or unless `fresh` if the
+    folder has stages of another recipe or of other inputs.
     """
     for option, value in (("output", output), *(("input", value) for value in inputs)):
         if not value.strip():
@@ -77,23 +83,28 @@ def plan(
         stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
         for stage in described
     }
+    over, found = PassedOver(), list[InputFile]()
+    try:
+        if not described[0].is_source:
+            check_current(given)
+            check_order(recipe, chosen, columns_of(stage_inputs(given)))
+        if described[0].is_source or (inputs and given != tuple(inputs)):  # not documents
+            found = input_files(recipe, inputs, own_paths(folder, recipe), over)
+    except InputError as error:
+        raise ConfigError(f"--input: {error}") from None
+    work = Plan(recipe, chosen, given, folder, facts, tuple(found), over, fresh=fresh)
+    if not fresh:
+        _refuse_other_run(work)
     if not all(_ran_before(folder / stage, recipe, facts[stage]) for stage in chosen):
         for stage in described:  # so that a mismatch is reported before the run
             stage.load(recipe.section(stage))
         _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
-    over, found = PassedOver(), list[InputFile]()
-    try:
-        if described[0].is_source:
-            found = input_files(recipe, given, own_paths(folder, recipe), over)
-            unnamed = [f.path for f in found if f.name.partition("/")[0] not in recipe.sources]
-            for stage in described if unnamed else ():
-                stage.check_unnamed(recipe.section(stage), unnamed[0])
-        else:
-            check_current(given)
-            check_order(recipe, chosen, columns_of(stage_inputs(given)))
-    except InputError as error:
-        raise ConfigError(f"--input: {error}") from None
-    return Plan(recipe, chosen, given, folder, facts, tuple(found), over)
+        if chosen[0] == _READ_TABLES:
+            _refuse_pages(found, recipe)
+    unnamed = [f.path for f in found if f.name.partition("/")[0] not in recipe.sources]
+    for stage in described if unnamed else ():
+        stage.check_unnamed(recipe.section(stage), unnamed[0])
+    return work
 
 
 def _with_input(
@@ -101,17 +112,21 @@ def _with_input(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the stages and their input, which is empty if it is the recipe's own.
 
-    Tables are read first. Without a given input, a stage continues the nearest complete earlier
-    one, or reads the recipe's own tables. Raises ConfigError if there is no input.
+    Without a given input, or with the raw one of the run in the folder, a stage continues the
+    nearest complete earlier one. Else tables are read first: those given, or the recipe's own.
+    Raises ConfigError if there is no input.
     """
     if find(stages[0]).is_source:
         if not given and not recipe.inputs:
             raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
         return stages, given
+    earlier = _complete_before(stages[0], recipe, folder)
     if given:
-        paths = [_split(path, recipe)[1] for path in given]
-        return (_READ_TABLES, *stages) if _are_tables(paths, recipe) else stages, given
-    if earlier := _complete_before(stages[0], recipe, folder):
+        raw = _are_tables([_split(path, recipe)[1] for path in given], recipe)
+        if raw and earlier and not read_manifest(folder / _READ_TABLES):
+            return stages, (earlier,)
+        return (_READ_TABLES, *stages) if raw else stages, given
+    if earlier:
         return stages, (earlier,)
     own = [path for paths in _of_recipe(recipe).values() for path in paths]
     if own and _are_tables(own, recipe, alone=True):
@@ -120,6 +135,18 @@ def _with_input(
         f"{stages[0]} needs documents: name a stage folder with --input; "
         f"{folder.shown}: no complete earlier stage"
     )
+
+
+def _refuse_pages(files: Sequence[InputFile], recipe: Recipe) -> None:
+    """Raise ConfigError for pages, which have no texts yet, by the first record that is one."""
+    for event in itertools.islice(read(files[0].path, recipe.readers, files[0].name), _PEEK):
+        if isinstance(event, Page):
+            if event.kind != "text":
+                raise ConfigError(
+                    f"--input: {files[0].path}: has pages, not texts: begin with the stage "
+                    "`extract`, which makes texts of pages, or name a folder of its documents"
+                )
+            return
 
 
 def _reading_tables(recipe: Recipe, stages: Sequence[Stage]) -> Recipe:
@@ -261,3 +288,59 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
         if complete_manifest(folder / earlier):
             return (folder / earlier).url
     return None
+
+
+def _refuse_other_run(work: Plan) -> None:
+    """Raise ConfigError if the folder has stages of another recipe, or of other inputs."""
+    folder = work.output
+    held = {s: m for s in present_stages(folder) if (m := read_manifest(folder / s))}
+    first = [s for s, m in held.items() if (m.get("after") or {}).get("stage") not in held]
+    recipes = [m["recipe"] for m in held.values()]
+    if not held:
+        return
+    if not any(work.recipe.continues(r["name"], r["sha256"]) for r in recipes):
+        what = f"another recipe, {work.recipe.name}"
+    elif not _is_inside(work) and not any(_reads_again(work, s, held[s]) for s in first):
+        what = "a run over other inputs"
+    else:
+        return
+    facts = run_facts(folder)
+    name = next((entry["name"] for entry in held[first[0]]["inputs"]), "nothing")
+    raise ConfigError(
+        f"{folder.shown}: has a run of {facts['recipe']} over {name} (inputs: {facts['inputs']:,}, "
+        f"documents: {facts['documents']:,}, tokens: {facts['tokens']:,}), and this is {what}: "
+        "give another --output, or --fresh to replace that run"
+    )
+
+
+def _is_inside(work: Plan) -> bool:
+    """Return whether a run reads documents in its own folder, and nothing else is given."""
+    urls = (Folder(path).url for path in work.inputs)
+    return not work.files and all(url.startswith(f"{work.output.url}/") for url in urls)
+
+
+def _reads_again(work: Plan, stage: str, manifest: Mapping[str, Any]) -> bool:
+    """Return whether what a first stage read is among the inputs now, but for what is gone.
+
+    The same is what has the same path, or the same name and content.
+    """
+    from pipelines.extract.sources import fingerprint_now, source_shards  # slow, seldom needed
+
+    place = work.output / stage
+    read_then = {entry["name"]: entry["fingerprint"] for entry in manifest["inputs"]}
+    shards = {} if work.files else {shard.name: shard for shard in stage_inputs(work.inputs)}
+    files = {file.name: file for file in work.files}
+    paths = {as_given(file.path) for file in work.files}
+    paths |= {as_given(shard.folder.url_of(shard.file)) for shard in shards.values()}
+    if manifest.get("after"):  # the stage before it was deleted: the names of its shards tell
+        names = shards.keys() | {shard.name for shard in source_shards(work.files, (), 0)}
+        return any({name, name.rpartition("-")[0]} & names for name in read_then)
+    known, found = place.read_own_json(TIMINGS).get(PATHS, {}), False
+    for name, before in read_then.items():
+        now = shards[name].fingerprint if name in shards else ""
+        now = fingerprint_now(files[name], place, before) if name in files else now
+        if known.get(name) in paths or now == before:
+            found = True
+        elif Folder(known[name]).exists() if name in known else not known:
+            return False
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,14 @@ from curation.stages.read_tables import LANGUAGES, TableSettings
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
 from pipelines.extract import PageBatch, PagesBeside, mended_row
-from pipelines.extract.sources import SourceShard, as_planned, content_fingerprints, source_shards
+from pipelines.extract.sources import (
+    KNOWN_INPUTS,
+    SourceShard,
+    as_planned,
+    content_fingerprints,
+    source_shards,
+    tasks_of,
+)
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import Tally
@@ -81,13 +88,11 @@ class ReadTables:
                     if isinstance(event, Page) and event.kind == "text":
                         yield name, (event, *document_row(name, event, text_of(event)))
                     elif isinstance(event, Page):
-                        yield name, self._no_text(event)
+                        detail = "a page, not a text: `extract` makes texts of pages"
+                        place = event.offset, "table.page", detail, event.url or None, b""
+                        yield name, Damage(*place)
                     else:
                         yield name, event
-
-    def _no_text(self, page: Page) -> Damage:
-        detail = f"none of the columns {', '.join(self.readers.text_columns)}, but a page"
-        return Damage(page.offset, "table.no_text", detail, page.url or None, b"")
 
     def _write(
         self,
@@ -108,17 +113,20 @@ class ReadTables:
         progress(len(rows.rows), kept, RawFile.fetched - rows.fetched)
 
 
+def source_tasks(run: StageRun, hashes: Mapping[str, str]) -> list[Task]:
+    """Return a task for each shard; `hashes` are the fingerprints of the tables by name."""
+    return tasks_of(source_shards(run.files, (), _WHOLE), hashes)
+
+
 def run(run: StageRun) -> dict[str, Any]:
     """Read every table."""
     hashes = content_fingerprints(run.files, run.folder, _WHOLE)
     named = [(name, hashes[name]) for name in sorted(hashes)]
     if manifest := run.complete(named):
         return manifest
+    known = run.folder.read_own_json(KNOWN_INPUTS)
     run.begin()
-    tasks = [
-        Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s)
-        for s in source_shards(run.files, (), _WHOLE)
-    ]
+    tasks = source_tasks(run, hashes)
     languages = run.also.get(LANGUAGES)
     run.run(ReadTables(run.settings_key, run.settings, run.also["readers"], languages), tasks)
-    return run.finish(tasks, named)
+    return run.finish(tasks, named, timings=known)

@@ -8,15 +8,18 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import yaml
 
 from curation.credentials import redact_all
-from curation.errors import AlarmError, ConfigError, InputError
+from curation.errors import AlarmError, ConfigError, InputError, WorkerError
 from curation.readers.settings import NAME_COLUMN
+from curation.readers.suffixes import without_packing
 from curation.recipe import STAGES, check_order
 from curation.stages import find
+from pipelines.engine.errors import ERRORS
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.plan import Plan, columns_of, input_files
 from pipelines.report.values import NOT_DRAWN_COUNT, skipped
@@ -37,7 +40,7 @@ from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import Folder, fingerprint
 from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
 from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
-from pipelines.storage.shards import open_parquet
+from pipelines.storage.shards import open_parquet, read_kinds
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,9 +50,7 @@ _REASONS = 3
 _TRIES = 3
 
 
-def run_plan(
-    work: Plan, executor: Executor, fresh: bool = False, strict: bool = False
-) -> dict[str, dict[str, Any]]:
+def run_plan(work: Plan, executor: Executor, strict: bool = False) -> dict[str, dict[str, Any]]:
     """Run every incomplete stage of a plan; return the manifests by stage.
 
     A damaged file is written again by its own task; an input that has changed since it was hashed
@@ -59,14 +60,11 @@ def run_plan(
     complete nevertheless.
     """
     with locked(work.output):
-        _refuse_foreign(work, fresh)
-        if fresh:
-            for stage in _existing(work):
+        _refuse_foreign(work)
+        if work.fresh:
+            for stage in removed_first(work):
                 remove_stage(work.output / stage)
-        work.output.remove_parts()
-        _write_recipe(work)
-        for name in KNOWN_BY:
-            work.output.remove(name)  # before new files are written
+        executor.later = [partial(_begin, work)]
         executor.stages = (*work.stages, *_sections_read(work))
         executor.display.plan({name: find(name).cost for name in work.stages})
         tries: Counter[str] = Counter()
@@ -79,6 +77,7 @@ def run_plan(
                 if max(tries.values()) > _TRIES:
                     raise
                 work = _without(error, work)
+        executor.settle()
         stages = load_run(work.output.url, manifests)[1]
         work.output.write_bytes(SUMS, sums(work.output, stages))
         return manifests
@@ -96,10 +95,11 @@ def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[
     for stage in work.stages:
         for mix in mixes_of(stage, work, inputs):
             # A named mix passes from its folder in one stage to its folder in the next.
-            source = inputs if _draws(stage, work) else ((Folder(inputs[0]) / mix).url,)
+            source = inputs if draws(stage, work) else ((Folder(inputs[0]) / mix).url,)
             manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
         manifests[stage] = run_stage(stage, work, inputs, executor)
         inputs = ((work.output / stage).url,)
+        _check_code(manifests[stage], work)
         if find(stage).is_source:
             _check_found(manifests[stage]["counts"], work)
             _check_columns(inputs, work)
@@ -125,6 +125,31 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
         f"{files}: no document in {'it' if one else 'them'}{why and f' ({why})'}"
         f"{_first_aside(work.output / work.stages[0], one)}{hint}"
     )
+
+
+def _check_code(manifest: Mapping[str, Any], work: Plan) -> None:
+    """Raise WorkerError if code of the user's own failed on everything that it was given."""
+    counts, engine = manifest["counts"], work.recipe.extract.engine
+    removed = {reason: found["documents"] for reason, found in counts["removed"].items()}
+    if not {ERRORS, "set_aside.format.corrupt", "extract.error"} & {*counts, *removed}:
+        return
+    given = {str(engine): counts["documents_in"] - removed.get("http.status", 0)}
+    for suffix, code in work.recipe.readers.formats.items():
+        files = (without_packing(file.name).endswith(suffix) for file in work.files)
+        given[code.python.reference] = sum(files)
+    failed, place = Counter[str](), work.output / manifest["stage"]
+    for batch in read_kinds(place, [ERRORS, "set_aside"], ["reason", "detail"]):
+        for row in batch.to_pylist():
+            detail = row["detail"].removeprefix("after 0 rows: ").removeprefix("RuntimeError: ")
+            name = detail.partition(": ")[0]
+            failed[name] += 1
+            if row["reason"].startswith("error."):
+                given[name] = counts["documents_in"]
+            if failed[name] == given.get(name):
+                raise WorkerError(
+                    f"{manifest['stage']}: {name} failed on all that it was given "
+                    f"({given[name]:,}): {detail.removeprefix(f'{name}: ')}"
+                )
 
 
 def _first_aside(stage: Folder, one: bool) -> str:
@@ -172,21 +197,21 @@ def _without(error: DamagedError, work: Plan) -> Plan:
     return replace(work, files=tuple(found))
 
 
-def _existing(work: Plan) -> list[str]:
+def removed_first(work: Plan) -> list[str]:
     """Return what `--fresh` removes: the stages to run and, for a full run, those not in it."""
     if work.stages != work.recipe.stages:
         return list(work.stages)
     return list(dict.fromkeys([*work.stages, *present_stages(work.output)]))
 
 
-def _refuse_foreign(work: Plan, fresh: bool) -> None:
+def _refuse_foreign(work: Plan) -> None:
     """Raise ConfigError if a file not written by a run would be overwritten or removed.
 
     A complete stage is checked only once it turns out that it must run again.
     """
-    for stage in _existing(work) if fresh else work.stages:
+    for stage in removed_first(work) if work.fresh else work.stages:
         for folder in with_inner(work.output / stage):
-            if fresh or not read_manifest(folder):
+            if work.fresh or not read_manifest(folder):
                 refuse_foreign(folder)
     if present_stages(work.output):
         return  # then the files next to them are the run's, too, damaged or not
@@ -223,13 +248,14 @@ def mixes_of(stage: str, work: Plan, inputs: Sequence[str]) -> tuple[str, ...]:
     """
     if not find(stage).per_mix:
         return ()
-    if _draws(stage, work):
+    if draws(stage, work):
         return work.recipe.mixes
     mixed = [Folder(path) for path in inputs]
     return tuple(m for m in work.recipe.mixes if len(mixed) == 1 and _has(mixed[0], m))
 
 
-def _draws(stage: str, work: Plan) -> bool:
+def draws(stage: str, work: Plan) -> bool:
+    """Return whether a stage draws the mixes, and so reads the same documents for each."""
     described = find(stage)
     return bool(described.mixes(work.recipe.section(described)))
 
@@ -245,7 +271,7 @@ def run_stage(
     run = stage_run(stage, work, inputs, executor, mix)
     executor.display.stage(run.stage, "started")
     before, started = read_manifest(run.folder).get("key"), time.perf_counter()
-    manifest = None if find(stage).is_source else run.complete(run.read)
+    manifest = None if find(stage).is_source else run.complete(run.compared)
     if manifest is None:  # load the module, with its kernels, only if there is work
         manifest = importlib.import_module(find(stage).module).run(run)
     counts = manifest["counts"]
@@ -265,16 +291,20 @@ def stage_run(
 ) -> StageRun:
     """Return what a stage's module needs to run the stage, or one named mix of it."""
     described = find(stage)
-    settings = work.recipe.settings(stage, mix)
+    settings: Any = work.recipe.settings(stage, mix)
     also = described.also(work.recipe)
     facts = work.facts[stage]
     key = [s.model_dump(mode="json") for s in (settings, *also.values())]
     recipe: dict[str, Any] = {"name": work.recipe.name, "sha256": work.recipe.sha256}
-    recipe["stages"] = list(work.stages)
+    recipe["stages"] = _stages_of_run(work)
     recipe |= {"policy": work.policy} if work.policy else {}
     measures = work.recipe.measure and bool(described.decides_by)
     decides = [redact_all(key), facts, *(["measure"] if measures else [])]
     shards: list[Shard] = [] if described.is_source else stage_inputs(inputs)
+    indexed: list[tuple[str, str]] = []
+    if described.is_indexed and settings.index.against:
+        files = importlib.import_module(described.module).check_indexes(settings)
+        indexed = [(file.name, file.fingerprint) for file in files]
     return StageRun(
         f"{stage}/{mix}" if mix else stage,
         work.output / (f"{stage}/{mix}" if mix else stage),
@@ -288,6 +318,7 @@ def stage_run(
         work.files if described.is_source else (),
         str(work.passed_over.of_others) if described.is_source else "",
         _stage_of(inputs, work.output) if shards else "",
+        indexed,
         measures,
     )
 
@@ -297,6 +328,14 @@ def _stage_of(inputs: Sequence[str], output: Folder) -> str:
     urls = [Folder(path).url for path in inputs]
     inside = urls[0].removeprefix(f"{output.url}/")
     return inside if len(urls) == 1 and inside != urls[0] and is_stage(Folder(urls[0])) else ""
+
+
+def _begin(work: Plan) -> None:
+    """Write the recipe; remove the report and the sums before there are other files than theirs."""
+    work.output.remove_parts()
+    _write_recipe(work)
+    for name in KNOWN_BY:
+        work.output.remove(name)
 
 
 def _write_recipe(work: Plan) -> None:

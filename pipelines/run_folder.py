@@ -111,6 +111,49 @@ def _is_at(file: IO[str], path: str) -> bool:
         return False
 
 
+def is_locked(folder: Folder) -> bool:
+    """Return whether a run is at work in a local folder."""
+    try:
+        with open(folder.path(_LOCK)) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
+    return False
+
+
+def runs_below(folder: Folder) -> Iterator[Folder]:
+    """Yield a folder if it is that of a run, and those below it, without links."""
+    stages = inner_stages(folder)
+    own = folder.exists(RECIPE_FILE) and folder.read_bytes(RECIPE_FILE).startswith(RECIPE_HEAD)
+    if own or any((folder / name).exists(f".{MANIFEST}") for name in stages):
+        yield folder
+    for inside in (folder / name for name in folder.folders() if name not in stages):
+        if not os.path.islink(inside.path()):
+            with contextlib.suppress(OSError):  # a folder that may not be listed
+                yield from runs_below(inside)
+
+
+def run_facts(folder: Folder) -> dict[str, Any]:
+    """Return what there is in a run folder: recipe, state, inputs, documents, tokens, bytes."""
+    stages, stale, root = list[str](), list[str](), None
+    with contextlib.suppress(ConfigError):  # no stage is complete, or the recipe is damaged
+        stages = load_run(folder.url)[1]
+        stale, root = stale_stages(folder, stages), root_hash(folder, stages)
+    held = [m for stage in present_stages(folder) if (m := read_manifest(folder / stage))]
+    begun = {*present_stages(folder)} - {*stages, *stale}
+    state = "interrupted" if begun or not folder.exists(SUMS) else "stale" if stale else "complete"
+    return {
+        "run": folder.shown,
+        "recipe": held[-1]["recipe"]["name"] if held else "",
+        "state": "at work" if is_locked(folder) else state,
+        "inputs": len(held[0]["inputs"]) if held else 0,
+        "documents": held[0]["counts"]["documents_in"] if held else 0,
+        "tokens": ([0] + [m["counts"]["tokens"] for m in held if "tokens" in m["counts"]])[-1],
+        "bytes": sum(manifest["bytes"] for manifest in held),
+        "root": root,
+    }
+
+
 def load_run(directory: str, done: Collection[str] = ()) -> tuple[Folder, list[str]]:
     """Open a run folder; return it and its complete stages in order, named mixes last.
 

@@ -102,7 +102,7 @@ def test_what_is_no_row_is_set_aside(home: Path) -> None:
     (home / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n{"html": "<p>b"}\n')
     assert run("read-tables", "--input", "bad.jsonl", "--output", "out") == 0
     reasons = [r["reason"] for r in kept("out/read-tables/set_aside")]
-    assert reasons == ["jsonl.bad_json", "table.no_text"]
+    assert reasons == ["jsonl.bad_json", "table.page"]
 
 
 @pytest.mark.usefixtures("forked_processes")

@@ -102,7 +102,7 @@ def run_of(output: Path, crawl: Path, *settings: str, fresh: bool = False) -> di
     """Run two stages of a recipe here and now; the facts of its report."""
     recipe = load("llama3", ["stages=[extract, dedup-urls]", *settings])
     with Executor(parse_beam_args([], 0)) as executor:
-        run_plan(plan(recipe, str(output), [str(crawl)]), executor, fresh)
+        run_plan(plan(recipe, str(output), [str(crawl)], fresh=fresh), executor)
     return collect(str(output))
 
 

@@ -14,6 +14,7 @@ from curation.errors import AlarmError, ConfigError
 from curation.recipe import load
 from pipelines.cli import main
 from pipelines.plan import plan
+from pipelines.report.collect import collect
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
 
@@ -410,3 +411,84 @@ def test_a_preference_among_duplicates(home: Path, stage: str, caplog: Any) -> N
     assert "no c: has no preference" in caplog.text
     run_of(recipe_of(home, body.replace("prefer'", "prefer', settings: {likes: a}")))
     assert [r["url"] for r in rows(f"{stage}/documents")] == [urls[0]]
+
+
+_NEVER = """
+def f(given):
+    return nosuch
+
+
+def g(html, url):
+    return nosuch
+
+
+class F:
+    def __call__(self, batch):
+        return nosuch
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (
+            "stages: [extract, filter]\n"
+            'filter: {rules: {mine: {x: {python: "never.py:f", max: 1}}}}\n',
+            "filter: never.py:f failed on all that it was given (5)",
+        ),
+        (
+            'stages: [extract, mine]\nmine: {python: "never.py:f"}\n',
+            "mine: f failed on all that it was given (5)",
+        ),
+        (
+            'stages: [extract, mine]\nmine: {python: "never.py:F"}\n',
+            "mine: F failed on all that it was given (5)",
+        ),
+        (
+            'stages: [extract, classify]\nclassify: {classifiers: {x: {python: "never.py:f"}}}\n',
+            "classify: never.py:f failed on all that it was given (5)",
+        ),
+        (
+            'stages: [extract, dedup-urls]\nextract: {engine: {python: "never.py:g"}}\n',
+            "extract: never.py:g failed on all that it was given (1)",
+        ),
+        (
+            'stages: [extract]\nreaders: {formats: {.chat: {python: "never.py:f"}}}\n',
+            "extract: never.py:f failed on all that it was given (2)",
+        ),
+    ],
+    ids=["rule", "function", "class", "classifier", "engine", "reader"],
+)
+def test_code_that_never_works_fails_the_run(
+    home: Path, capsys: pytest.CaptureFixture[str], body: str, says: str
+) -> None:
+    (home / "never.py").write_text(_NEVER)
+    (home / "in").mkdir()
+    (home / "in.jsonl").rename(home / "in/texts.jsonl")
+    (home / "in/page.html").write_text("<p>A page that an engine is to read.")
+    for name in ("one", "two"):
+        (home / f"in/{name}.chat").write_text("{}")
+    if "engine" in body:
+        (home / "in/texts.jsonl").unlink()
+    command = ["run", recipe_of(home, body), "--input", "in", "--workers", "0", "--quiet"]
+    command += ["--set", "extract.min_characters=1"]
+    for _ in range(2):  # the stage is complete the second time, and no better
+        capsys.readouterr()
+        assert main(command) == 1
+        (told,) = (n for n in capsys.readouterr().err.splitlines() if "curate: error" in n)
+        assert f"{says}: NameError: name 'nosuch' is not defined" in told
+    (entry,) = (e for e in collect("out")["funnel"] if e["stage"] == says.partition(":")[0])
+    assert entry["documents_in"] == entry["documents"] + entry["documents_removed"]
+    (home / "never.py").write_text("def f(given):\n    yield {'text': 'A chat about bees.'}\n")
+    if "formats" in body:
+        assert main(command) == 0
+        assert len(rows("extract/documents")) == 7
+
+
+def test_code_that_works_once_fails_no_run(home: Path) -> None:
+    recipe = recipe_of(home, STAGED.replace("long_enough", "seldom"))
+    (home / "my_stage.py").write_text(
+        f"{STAGE}\n\ndef seldom(batch, characters=10):\n"
+        "    assert batch['text'].to_pylist() == ['boom']\n    return [True]\n"
+    )
+    assert run_of(recipe)["long-enough"]["counts"]["documents_removed"] == len(TEXTS) - 1

@@ -11,7 +11,7 @@ from curation.ablate.experiment import FILE
 from curation.ablate.options import add_training, positive, training_of
 from curation.ablate.training import SIZES
 from curation.errors import ConfigError
-from pipelines.commands.options import add_json
+from pipelines.commands.options import add_dry_run, add_json, end_dry_run
 from pipelines.terminal import say, tell
 
 _INSTANT_VOCABULARY = 16_384
@@ -63,6 +63,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     add_json(parser)
+    add_dry_run(parser)
     parser.set_defaults(command=ablate)
 
 
@@ -82,6 +83,7 @@ def ablate(options: argparse.Namespace) -> int:
 
         device_of(options.device)  # checked before anything is read
     full = load_ranks(options.tokenizer)
+    end_dry_run(options, options.output)
     size = _INSTANT_VOCABULARY if options.instant else SIZES[options.size].vocabulary
     reader = Corpora(options.stage, full)
     prepared = experiment(

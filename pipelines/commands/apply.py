@@ -50,6 +50,8 @@ def apply(options: argparse.Namespace) -> int:
     judged = measured_stages(whole.stages)
     if missing := sorted(set(policy.settings) - set(judged)):
         raise ConfigError(f"{options.policy}: {options.recipe} has no stage {missing[0]}")
+    if options.dry_run:
+        execute(whole, options)
     execute(_only(whole, judged), options, report=judged == list(whole.stages))
     drifted = drift(policy, counts(whole.output, judging(judged), measured=False))
     if drifted:
@@ -63,7 +65,7 @@ def apply(options: argparse.Namespace) -> int:
     else:
         say("policy: every share is within its margin")
     if judged != list(whole.stages):
-        execute(whole, options)
+        execute(replace(whole, fresh=False), options)
     return 0
 
 

@@ -34,7 +34,7 @@ from curation.readers.documents import ROWS, document_row
 from curation.recipe import load as load_recipe
 from curation.schema import DOCUMENTS
 from curation.stages import find
-from pipelines.commands.options import add_json, add_set, workers
+from pipelines.commands.options import add_dry_run, add_json, add_set, end_dry_run, workers
 from pipelines.decontaminate import evals_key, load
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.run_folder import load_run
@@ -71,6 +71,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--output", required=True, metavar="DIR", help=f"gets {_FILES}.parquet, .md and .tex"
     )
     add_json(parser)
+    add_dry_run(parser)
     parser.set_defaults(command=contamination)
 
 
@@ -139,6 +140,8 @@ def contamination(options: argparse.Namespace) -> int:
     settings = recipe.settings(_STAGE)
     assert isinstance(settings, DecontaminationSettings)
     key = evals_key(settings)
+    folder = Folder(options.output)
+    end_dry_run(options, *(folder / f"{_FILES}.{kind}" for kind in ("parquet", "md", "tex")))
     if options.workers and not options.dialect:
         with open_display("auto") as display:
             compile_kernels([_STAGE], options.workers, display.compiling)
@@ -157,7 +160,6 @@ def contamination(options: argparse.Namespace) -> int:
         raise InputError(f"{options.run or options.input[0]}: no text in it{_unread(counts)}")
     rows = pa.concat_tables(tables) if tables else OVERLAP.empty_table()
     shares = summary(rows)
-    folder = Folder(options.output)
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
     folder.write_bytes(f"{_FILES}.parquet", sink.getvalue().to_pybytes())

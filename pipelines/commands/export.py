@@ -21,7 +21,7 @@ import xxhash
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.schema import aligned, conformed
-from pipelines.commands.options import add_run
+from pipelines.commands.options import add_dry_run, add_run, end_dry_run
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.export_formats import FORMATS, Format, Written, dataset_card
 from pipelines.run_folder import EXPORT, load_run
@@ -62,6 +62,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--seed", type=int, default=0, metavar="S", help="seed of the split (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print what was written as JSON")
+    add_dry_run(parser)
     parser.set_defaults(command=export)
 
 
@@ -79,6 +80,8 @@ def export(options: argparse.Namespace) -> int:
     name = options.stage.replace("/", "-")
     folder = Folder(options.output or f"{options.run.rstrip('/')}/{EXPORT}/{name}-{options.to}")
     work = Export(FORMATS[options.to], folder, shards, schema, options.shards, splits, options.seed)
+    work.check_folder()
+    end_dry_run(options, folder, documents=sum(shard.rows for shard in shards))
     facts = {
         "stage": options.stage,
         "format": options.to,
@@ -185,8 +188,8 @@ class Export:
             files[_CARD] = card.as_dict()
         return {"rows": rows, "files": dict(sorted(files.items()))}
 
-    def _begin(self, planned: Sequence[str]) -> None:
-        """Remove an earlier export. Raises ConfigError if the folder has other files, or is one."""
+    def check_folder(self) -> None:
+        """Raise ConfigError if the folder has files besides those of an export, or is a file."""
         if self.folder.is_local and os.path.isfile(self.folder.path()):
             raise ConfigError(f"--output {self.folder.shown}: a file, not a folder")
         old = self.folder.read_own_json(NOTE).get("files", {})
@@ -196,6 +199,10 @@ class Export:
                     f"{self.folder.shown}/{name}: not written by curate export; "
                     "give an empty folder as --output"
                 )
+
+    def _begin(self, planned: Sequence[str]) -> None:
+        """Remove an earlier export."""
+        old = self.folder.read_own_json(NOTE).get("files", {})
         names = sorted({*old, *planned})
         self.folder.remove_parts()
         self.folder.write_own_json(NOTE, {"complete": False, "files": dict.fromkeys(names)})

@@ -20,7 +20,7 @@ from curation.readers import Page, ReaderSettings
 from curation.readers.charset import utf8_html
 from curation.readers.http import looks_like_html, looks_like_text
 from curation.recipe import load
-from pipelines.commands.options import add_set
+from pipelines.commands.options import add_dry_run, add_set, end_dry_run
 from pipelines.terminal import hand_over, say_json, tell
 
 #: Byte order marks of UTF-16, whose text contains NUL bytes as binary files do.
@@ -50,6 +50,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="OUT.html",
         help="write every block with its score, decision and reason",
     )
+    add_dry_run(parser)
     parser.set_defaults(command=extract_file)
 
 
@@ -70,6 +71,7 @@ def extract_file(options: argparse.Namespace) -> int:
     if options.charset and webencodings.lookup(options.charset) is None:
         raise ConfigError(f"--charset {options.charset}: unknown encoding")
     page = _page(options, recipe.readers)
+    end_dry_run(options, *([options.explain] if options.explain else []))
     found = _extraction(options.page, page, settings)
     if options.explain:
         _write_view(options.explain, options.page, page, settings, found)

@@ -1,4 +1,4 @@
-"""`curate recipes` and `curate models`: list what is built in."""
+"""`curate recipes`, `curate models` and `curate runs`: list what is built in, and what there is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 
 import curation
+from curation.errors import ConfigError
 from curation.models import list_models
 from curation.recipe import built_in, load, outline
 from pipelines.commands.options import add_json
@@ -28,11 +29,13 @@ _PURPOSES = {
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
-    """Declare the options of `recipes` or `models`."""
+    """Declare the options of `recipes`, `models` or `runs`."""
+    if name == "runs":
+        parser.add_argument("folder", nargs="?", default=".", help="default: the working directory")
     if name == "recipes":
         parser.add_argument("recipe", nargs="?", help="print this recipe with all its values")
     add_json(parser)
-    parser.set_defaults(command=recipes if name == "recipes" else models)
+    parser.set_defaults(command={"recipes": recipes, "models": models, "runs": runs}[name])
 
 
 def recipes(options: argparse.Namespace) -> int:
@@ -86,6 +89,26 @@ def models(options: argparse.Namespace) -> int:
         version, licence = str(card.version).partition(" ")[0], card.licence.partition(";")[0]
         say(line.format(card.name, version, licence, f"{size:.1f} MB", checksum))
         say(f"    {_PURPOSES.get(card.task, card.task)}")
+    return 0
+
+
+def runs(options: argparse.Namespace) -> int:
+    """List the runs in a folder and below it."""
+    from pipelines.run_folder import run_facts, runs_below  # slow
+    from pipelines.storage.files import Folder
+
+    folder = Folder(options.folder)
+    if not folder.exists():
+        raise ConfigError(f"{options.folder}: no such folder")
+    found = [run_facts(run) for run in runs_below(folder)]
+    if options.json:
+        say_json(found)
+        return 0
+    table = _table("state", "recipe", "documents", "tokens", "size", "root", "run")
+    for one in found:
+        counts = f"{one['documents']:,}", f"{one['tokens']:,}", f"{one['bytes'] / 1e6:,.1f} MB"
+        table.add_row(one["state"], one["recipe"], *counts, (one["root"] or "")[:8], one["run"])
+    PlainConsole().print(table) if found else say(f"{folder.shown}: no run in it or below it")
     return 0
 
 

@@ -20,8 +20,9 @@ from curation.mix.fit import Fitted, fit_results, read_results
 from curation.recipe import load
 from curation.stages import find
 from pipelines import mix as stage
-from pipelines.commands.options import count
+from pipelines.commands.options import count, end_dry_run
 from pipelines.commands.run import run as run_stages
+from pipelines.commands.stage import RECIPE, settle
 from pipelines.mix_search import search, space_of
 from pipelines.plan import Plan, plan
 from pipelines.run import mixes_of, run_plan, stage_run
@@ -37,8 +38,6 @@ SEARCH_FILE = "mix-search.json"
 DESIGN_FILE = "mix-design.json"
 DESIGN_RECIPE = "mix-design.yaml"
 FIT_FILE = "mix-fit.json"
-#: `--fit` reads no documents, and without a design no run folder.
-NEEDS_INPUT = False
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +82,6 @@ def extend(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --fit: number of runs to propose next",
     )
-    parser.add_argument("--json", action="store_true", help="with --fit: print the result as JSON")
     parser.set_defaults(command=mix)
 
 
@@ -92,14 +90,14 @@ def mix(options: argparse.Namespace) -> int:
     if options.fit:
         say(_fit(options))
         return 0
-    missing = [f"--{name}" for name in ("input", "output") if not getattr(options, name)]
-    if missing:
-        raise ConfigError(f"mix: the following arguments are required: {', '.join(missing)}")
+    settle(options)
     if options.freeze and options.design is None:
         raise ConfigError("mix: --freeze goes with --design")
     if not options.plan and not options.search and options.design is None:
         return run_stages(options)
     work = plan(load(options.recipe, options.assignments), options.output, options.input, ["mix"])
+    written = [DESIGN_FILE, DESIGN_RECIPE] if options.design else [SEARCH_FILE] * options.search
+    end_dry_run(options, *(work.output / name for name in written))
     runner = parse_beam_args(options.beam_args, options.workers)
     mode: Mode = "quiet" if options.quiet else options.log_format
     with (
@@ -166,7 +164,8 @@ def _design(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
         space_of(found), options.design, found.budget, available, work.recipe.search, frozen
     )
     work.output.write_json(DESIGN_FILE, design.as_dict())
-    recipe = yaml.safe_dump(design.recipe(options.recipe, _key(work)), sort_keys=False)
+    extends = options.recipe.removeprefix(f"{work.output.url}/")
+    recipe = yaml.safe_dump(design.recipe(extends, _key(work)), sort_keys=False)
     work.output.write_bytes(DESIGN_RECIPE, recipe.encode())
     lines = [["", *design.space.domains]]
     lines += [[name, *(f"{s:.3f}" for s in shares)] for name, shares in design.runs.items()]
@@ -202,9 +201,10 @@ def _fit(options: argparse.Namespace) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{options.fit}: can't be read: {reason}") from None
-    settings = load(options.recipe, options.assignments).search
+    settings = load(options.recipe or RECIPE, options.assignments).search
     results = read_results(lines, options.fit, design)
     fitted = fit_results(results, settings, options.next, _weights(options.target, results.targets))
+    end_dry_run(options, *([output / FIT_FILE] if output else []))
     if output is not None:
         output.write_json(FIT_FILE, fitted.as_dict())
     return json.dumps(fitted.as_dict(), indent=1) if options.json else _fit_table(fitted)

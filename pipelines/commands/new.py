@@ -9,6 +9,7 @@ from pathlib import Path
 
 from curation.errors import ConfigError
 from curation.recipe import STAGES
+from pipelines.commands.options import add_dry_run, end_dry_run
 from pipelines.terminal import say
 
 _RULE = '''"""A rule of a recipe: a number for each text."""
@@ -65,6 +66,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("kind", choices=list(_KINDS), help="what to create")
     parser.add_argument("name", metavar="NAME", help="name of the function and its file")
     parser.add_argument("--output", default=".", metavar="DIR", help="folder (default: here)")
+    add_dry_run(parser)
     parser.set_defaults(command=new)
 
 
@@ -81,6 +83,7 @@ def new(options: argparse.Namespace) -> int:
     for file in files:
         if file.exists():
             raise ConfigError(f"{file}: already exists; choose another name or --output")
+    end_dry_run(options, *files)
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         file.write_text(content.format(name=name), encoding="utf-8")

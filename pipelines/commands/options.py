@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 
 def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
@@ -42,6 +43,8 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="stop at a stage that raises an alarm (exit code 1)"
     )
+    add_dry_run(parser)
+    add_json(parser, "with --dry-run: ")
     parser.add_argument("--quiet", action="store_true", help="show no progress and no summary")
     parser.add_argument(
         "--log-format",
@@ -96,9 +99,36 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", required=True, metavar="DIR", help="run folder")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse.ArgumentParser, when: str = "") -> None:
     """Declare `--json`."""
-    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.add_argument("--json", action="store_true", help=f"{when}machine-readable")
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Declare `--dry-run`."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be written, and write nothing"
+    )
+
+
+def end_dry_run(options: argparse.Namespace, *places: Any, documents: int | None = None) -> None:
+    """With `--dry-run`, print what would be written or replaced, of how many documents; exit."""
+    if not options.dry_run:
+        return
+    from pipelines.storage.files import Folder  # slow
+    from pipelines.terminal import say, say_json
+
+    found = []
+    for folder in (Folder(getattr(place, "url", None) or str(place)) for place in places):
+        sizes = (folder.tree() or {"": folder.size("") or 0}) if folder.exists() else {}
+        found.append({"path": folder.shown, "files": len(sizes), "bytes": sum(sizes.values())})
+    if getattr(options, "json", False):
+        say_json({"documents": documents, "writes": found})
+        raise SystemExit(0)
+    for path, files, size in map(dict.values, found):
+        say(f"would write {path} (now {files:,} files, {size:,} bytes)")
+    say(f"{'' if documents is None else f'{documents:,} documents; '}nothing was written")
+    raise SystemExit(0)
 
 
 def add_input(parser: argparse.ArgumentParser, help: str, required: bool = False) -> None:

@@ -13,7 +13,7 @@ import yaml
 from curation.errors import ConfigError
 from curation.policy import ALL, Approval, Corpus, Policy
 from curation.stages import find
-from pipelines.commands.options import add_run, add_set, count
+from pipelines.commands.options import add_dry_run, add_run, add_set, count, end_dry_run
 from pipelines.run_folder import load_run, root_hash, run_recipe, run_settings
 from pipelines.terminal import say
 from pipelines.verdict_counts import FILTER, counts, judging
@@ -53,6 +53,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     add_set(parser, "a threshold of the filter", "filter.rules.gopher.word_count.min=30")
     parser.add_argument("--by", metavar="NAME", help="who approves it")
     parser.add_argument("--notes", metavar="TEXT", help="reason for the choices")
+    add_dry_run(parser)
     parser.set_defaults(command=write)
 
 
@@ -72,6 +73,7 @@ def write(options: argparse.Namespace) -> int:
         ),
     )
     output = Path(options.output)
+    end_dry_run(options, output)
     try:
         output.write_text(text(policy, options.run), encoding="utf-8")
     except OSError as error:

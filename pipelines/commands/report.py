@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.commands.options import add_run
+from pipelines.commands.options import add_dry_run, add_run, end_dry_run
 from pipelines.console import PlainConsole
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
-from pipelines.storage.files import Folder
+from pipelines.run_folder import REPORT_DATA, REPORT_PAGE, load_run
 from pipelines.terminal import say
 
 
@@ -21,13 +21,16 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         action="store_true",
         help="read every document of a large run instead of a sample of files",
     )
+    add_dry_run(parser)
     parser.set_defaults(command=report)
 
 
 def report(options: argparse.Namespace) -> int:
     """Collect the report, write it and print the funnel."""
+    folder, _ = load_run(options.run)
+    end_dry_run(options, folder / REPORT_PAGE, folder / REPORT_DATA)
     facts = collect(options.run, all_documents=options.all_documents)
-    path = write_report(Folder(options.run), facts)
+    path = write_report(folder, facts)
     print_funnel(facts, PlainConsole())
     say(f"report: {path}")
     return 0

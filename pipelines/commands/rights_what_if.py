@@ -16,7 +16,7 @@ from curation.config import assign, validate
 from curation.errors import ConfigError, InputError
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import Honoured, RightsSettings, default_settings
-from pipelines.commands.run import run
+from pipelines.commands.stage import run_stage
 from pipelines.console import PlainConsole
 from pipelines.run_folder import load_run, run_recipe
 from pipelines.storage.files import Folder
@@ -26,8 +26,6 @@ from pipelines.terminal import say_json
 
 _STAGE = "rights"
 _BATCH = 1 << 14
-#: Options that `--what-if` does without, since it reads a run.
-NEEDS_INPUT = False
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
@@ -41,20 +39,11 @@ def extend(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show what each signal, or the policy of --set, would remove; nothing is written",
     )
-    group.add_argument("--run", metavar="DIR", help="run folder")
-    group.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(command=_rights)
 
 
 def _rights(options: argparse.Namespace) -> int:
-    if options.what_if:
-        return what_if(options)
-    for name in ("input", "output"):
-        if not getattr(options, name):
-            raise ConfigError(f"--{name} is required (see `curate rights --help`)")
-    if options.run:
-        raise ConfigError("--run goes with --what-if")
-    return run(options)
+    return what_if(options) if options.what_if else run_stage(options)
 
 
 @dataclass

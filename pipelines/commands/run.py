@@ -17,12 +17,13 @@ from pipelines.plan import Plan, plan
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
-from pipelines.run import run_plan
+from pipelines.run import removed_first, run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.pace import duration
 from pipelines.runners.progress import Events, Mode, Quiet, open_display
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest
-from pipelines.terminal import say, tell
+from pipelines.terminal import say, say_json, tell
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -64,19 +65,25 @@ def planned(
     """
     indexes = _index_assignments(getattr(options, "index", []))
     recipe = load(options.recipe, [*indexes, *assignments, *options.assignments])
-    return plan(recipe, options.output, options.input, stages, options.sync)
+    return plan(recipe, options.output, options.input, stages, options.sync, options.fresh)
 
 
 def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> None:
-    """Run a plan with a progress display; then write its report and print its funnel."""
+    """Run a plan with a progress display; then write its report and print its funnel.
+
+    With `--dry-run`, print what it would do, and exit.
+    """
     runner = parse_beam_args(options.beam_args, options.workers)
+    if options.dry_run:
+        _show(work, runner.workers, options.json)
+        raise SystemExit(0)
     mode: Mode = "quiet" if options.quiet else options.log_format
     if work.passed_over.counts and not options.quiet:
         passed_over = Events() if mode == "json" else Quiet()
         passed_over.message(f"input: skipped {work.passed_over}")
     with open_display(mode) as display, Executor(runner, display) as executor:
         try:
-            run_plan(work, executor, options.fresh, options.strict)
+            run_plan(work, executor, options.strict)
         except (AlarmError, InputError, WorkerError):
             # Report the complete stages, so that no report of an earlier run is left next to them.
             with contextlib.suppress(CurationError):
@@ -85,6 +92,25 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
     if report:
         as_json = options.log_format == "json"
         _report(work, options.typed, quiet=options.quiet, as_json=as_json)
+
+
+def _show(work: Plan, workers: int, as_json: bool) -> None:
+    """Print what a plan would do."""
+    from pipelines.forecast import forecast  # seldom needed
+
+    found, removed = forecast(work), removed_first(work) if work.fresh else []
+    costs = [one.cpu_seconds for one in found]
+    seconds = None if None in costs else sum(cost or 0 for cost in costs) / max(1, workers)
+    if as_json:
+        stages = [one._asdict() for one in found]
+        say_json({"removed": removed, "stages": stages, "seconds": seconds})
+        return
+    for stage in removed:
+        say(f"{stage}: removed first, if it is there")
+    for one in found:
+        say(f"{one.stage}: {one.words() if one.why else 'complete'}")
+    lasts = "how long is unknown" if seconds is None else f"about {duration(seconds)}"
+    say(f"{lasts} with {max(1, workers)} processes; nothing was written")
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from curation.summary.document import check_answers, filled, markdown, template,
 from curation.summary.figures import Figure
 from curation.summary.signing import sign
 from curation.summary.statements import statements
-from pipelines.commands.options import add_json, add_run
+from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.run_folder import SUMMARY
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.summary import RunFacts, bill_of_materials
@@ -46,6 +46,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--sign", metavar="KEY", help="sign the bill of materials with an Ed25519 key (PEM)"
     )
     add_json(parser)
+    add_dry_run(parser)
     parser.set_defaults(command=summary)
 
 
@@ -56,6 +57,8 @@ def summary(options: argparse.Namespace) -> int:
     templates = {EU: template("eu"), DATASHEET: template("datasheet")}
     check_answers(answers, list(templates.values()))
     key = _read(options.sign) if options.sign else b""
+    folder = Folder(options.output) if options.output else facts.folder / SUMMARY
+    end_dry_run(options, folder)
     figures = facts.figures()
     texts = statements(
         figures,
@@ -70,7 +73,6 @@ def summary(options: argparse.Namespace) -> int:
     documents = {
         file: filled(form, texts, figures, answers, run) for file, form in templates.items()
     }
-    folder = Folder(options.output) if options.output else facts.folder / SUMMARY
     _write_documents(folder, documents, figures)
     _write_data_set(folder, facts, name, figures, texts, answers, documents)
     data = _json(bill_of_materials(options.run))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from curation.errors import ConfigError
 from curation.trace import refuse_short
-from pipelines.commands.options import add_json, add_run, count
+from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run
 from pipelines.report.values import value_text
 from pipelines.terminal import say, say_json, tell
 
@@ -39,6 +39,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="only build the index (the first query builds it otherwise)",
     )
     add_json(parser)
+    add_dry_run(parser)
     parser.set_defaults(command=trace)
 
 
@@ -50,12 +51,13 @@ def trace(options: argparse.Namespace) -> int:
     if not options.build:
         refuse_short(passage)  # at once
     from curation.trace.passage import Passage
-    from pipelines.run_folder import load_run
+    from pipelines.run_folder import TRACE, load_run
     from pipelines.trace import TraceIndex, build
 
     folder, stages = load_run(options.run)
     if not options.build:
         Passage(passage)  # before the index is built
+    end_dry_run(options, folder / TRACE)
     facts = build(replace(folder, sync=False), stages, tell)
     if options.build:
         if options.json:

@@ -19,7 +19,7 @@ from curation.config import assign, read_yaml, validate
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
 from curation.models import About
-from pipelines.commands.options import add_set
+from pipelines.commands.options import add_dry_run, add_set, end_dry_run
 from pipelines.terminal import say
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -123,6 +123,7 @@ def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.Argumen
     parser.add_argument("--licence", default="unstated", help="for the card")
     parser.add_argument("--source", default="", help="source of the data, for the card")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_dry_run(parser)
     parser.set_defaults(task=name)
     return parser
 
@@ -152,8 +153,9 @@ def _files(patterns: Sequence[str]) -> list[str]:
 
 
 def _output(options: argparse.Namespace) -> Path:
-    """Create the folder for model and card, before hours of training."""
+    """Create the folder for model and card, before hours of training; end a dry run."""
     output = Path(options.output)
+    end_dry_run(options, output)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -190,13 +192,13 @@ def _labelled(options: argparse.Namespace) -> int:
     }
     of_classes = functools.partial(train_classes, options.task), LinearTraining
     train, kind = own.get(options.task, of_classes)
-    inputs, output = _files(options.input), _output(options)
+    inputs = _files(options.input)
     graded = _FURTHER.get(options.task) is _GRADED and options.positive and options.negative
     if not inputs and not graded:
         raise ConfigError("no examples: name files with --input")
     settings = _settings(options.task, kind, options.assignments)
     further = {name: _files(getattr(options, name)) for name in _FURTHER.get(options.task, {})}
-    say(train(inputs, output, _about(options), settings, **further))
+    say(train(inputs, _output(options), _about(options), settings, **further))
     return 0
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from curation.errors import ConfigError
-from pipelines.commands.options import add_run, port
+from pipelines.commands.options import add_dry_run, add_run, end_dry_run, port
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
@@ -53,6 +53,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--labels", metavar="FILE", help=f"file for your labels (default: DIR{LABELS})"
     )
+    add_dry_run(parser)
     parser.set_defaults(command=view)
 
 
@@ -65,10 +66,12 @@ def view(options: argparse.Namespace) -> int:
     if options.prepare:
         if prepared is None:
             raise ConfigError(f"{options.run}: in an object store; name a folder with --prepared")
+        end_dry_run(options, prepared)
         size = prepare(options.run, prepared)
         say(f"{prepared}: {size:,} bytes")
         return 0
     labels = next_to(options.run, options.labels, LABELS)
+    end_dry_run(options, *([labels] if labels else []))
     other = next_to(options.compare, None, PREPARED) if options.compare else None
     explorer = Explorer(
         options.run, options.compare, options.input, prepared, labels, other_prepared=other

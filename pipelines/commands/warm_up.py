@@ -10,7 +10,7 @@ from curation.golden import golden_digest, measured_digest
 from curation.kernels import places
 from curation.recipe import load
 from curation.stages import known_stages
-from pipelines.commands.options import workers
+from pipelines.commands.options import add_dry_run, end_dry_run, workers
 from pipelines.runners.compilation import compile_kernels
 from pipelines.runners.progress import open_display
 from pipelines.terminal import say
@@ -27,6 +27,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="number of processes (default: one per CPU)",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
+    add_dry_run(parser)
     parser.set_defaults(command=run)
 
 
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     Raises CurationError if kernels give wrong results.
     """
     stages = load(options.recipe).stages if options.recipe else list(known_stages())
+    end_dry_run(options, places()[0])
     with open_display("quiet" if options.quiet else "auto") as display:
         whole = compile_kernels(stages, options.workers or os.cpu_count() or 1, display.compiling)
     for stage in stages:

@@ -22,7 +22,7 @@ from curation.filters.rules import RuleBook
 from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
-from pipelines.commands.run import run
+from pipelines.commands.stage import run_stage
 from pipelines.console import PlainConsole
 from pipelines.report.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
@@ -63,10 +63,6 @@ class Source(NamedTuple):
     rows: int
 
 
-#: Options that `--what-if` does without, since it reads a run.
-NEEDS_INPUT = False
-
-
 def extend(parser: argparse.ArgumentParser) -> None:
     """Declare `--what-if` and its options on the command of the stage."""
     group = parser.add_argument_group(
@@ -78,7 +74,6 @@ def extend(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show what --set and --sweep would change, from the signals alone; nothing is written",
     )
-    group.add_argument("--run", metavar="DIR", help="run folder")
     group.add_argument(
         "--sweep",
         action="append",
@@ -93,20 +88,15 @@ def extend(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="documents shown per change (default: 2)",
     )
-    group.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(command=_filter)
 
 
 def _filter(options: argparse.Namespace) -> int:
     if options.what_if:
         return what_if(options)
-    for name in ("input", "output"):
-        if not getattr(options, name):
-            raise ConfigError(f"--{name} is required (see `curate filter --help`)")
-    for name in ("run", "sweep"):
-        if getattr(options, name):
-            raise ConfigError(f"--{name} goes with --what-if")
-    return run(options)
+    if options.sweep:
+        raise ConfigError("--sweep goes with --what-if")
+    return run_stage(options)
 
 
 def what_if(options: argparse.Namespace) -> int:

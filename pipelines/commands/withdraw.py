@@ -29,7 +29,7 @@ from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
 from curation.schema import VERDICT_COLUMNS
 from curation.stages import find, known_stages
-from pipelines.commands.options import workers
+from pipelines.commands.options import add_dry_run, end_dry_run, workers
 from pipelines.dedup.indexes import index_files
 from pipelines.masking import count_spans, mask_stage
 from pipelines.plan import plan
@@ -101,6 +101,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--workers", type=workers, default=None, metavar="N", help="local processes"
     )
+    add_dry_run(parser)
     parser.set_defaults(command=withdraw)
 
 
@@ -157,10 +158,14 @@ def withdraw(options: argparse.Namespace) -> int:
     """Mask the withdrawn documents and restore their duplicates, deduplicated."""
     runs = [load_run(path) for path in options.run]
     output = Folder(options.output) if options.output else Folder(options.run[0]) / WITHDRAWN
+    gone = _withdrawn(options, runs)
+    rows = _found(runs, gone)
+    end_dry_run(options, output, documents=len(gone.ids))
     if output.is_local:
         make_run_folder(output)
-    gone = _withdrawn(options, runs)
-    _record(output, runs, gone)
+    with TableWriter(output, _DOCUMENTS, RECORD) as writer:
+        for batch in rows:
+            writer.write(batch)
     report: dict[str, Any] = {
         "withdrawn": len(gone.ids),
         "by": _asked(options),
@@ -187,7 +192,7 @@ def withdraw(options: argparse.Namespace) -> int:
                 continue
             recipe = _recipe(stage, found[0][0], gone)
             waiting = (output / _WAITING / stage).url
-            work = plan(recipe, output.url, [f"{waiting}/*.parquet"], [stage])
+            work = plan(recipe, output.url, [f"{waiting}/*.parquet"], [stage], fresh=True)
             counts = run_plan(work, executor)[stage]["counts"]
             report["given_back"][stage] = counts["documents"]
             report["still_removed"][stage] = counts["documents_removed"]
@@ -234,19 +239,18 @@ def _policy(given: str) -> RightsSettings:
     return validate(RightsSettings, merge(defaults, tree.get("rights", tree)), "--rights")
 
 
-def _record(output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> None:
-    """Record the withdrawn documents with reasons. Raises InputError if there are none."""
-    wanted = ["id", "url", *gone.columns]
-    with TableWriter(output, _DOCUMENTS, RECORD) as writer:
-        for folder, stages in runs:
-            first = folder / stages[0]
-            for batch in read_kinds(first, ["documents", "removed"], wanted):
-                if absent := [n for n in gone.columns if n not in batch.schema.names]:
-                    raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
-                if (rows := gone.add(batch)).num_rows:
-                    writer.write(rows)
+def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
+    """Return the withdrawn documents with reasons. Raises InputError if there are none."""
+    wanted, found = ["id", "url", *gone.columns], list[pa.RecordBatch]()
+    for folder, stages in runs:
+        first = folder / stages[0]
+        for batch in read_kinds(first, ["documents", "removed"], wanted):
+            if absent := [n for n in gone.columns if n not in batch.schema.names]:
+                raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
+            found.append(gone.add(batch))
     if not gone.ids:
         raise InputError("the selection matches no document of the run")
+    return [rows for rows in found if rows.num_rows]
 
 
 def _without(

@@ -32,18 +32,15 @@ _RECORD_BYTES = 24
 _LOSS_BYTES = 64
 
 
-def check_indexes(settings: DocumentDedupSettings) -> None:
-    """Raise ConfigError for an index in the settings that can't be used."""
-    indexed_shards(settings, 0)
+def check_indexes(settings: DocumentDedupSettings) -> list[Place]:
+    """Return the shards of the indexes in the settings. Raises ConfigError for an unusable one."""
+    return indexed_shards(settings, 0)
 
 
 def run(run: StageRun) -> dict[str, Any]:
     """Keep one document of each cluster of copies."""
     settings: DocumentDedupSettings = run.settings
     indexed = indexed_shards(settings, len(run.inputs))
-    inputs = run.read + [(p.name, p.fingerprint) for p in indexed]
-    if manifest := run.complete(inputs):
-        return manifest
     run.begin()
     last = len(settings.index.against)
     own = [Place(s.name, i, s, last) for i, s in enumerate(run.inputs)]
@@ -55,7 +52,7 @@ def run(run: StageRun) -> dict[str, Any]:
     notes = {**_facts_of(run, records[Clusters.name], labels)}
     notes |= {"alarms": alarms} if alarms else {}
     index = records.get(WriteIndex.name, ())
-    return run.finish(done["shards"].tasks, inputs, {"notes": notes}, also=index)
+    return run.finish(done["shards"].tasks, run.compared, {"notes": notes}, also=index)
 
 
 #: Steps whose records have counts for the manifest, or name files that are kept.

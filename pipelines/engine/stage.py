@@ -9,12 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from curation import stores
-from curation.credentials import redact_all
+from curation.credentials import redact, redact_all
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
@@ -24,6 +25,7 @@ from pipelines.storage.damage import check_content, damaged, noticed
 from pipelines.storage.files import SCRATCH, Folder, fingerprint, unsealed
 from pipelines.storage.manifest import (
     MANIFEST,
+    PATHS,
     TIMINGS,
     after,
     documents_of,
@@ -82,6 +84,7 @@ class StageRun:
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
     passed_over: str = ""  # files next to the raw input that are not read
     follows: str = ""  # stage of the same run whose documents it reads
+    indexed: Sequence[tuple[str, str]] = ()  # names and fingerprints of the indexes' files
     measures: bool = False  # only measure: record verdicts, remove nothing by them
 
     @property
@@ -92,6 +95,11 @@ class StageRun:
     def read(self) -> list[tuple[str, str]]:
         """Names and fingerprints of the input shards."""
         return [(s.name, s.fingerprint) for s in self.inputs]
+
+    @property
+    def compared(self) -> list[tuple[str, str]]:
+        """The same, and those of the indexes of earlier runs."""
+        return [*self.read, *self.indexed]
 
     def run(self, step: Step, tasks: Sequence[Task], folder: Folder | None = None) -> int:
         """Run a step, in this folder or another. Raises DamagedError for unreadable files."""
@@ -128,8 +136,9 @@ class StageRun:
         if manifest.get("key") != self.key(inputs) or not is_whole(self.folder, manifest):
             return None
         manifest |= {"recipe": self.recipe, **self._after()}
-        write_manifest(self.folder, manifest)
-        self.folder.remove(SCRATCH)
+        scratch = partial(self.folder.remove, SCRATCH)
+        scratch()
+        self.executor.later += [partial(write_manifest, self.folder, manifest), scratch]
         return manifest
 
     def _after(self) -> dict[str, Any]:
@@ -141,6 +150,7 @@ class StageRun:
         Raises ConfigError if its folder has files that no run wrote.
         """
         refuse_foreign(self.folder)
+        self.executor.settle()
         self.folder.remove_parts()
         note_own(self.folder, files=named_files(read_manifest(self.folder)))
         remove_manifest(self.folder)
@@ -192,10 +202,16 @@ class StageRun:
         remove_own(self.folder, keep={*files, *names})
         jobs = {"jobs": self.executor.jobs} if self.executor.jobs else {}
         self.executor.jobs = 0
-        self.folder.write_own_json(TIMINGS, self._seconds() | jobs | (timings or {}))
+        places = {} if self.follows else {PATHS: self._paths()}
+        self.folder.write_own_json(TIMINGS, self._seconds() | jobs | places | (timings or {}))
         write_manifest(self.folder, manifest)
         self.folder.remove(SCRATCH)
         return manifest
+
+    def _paths(self) -> dict[str, str]:
+        """Return where the inputs of a run's first stage are, by name."""
+        files = {file.name: as_given(file.path) for file in self.files}
+        return files or {s.name: as_given(s.folder.url_of(s.file)) for s in self.inputs}
 
     def _record(self, name: str) -> bytes:
         try:
@@ -216,6 +232,11 @@ class StageRun:
                 step[quantity] += record[quantity]
             step["tasks"] += 1
         return {"steps": steps}
+
+
+def as_given(path: str) -> str:
+    """Return a path as the seconds of a run name it: absolute, and without secrets."""
+    return redact(path if stores.is_url(path) else os.path.abspath(path))
 
 
 def settings_written(settings: Any) -> Any:

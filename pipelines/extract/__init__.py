@@ -6,7 +6,7 @@ Each input file gives one shard; several small ones share a shard, a large one g
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from pipelines.extract.sources import (
     content_fingerprints,
     part_hashes,
     source_shards,
+    tasks_of,
     with_hash,
 )
 from pipelines.runners.guard import Crash, Guard, is_guarded
@@ -339,6 +340,14 @@ def mended_row(row: dict[str, Any], page: Page) -> dict[str, Any]:
     return {**named, "reason": page.mended, "detail": page.detail}
 
 
+def source_tasks(run: StageRun, hashes: Mapping[str, str]) -> list[Task]:
+    """Return a task for each shard; `hashes` are the fingerprints of the input files by name."""
+    readers: ReaderSettings = run.also["readers"]
+    parts = part_hashes(run.folder, readers.split_bytes)
+    shards = source_shards(run.files, split_files(run, readers), readers.split_bytes)
+    return tasks_of([with_hash(shard, parts) for shard in shards], hashes)
+
+
 def run(run: StageRun) -> dict[str, Any]:
     """Extract every input file."""
     readers: ReaderSettings = run.also["readers"]
@@ -346,9 +355,8 @@ def run(run: StageRun) -> dict[str, Any]:
     named = [(name, hashes[name]) for name in sorted(hashes)]
     if manifest := run.complete(named):
         return manifest
-    split = split_files(run, readers)
     known = run.folder.read_own_json(KNOWN_INPUTS)
-    parts = part_hashes(run.folder, readers.split_bytes)
+    tasks = source_tasks(run, hashes)
     notes: dict[str, Any] = {"passed over": run.passed_over} if run.passed_over else {}
     if run.settings.rights.files:
         from pipelines.extract.sites import load_sites  # compiled kernels
@@ -357,9 +365,5 @@ def run(run: StageRun) -> dict[str, Any]:
         notes["files of sites"] = sites.counts
     run.begin()
     step = ExtractShards(run.settings_key, run.settings, readers)
-    shards = [with_hash(s, parts) for s in source_shards(run.files, split, readers.split_bytes)]
-    tasks = [
-        Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s) for s in shards
-    ]
     run_until_ranges_fit(run, step, tasks)
     return run.finish(tasks, named, {"notes": notes} if notes else None, timings=known)

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ import xxhash
 from curation import stores
 from curation.errors import InputError
 from curation.readers import Checkpoint, InputFile, Span, spans
+from pipelines.runners.tasks import Task
 from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import TIMINGS
@@ -92,6 +93,20 @@ def content_fingerprints(
     noted = {"parts": {str(split_bytes): kept}} if kept else {}
     folder.write_own_json(KNOWN_INPUTS, {"inputs": ordered} | noted)
     return {name: entry[0] for name, entry in ordered.items()}
+
+
+def fingerprint_now(file: InputFile, folder: Folder, before: str) -> str:
+    """Return the fingerprint of a file's content if it is still `before`; else anything else.
+
+    It is read only if its size is the same, but not its other attributes.
+    """
+    if stores.is_url(file.path):
+        return f"{file.size} {file.version or _checksum(file.path)}"
+    state = _state(file.path)
+    old = _known_fingerprints(folder).get(file.name, [before, *state[:1]])
+    if old[1:] == state:
+        return str(old[0])
+    return _content_hash(file.path) if before and old[1] == state[0] else ""
 
 
 def part_hashes(folder: Folder, split_bytes: int) -> dict[str, list[str]]:
@@ -219,6 +234,12 @@ def source_shards(
             close()
     close()
     return sorted(shards, key=lambda s: s.name)
+
+
+def tasks_of(shards: Sequence[SourceShard], hashes: Mapping[str, str]) -> list[Task]:
+    """Return a task for each shard; `hashes` are the fingerprints of the files by name."""
+    named = ((shard, tuple((name, hashes[name]) for _, name in shard.files)) for shard in shards)
+    return [Task(shard.name, inputs, shard.size, shard) for shard, inputs in named]
 
 
 def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:

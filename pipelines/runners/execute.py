@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,9 @@ class Executor:
     jobs: int = 0  # pipelines that Beam has run
     #: Stages of the run, whose kernels are compiled before the first task.
     stages: Sequence[str] = ()
+    #: What changes the folder of the run besides the stages that it does. It waits until one
+    #: begins, or all are complete: a stage may refuse its settings before.
+    later: list[Callable[[], None]] = field(default_factory=list)
 
     def __enter__(self) -> Executor:
         self._open = contextlib.ExitStack()
@@ -113,6 +116,12 @@ class Executor:
 
     def __exit__(self, *exception: object) -> None:
         self._open.__exit__(*exception)  # type: ignore[arg-type]
+
+    def settle(self) -> None:
+        """Do what had to wait."""
+        for change in self.later:
+            change()
+        self.later.clear()
 
     def compile(self) -> None:
         """Compile the kernels of the run's stages that are not compiled yet, on all cores."""

@@ -181,8 +181,14 @@ class Folder:
         Compares sizes (`sizes` lists them; None: not listed yet) and, on local disks, the content
         of files changed after the witness was written. A file that differs is logged and removed.
         """
+        return self._removed(self.differing(files, witness, sizes))
+
+    def differing(
+        self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
+    ) -> list[str]:
+        """Return the names of the files that `holds` removes, without doing so."""
         found = self.tree() if sizes is None else sizes
-        return self._removed([n for n, f in files.items() if found.get(n) != f["bytes"]])
+        return [n for n, f in files.items() if found.get(n) != f["bytes"]]
 
     def _removed(self, wrong: Sequence[str]) -> bool:
         """Remove files that differ from what was written; return whether there were none."""
@@ -333,14 +339,14 @@ class LocalFolder(Folder):
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
         return f"{status.st_size} {status.st_ino} {times}"
 
-    def holds(
+    def differing(
         self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
-    ) -> bool:
+    ) -> list[str]:
         try:
             since = os.stat(self.path(witness)).st_ctime_ns
         except FileNotFoundError:
-            return False
-        return self._removed([n for n, f in files.items() if not self._is_as_named(n, f, since)])
+            return [witness]
+        return [n for n, f in files.items() if not self._is_as_named(n, f, since)]
 
     def _is_as_named(self, name: str, file: dict[str, Any], since: int) -> bool:
         try:

@@ -19,6 +19,8 @@ from pipelines.storage.files import SCRATCH, Folder, fingerprint, unsealed
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.json"
+#: In the timings of a run's first stage: where its inputs are, by name.
+PATHS = "paths"
 _SPARE = f".{MANIFEST}"
 
 Manifest = dict[str, Any]

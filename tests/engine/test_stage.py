@@ -63,6 +63,9 @@ def test_a_change_elsewhere_in_the_recipe_only_renames(tmp_path: Path) -> None:
         manifest = stage(tmp_path, executor, recipe="other").complete(INPUTS)
         assert manifest is not None
         assert manifest["recipe"] == {"name": "other"}
+        assert read_manifest(Folder(str(tmp_path)))["recipe"] == {"name": "r"}  # until one begins
+        executor.settle()
+        assert read_manifest(Folder(str(tmp_path)))["recipe"] == {"name": "other"}
 
 
 def documents_of_toys(folder: Folder) -> tuple[Shard, ...]:
@@ -304,6 +307,7 @@ def test_any_file_of_a_finished_stage_is_made_again_at_its_own_cost(
             again.begin()
             assert again.run(WriteName(), TASKS) == tasks
             again.finish(TASKS, INPUTS)
+        executor.settle()
         assert path.read_bytes() == whole
         assert run.complete(INPUTS)
 

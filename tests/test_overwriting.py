@@ -1,0 +1,313 @@
+"""A finished run is not overwritten by another; a command that is refused changes no file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curation.errors import ConfigError
+from curation.recipe import load
+from pipelines.cli import main
+from pipelines.plan import plan
+from pipelines.report.collect import counts
+
+_ENDS = ("--workers", "0", "--quiet")
+_STAGES = ("--stages", "extract,dedup-urls")
+_MINE = "extends: llama3\nname: mine\nstages: [extract, dedup-urls]\n"
+
+
+def state(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """When each file and folder was changed, and the bytes of the files."""
+    paths = [folder, *folder.rglob("*")]
+    return {str(p): (p.stat().st_mtime_ns, p.read_bytes() if p.is_file() else b"") for p in paths}
+
+
+def rows(path: Path, *names: str) -> Path:
+    """Write a table with a page of each name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = [
+        {"text": f"A page of {name}, and of words.", "url": f"http://{name}/"} for name in names
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return path
+
+
+def run(*arguments: str | Path) -> int:
+    """What a command ends with."""
+    return main([*map(str, arguments), *_ENDS])
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with two tables, and a run of `mine` over them in `out`."""
+    monkeypatch.chdir(tmp_path)
+    rows(tmp_path / "crawl/a.jsonl", "a", "b")
+    rows(tmp_path / "crawl/b.jsonl", "c")
+    (tmp_path / "mine.yaml").write_text(_MINE)
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    return tmp_path
+
+
+def refused(folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    """The one line of a command that ends with exit code 2 and leaves a folder as it was."""
+    before = state(folder)
+    capsys.readouterr()
+    assert run(*arguments) == 2, arguments
+    assert state(folder) == before, arguments
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1, told
+    return told
+
+
+def found(folder: str = "out") -> dict[str, Any]:
+    """The facts of the manifests in a run folder."""
+    return counts(folder)
+
+
+def test_the_sample_does_not_replace_a_crawl(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The README's first command has no --output, and its default is a common name."""
+    told = refused(home / "out", capsys, "run", "sample")
+    assert "out: has a run of mine over a.jsonl (inputs: 2, documents: 3, tokens: 0)" in told
+    assert "another recipe, sample" in told
+    assert "--output" in told and "--fresh" in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "fineweb", "--input", "crawl"),
+        ("run", "llama3", "--input", "crawl", *_STAGES),
+        ("run", "mine.yaml", "--input", "other/n.jsonl"),
+        ("run", "mine.yaml", "--input", "other"),
+        ("run", "mine.yaml", "--input", "crawl/b.jsonl"),  # a part of what there is
+        ("run", "mine.yaml", "--input", "crawl/b.jsonl", "other"),
+        ("run", "mine.yaml", "--input", "elsewhere"),  # the same names
+        ("run", "mine.yaml", "--input", "other/n.jsonl", "--stages", "dedup-urls"),
+        ("measure", "fineweb", "--input", "crawl"),
+        ("extract", "--input", "crawl", "--output", "out"),  # by llama3
+        ("dedup-urls", "--recipe", "mine.yaml", "--input", "other/n.jsonl", "--output", "out"),
+        (
+            "identify-language",
+            "--recipe",
+            "mine.yaml",
+            "--input",
+            "there/extract",
+            "--output",
+            "out",
+        ),
+    ],
+    ids=" ".join,
+)
+def test_another_recipe_or_other_inputs(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: Sequence[str]
+) -> None:
+    rows(home / "other/n.jsonl", "n")
+    rows(home / "elsewhere/a.jsonl", "x", "y")
+    rows(home / "elsewhere/b.jsonl", "z")
+    assert run("run", "mine.yaml", "--input", "other", "--output", "there") == 0
+    assert "has a run of mine over a.jsonl" in refused(home, capsys, *arguments)
+    assert run(*arguments, "--fresh") == 0
+
+
+def test_the_same_recipe_goes_on(home: Path) -> None:
+    (home / "mine.yaml").write_text(f"{_MINE}extract: {{min_characters: 2}}\n")
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    (home / "mine.yaml").write_text(_MINE.replace("]", ", identify-language]"))
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    assert [entry["stage"] for entry in found()["funnel"]][-1] == "identify-language"
+    (home / "ours.yaml").write_text(
+        _MINE.replace("]", ", identify-language]").replace("mine", "us")
+    )
+    assert run("run", "ours.yaml", "--input", "crawl") == 0  # only its name is another
+    assert found()["recipe"]["name"] == "us"
+    (home / "later.yaml").write_text(
+        "extends: ours.yaml\nname: later\nextract: {min_characters: 3}\n"
+    )
+    assert run("run", "later.yaml", "--input", "crawl") == 0
+    assert found()["recipe"]["name"] == "later"
+
+
+def test_inputs_may_grow_and_go_and_move(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows(home / "crawl/c.jsonl", "d")
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    rows(home / "crawl/a.jsonl", "a", "changed")
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    (home / "crawl/b.jsonl").unlink()
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    assert found()["funnel"][0]["documents_in"] == 3
+    shutil.copytree(home / "crawl", home / "moved")
+    shutil.rmtree(home / "crawl")
+    assert run("run", "mine.yaml", "--input", "moved") == 0
+    for timings in (home / "out").glob("*/timings.json"):
+        timings.unlink()
+    assert run("run", "mine.yaml", "--input", "moved") == 0
+    shutil.rmtree(home / "moved")  # none of them is left
+    refused(home / "out", capsys, "run", "mine.yaml", "--input", rows(home / "n.jsonl", "n"))
+
+
+def test_a_first_stage_that_was_deleted_is_made_again(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(home / "out/extract")
+    refused(home / "out", capsys, "run", "mine.yaml", "--input", rows(home / "n.jsonl", "n"))
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    assert [entry["stage"] for entry in found()["funnel"]] == ["extract", "dedup-urls"]
+
+
+def test_documents_of_another_run_are_followed_as_they_change(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = ("dedup-urls", "--input", "out/extract", "--output", "next")
+    assert run(*stage) == 0
+    rows(home / "crawl/c.jsonl", "d")
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    assert run(*stage) == 0
+    assert found("next")["funnel"][0]["documents_in"] == 4
+    assert run("run", "mine.yaml", "--input", rows(home / "n.jsonl", "n"), "--output", "far") == 0
+    refused(home / "next", capsys, "dedup-urls", "--input", "far/extract", "--output", "next")
+
+
+def test_one_stage_of_a_run_takes_its_documents(home: Path) -> None:
+    """With --run, with the run's own input, and with none: nothing else is made again."""
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    before = {p: v for p, v in state(home / "out").items() if "report" not in p}
+    for command in (
+        ("dedup-urls", "--run", "out"),
+        ("dedup-urls", "--input", "out/extract", "--output", "out"),
+        ("run", "mine.yaml", "--stages", "dedup-urls"),
+        ("run", "mine.yaml", "--stages", "dedup-urls", "--input", "crawl"),
+    ):
+        assert run(*command) == 0, command
+        now = state(home / "out")
+        assert {p: now[p][1] for p in before} == {p: v for p, (_, v) in before.items()}, command
+        assert main(["verify", "--run", "out"]) == 0
+    assert run("identify-language", "--run", "out") == 0
+    assert [entry["stage"] for entry in found()["funnel"]][-1] == "identify-language"
+    assert found()["recipe"]["name"] == "mine"
+
+
+@pytest.mark.parametrize("given", ["crawl/pages.jsonl", "crawl/one.warc", "crawl"])
+def test_pages_are_no_texts_for_a_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    html = "<p>A page that has no text yet.</p>"
+    (tmp_path / "crawl").mkdir()
+    if given != "crawl/pages.jsonl":
+        head = f"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: {len(html)}\r\n"
+        head += "WARC-Target-URI: http://a/\r\nContent-Type: text/html\r\n\r\n"
+        (tmp_path / "crawl/one.warc").write_text(f"{head}{html}\r\n\r\n")
+    else:
+        (tmp_path / given).write_text(json.dumps({"html": html}) + "\n")
+    for command in (["filter"], ["run", "llama3", "--stages", "filter,mix"]):
+        told = refused(tmp_path, capsys, *command, "--input", given, "--output", "new")
+        assert "has pages, not texts" in told and "`extract`" in told
+        assert "text_columns" not in told
+
+
+def test_a_stage_that_refuses_its_settings_leaves_the_run_alone(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where only the stage itself finds out, and those before it are complete."""
+    shutil.copy(home / "mine.yaml", home / "own.yaml")
+    own = "\nfilter: {personal_hosts: {runs: [out]}}\n"
+    (home / "mine.yaml").write_text(_MINE.replace("]", ", filter]"))
+    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    (home / "mine.yaml").write_text(_MINE.replace("]", ", filter]") + own)
+    before = {p: v for p, v in state(home / "out").items() if v[1]}
+    assert run("run", "mine.yaml", "--input", "crawl") == 2
+    assert "the folder of this run" in capsys.readouterr().err
+    assert {p: v for p, v in state(home / "out").items() if v[1]} == before
+    assert main(["verify", "--run", "out"]) == 0
+    (home / "out/filter/mine.txt").write_text("mine")
+    before = {p: v for p, v in state(home / "out").items() if v[1]}
+    (home / "mine.yaml").write_text(_MINE.replace("]", ", filter]") + "filter: {rules: {c4: null}}")
+    assert run("run", "mine.yaml", "--input", "crawl") == 2
+    assert {p: v for p, v in state(home / "out").items() if v[1]} == before
+
+
+#: Commands that are refused in the folder of a finished run, each for a reason of its own.
+REFUSED = [
+    "run nosuch --input crawl",
+    "run mine.yaml",
+    "run mine.yaml --input nosuch",
+    "run mine.yaml --input crawl --stages nosuch",
+    "run mine.yaml --input crawl --stages dedup-urls,extract",
+    "run mine.yaml --input crawl --set extract.nosuch=1",
+    "run mine.yaml --input crawl --set extract.min_characters=many",
+    "run mine.yaml --input crawl --set extract.engine=nosuch",
+    "run mine.yaml --input crawl --stages extract,mix --set identify-language.model=nosuch.bin",
+    "run mine.yaml --input crawl --set dedup-urls.index.against=[nosuch]",
+    "run mine.yaml --input crawl --index nosuch",
+    "run mine.yaml --input crawl --fresh --stages tokenize,mix",
+    "run mine.yaml --input crawl -- --runner=nosuch --option",
+    "run mine.yaml --input crawl -- --nosuch=1",
+    "run mine.yaml --stages classify,dedup-lines,mix --input crawl/nosuch.jsonl",
+    "run sample --fresh --input nosuch",
+    "run fineweb --input crawl --dry-run",
+    "measure mine.yaml --input crawl --stages dedup-urls",
+    "apply mine.yaml --policy nosuch.yaml --input crawl",
+    "extract --run out",
+    "extract --run nosuch --input crawl",
+    "dedup-urls --run out --output out",
+    "dedup-urls --run crawl",
+    "dedup-urls --output out",
+    "filter --input crawl --output mine.yaml",
+    "filter --run out --sweep filter.rules.c4=null",
+    "filter --what-if --run out",
+    "mix --design 4 --run nosuch",
+    "export --run out --stage nosuch --to parquet",
+    "export --run out --stage extract --to parquet --columns nosuch",
+    "export --run out --stage extract --to parquet --output out/extract",
+    "withdraw --run out --ids nosuch.txt",
+    "withdraw --run out --url-prefix=",
+    "withdraw --run out --rights nosuch",
+    "summary --run out --answers nosuch.yaml",
+    "trace --run out",
+    "report --run crawl",
+    "policy --run out --output out/recipe.yaml",
+    "contamination --run out --recipe nosuch.yaml --output out",
+    "ablate out --size nosuch --output out",
+    "train quality --input nosuch.jsonl --output out",
+    "new rule recipe --output out",
+    "verify --run out --sample 2",
+]
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_is_refused_changes_no_file(
+    home: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (home / "out/recipe.py").write_text("")
+    before = state(home)
+    try:
+        code = main([part for part in command.split(" ") if part])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2, capsys.readouterr().err
+    assert state(home) == before
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_selection_of_nothing_keeps_what_was_withdrawn(home: Path) -> None:
+    assert main(["withdraw", "--run", "out", "--url-prefix", "http://a/"]) == 0
+    before = state(home / "out/withdrawn")
+    assert main(["withdraw", "--run", "out", "--url-prefix", "http://nosuch/"]) == 1
+    assert state(home / "out/withdrawn") == before
+
+
+def test_from_python_too(home: Path) -> None:
+    other = str(rows(home / "n.jsonl", "n"))
+    with pytest.raises(ConfigError, match=r"has a run of mine over a\.jsonl"):
+        plan(load("fineweb"), "out", ["crawl"])
+    with pytest.raises(ConfigError, match="other inputs"):
+        plan(load("mine.yaml"), os.path.abspath("out"), [other])
+    assert plan(load("fineweb"), "out", [other], fresh=True).fresh
