@@ -15,6 +15,7 @@ from curation.extract.containers import group, kinds_of, like
 from curation.extract.extract_settings import Decision
 from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR
+from curation.extract.parts import drop_others, keep_end, parts_of
 from curation.extract.repeated import copies, title_again
 from curation.extract.tables import Tables, whole_tables
 from curation.extract.units import whole
@@ -27,7 +28,9 @@ _LEVELS_OF_KIN = 4
 CUTS = 40  # thresholds between 0 and 1 that are weighed against each other
 _COMMENTS = NAMES.index("region_0")
 _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
-_DIGITS = NAMES.index("b_digits")
+_DIGITS, _ENDS = NAMES.index("b_digits"), NAMES.index("b_ends")
+_WORD_SCORE, _CLASS_MIN = NAMES.index("word_score"), NAMES.index("class_min")
+_STOCK = -2.0  # score of words that are mostly beside content: notices of rights, requests
 _LINK_DENSITY = NAMES.index("b_link_density")
 _HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["heading"]
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
@@ -104,6 +107,9 @@ class Places(NamedTuple):
     short_comments: npt.NDArray[np.bool_]
     hidden: npt.NDArray[np.bool_]  # out of sight, and nothing says that a reader can unfold it
     gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout are
+    ends: npt.NDArray[np.int8]  # 1: as sentences do, 2: in a colon
+    stock: npt.NDArray[np.bool_]  # in words that are mostly beside content
+    names: npt.NDArray[np.float32]  # the lowest score of the class names around
 
 
 def places(
@@ -126,8 +132,14 @@ def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-
     short_comments = np.zeros(n, np.bool_)
     hidden = np.zeros(n, np.bool_)
     gutter = np.zeros(n, np.bool_)
+    ends = np.zeros(n, np.int8)
+    stock = np.zeros(n, np.bool_)
+    names = np.zeros(n, np.float32)
     for b in range(n):
         r = rows[b]
+        ends[b] = measured[r, _ENDS]
+        stock[b] = measured[r, _WORD_SCORE] < _STOCK
+        names[b] = measured[r, _CLASS_MIN]
         above = e_above[b_element[b]]
         comments[b] = measured[r, _COMMENTS] > 0
         wordy = measured[r, _WORDS] > remark and measured[r, _LINK_DENSITY] < 0.5
@@ -136,7 +148,7 @@ def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-
         unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
         hidden[b] = above & _HIDDEN != 0 and not unfolds
         gutter[b] = above & _GUTTER != 0
-    return Places(comments, short_comments, hidden, gutter)
+    return Places(comments, short_comments, hidden, gutter, ends, stock, names)
 
 
 @kernel
@@ -202,9 +214,13 @@ def decide_blocks(probabilities, page, tables, where, comments, limits):  # type
         score, tables.data, tables.table, linked, limits.table_share, page.b_element, page.e_tag
     )
     kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits)
+    parts = parts_of(kept, probabilities, score, page)
+    added = drop_others(parts, kept, score, page, where, article, limits)
     kept, filled, ended = whole(
         kept, probabilities, score, where.comments, page, tables.data, limits, article
     )
+    keep_end(parts, kept, added, probabilities, score, page, where, limits)
+    filled |= added
     copied = copies(kept, page, where.comments, limits.copy_characters, limits.near_copy_characters)
     title = title_again(kept & ~copied, page)
     if title >= 0:

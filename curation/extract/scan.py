@@ -39,6 +39,7 @@ from curation.extract.markup import (
     AT_LANGUAGE,
     ATTRIBUTE,
     BYTES,
+    FLAG_ASKS,
     FNV_PRIME,
     LAST_BLOCK,
     LAST_SKIPPED,
@@ -456,6 +457,8 @@ def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
     text, now = flow.text, flow.now
     if tag == _BR:
         return f.line_break(text, now)
+    if tag == _INPUT:
+        scan.elements.flags[now.element] |= FLAG_ASKS
     if tag == _IMG:
         before = now.atoms + now.chars
         _image(src, at, i, given, mark, flow)

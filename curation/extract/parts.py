@@ -1,0 +1,266 @@
+"""The parts of an article: what is directly in the elements that hold its paragraphs. Of those between
+paragraphs teasers, requests and labels go, whatever holds them; those behind the last paragraph stay
+as far as they are prose.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curation.compiled import borrowing, inlined, kernel
+from curation.extract import blocks as s
+from curation.extract.byte_names import COLON
+from curation.extract.containers import group, like
+from curation.extract.markup import ANCESTOR, FLAG_ASKS, OTHER, TAG
+from curation.extract.units import same_text
+
+_P, _FIGURE, _FORM = TAG["p"], TAG["figure"], TAG["form"]
+_QUOTE = TAG["blockquote"]
+_HEADING = ANCESTOR["heading"]
+_BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
+_MOST = 0.5  # of the kept text, that the holders of paragraphs have
+_LABEL = 40  # characters of a label at most
+_HEADLINE = 10  # characters of a link at least that may be a headline
+_POINTS = 0.3  # share of links from which a part points elsewhere
+# Elements that hold text of an article, whatever its site; others say nothing by themselves.
+_TEXT = np.zeros(OTHER + 1, np.bool_)
+for _name in "p h1 h2 h3 h4 h5 h6 ul ol dl dir menu li table pre listing xmp blockquote center hgroup".split():
+    _TEXT[TAG[_name]] = True
+
+
+SENTENCE, ANNOUNCES = 1, 2  # how a block ends: as a sentence, in a colon
+
+
+class Parts(NamedTuple):
+    """The parts of an article in reading order, k of them."""
+
+    start: Any  # [k + 1] the first block of each
+    element: Any  # [k] it; of text without an element of its own, that around it
+    own: Any  # [k] it is a paragraph, or text without an element of its own
+    chars: Any  # [k]
+    linked: Any  # [k] characters in links
+    links: Any  # [k]
+    likely: Any  # [k] mean probability of its blocks, 0 of those that a rule took out
+    asks: Any  # [k] it is a form, or has a field of one
+
+
+@kernel
+def _holders(kept, page):  # type: ignore[no-untyped-def]
+    """Which elements [m] hold the paragraphs of an article: like elements of one parent whose own text and
+    paragraphs are most of what is kept, and if they are several, their parent. The body holds none."""
+    groups, sizes = like(page.e_parent, page.e_signature)
+    text = np.zeros(len(sizes), np.float64)
+    for b in range(len(kept)):
+        if kept[b]:
+            e = page.b_element[b]
+            text[groups[page.e_parent[e] if page.e_tag[e] == _P else e]] += page.b_chars[b]
+    best = text.argmax()
+    holders = np.zeros(len(groups), np.bool_)
+    if text[best] >= max(_MOST * text.sum(), 1.0):
+        for e in range(1, len(groups)):
+            if groups[e] == best:
+                holders[e] = True
+                holders[page.e_parent[e]] = holders[page.e_parent[e]] or sizes[best] > 1
+    holders[0] = False
+    return holders
+
+
+@kernel
+def parts_of(kept, probabilities, score, page):  # type: ignore[no-untyped-def]
+    """The Parts of a page whose blocks [n] are kept or not, none where no elements hold its paragraphs."""
+    n, m = len(kept), len(page.e_parent)
+    holders = _holders(kept, page)
+    part = np.full(m, -1, np.int32)
+    asks = np.zeros(m, np.bool_)
+    for e in range(1, m):
+        parent = page.e_parent[e]
+        part[e] = e if holders[e] or holders[parent] else part[parent]
+        if part[e] > 0 and (page.e_flags[e] & FLAG_ASKS != 0 or page.e_tag[e] == _FORM):
+            asks[part[e]] = True
+    start = np.empty(n + 1, np.int32)
+    parts = Parts(
+        start, np.empty(n, np.int32), np.zeros(n, np.bool_), np.zeros(n, np.int64),
+        np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.float64), np.zeros(n, np.bool_),
+    )  # fmt: skip
+    k = -1
+    size = 0.0
+    for b in range(n):
+        e = page.b_element[b]
+        if part[e] < 0:
+            if k >= 0:
+                break
+            continue
+        if k < 0 or part[e] != parts.element[k] or holders[e]:
+            k += 1
+            start[k] = b
+            size = 0.0
+            parts.element[k] = part[e]
+            parts.own[k] = holders[e] or page.e_tag[part[e]] == _P
+            parts.asks[k] = asks[part[e]] and not holders[e]
+        start[k + 1] = b + 1
+        parts.chars[k] += page.b_chars[b]
+        parts.linked[k] += page.b_link_chars[b]
+        parts.links[k] += page.b_links[b]
+        weight = np.sqrt(np.float64(page.b_chars[b])) + 1.0
+        probability = probabilities[b] if score[b] > 0.0 else 0.0
+        parts.likely[k] = (parts.likely[k] * size + probability * weight) / (size + weight)
+        size += weight
+    k += 1
+    return Parts(
+        start[: k + 1], parts.element[:k], parts.own[:k], parts.chars[:k], parts.linked[:k],
+        parts.links[:k], parts.likely[:k], parts.asks[:k],
+    )  # fmt: skip
+
+
+@inlined
+def _is_prose(parts, k, limits):  # type: ignore[no-untyped-def]
+    long = parts.chars[k] >= limits.ending_characters
+    return long and 2 * parts.linked[k] < parts.chars[k]
+
+
+@borrowing
+def _label_of(page, b):  # type: ignore[no-untyped-def]
+    """Characters of a block up to its first colon, 0 if it has none."""
+    text, count = page.text, 0
+    for i in range(page.b_start[b], page.b_end[b]):
+        if text[i] > 32 and text[i] & 0xC0 != 0x80:
+            count += 1
+        wide = text[i] == 0x9A and text[i - 1] == 0xBC and text[i - 2] == 0xEF
+        if wide or text[i] == COLON:
+            return count
+    return 0
+
+
+@borrowing
+def _points_away(parts, k, page, where, article, limits):  # type: ignore[no-untyped-def]
+    """Whether a paragraph between two others is a headline that is a link, by itself or behind a label
+    with a colon."""
+    b, rest = parts.start[k], parts.chars[k] - parts.linked[k]
+    alone = parts.start[k + 1] == b + 1 and parts.links[k] == 1
+    paragraph = parts.own[k] or page.e_tag[parts.element[k]] == _QUOTE
+    if not (paragraph and alone) or parts.linked[k] < max(_HEADLINE, rest):
+        return False
+    if not (_is_prose(parts, k - 1, limits) and _is_prose(parts, k + 1, limits)):
+        return False
+    if rest <= 1:
+        return article and where.ends[b] != SENTENCE
+    return rest <= _LABEL and abs(_label_of(page, b) - rest) <= 1
+
+
+@borrowing
+def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-def]
+    """The mean probability that a part between paragraphs needs; `names` is what the names around these say."""
+    b, tag = parts.start[k + 1] - 1, page.e_tag[parts.element[k]]
+    if parts.own[k] or _TEXT[tag]:
+        label = parts.own[k] and parts.chars[k] <= _LABEL and where.ends[b] == 0
+        return limits.likely_probability if label else 0.0
+    if parts.asks[k]:
+        return 1.0
+    points = parts.linked[k] > _POINTS * parts.chars[k]
+    if points or tag == _FIGURE or where.names[b] < names:
+        return limits.article_threshold
+    prose = _is_prose(parts, k, limits) and where.ends[b] == SENTENCE
+    return 0.0 if prose else limits.likely_probability
+
+
+@kernel
+def _labels(parts, page, where):  # type: ignore[no-untyped-def]
+    """Which parts [k] are short and say what all others of their tag and class say: `Advertisement`."""
+    kinds, sizes = group(page.e_signature[parts.element])
+    first = np.full(len(sizes), -1, np.int32)
+    differs = np.zeros(len(sizes), np.bool_)
+    for k in range(len(kinds)):
+        b, g = parts.start[k], kinds[k]
+        if first[g] < 0:
+            first[g] = b
+        says = parts.start[k + 1] > b + 1 or parts.chars[k] > _LABEL or where.ends[b] == ANNOUNCES
+        code = page.b_flags[max(b - 1, 0) : b + 2] & s.PRE
+        differs[g] = differs[g] or says or code.any() or not same_text(page, first[g], b)
+    return (sizes[kinds] > 1) & ~differs[kinds]
+
+
+@borrowing
+def _list_of_links(parts, k, page, where, limits):  # type: ignore[no-untyped-def]
+    """Of a part that is nothing but links: 1 if it completes a sentence that ends in a colon, -1 if it is a
+    list of headlines below a label, which is shorter than they are; 0 otherwise."""
+    if k == 0 or parts.links[k] < 2 or parts.linked[k] <= limits.link_share * parts.chars[k]:
+        return 0
+    b = parts.start[k] - 1
+    heading = page.e_above[page.b_element[b]] & _HEADING != 0
+    if parts.start[k - 1] != b or not (heading or where.ends[b] == ANNOUNCES):
+        return 0
+    if parts.chars[k - 1] * parts.links[k] < parts.linked[k]:
+        return 0 if heading and parts.likely[k] >= limits.article_threshold else -1
+    return 0 if heading else 1
+
+
+@kernel
+def drop_others(parts, kept, score, page, where, article, limits):  # type: ignore[no-untyped-def]
+    """Take from `kept` [n] the parts between paragraphs that are none of the article, and set their `score`
+    [n] to 0; return the blocks [n] of lists of links that were added to it."""
+    added = np.zeros(len(kept), np.bool_)
+    first = last = -1
+    for k in range(len(parts.own)):
+        if parts.own[k] and kept[parts.start[k]]:
+            first, last = k if first < 0 else first, k
+    labels = _labels(parts, page, where)
+    names = where.names[parts.start[max(first, 0)]]
+    for k in range(first + 1, last):
+        start, end = parts.start[k], parts.start[k + 1]
+        special = page.b_flags[start:end] & s.PRE != 0
+        if end - start > limits.hole_blocks or special.any() or page.b_atoms[start:end].any():
+            continue
+        tag = page.e_tag[parts.element[k]]
+        listed = _list_of_links(parts, k, page, where, limits)
+        if listed > 0 and kept[start - 1]:
+            added[start:end] = ~kept[start:end]
+            kept[start:end] = True
+        elif listed < 0:
+            kept[start - 1 : end] = False
+            score[start - 1 : end] = 0.0
+        else:
+            other = labels[k] and (tag == _P or not _TEXT[tag])
+            other = other or parts.likely[k] < _needed(parts, k, page, where, names, limits)
+            if other or _points_away(parts, k, page, where, article, limits):
+                kept[start:end] = False
+                score[start:end] = 0.0
+    return added
+
+
+@kernel
+def keep_end(parts, kept, added, probabilities, score, page, where, limits):  # type: ignore[no-untyped-def]
+    """Add to `kept` [n] the parts behind the last kept block that are prose, whatever holds it, and note
+    them in `added` [n]: paragraphs are judged like each other, and what ends them by itself."""
+    last = len(kept) - 1
+    while last >= 0 and not kept[last]:
+        last -= 1
+    begin = -1  # of headings that the next part may be below
+    some = False
+    for k in range(len(parts.own) if last >= parts.start[0] else 0):
+        start, end = parts.start[k], parts.start[k + 1]
+        if end <= last + 1:
+            continue
+        above = page.e_above[page.b_element[start:end]]
+        beside = where.names[start:end].min() < where.names[last] or (above & _BESIDE).any()
+        if parts.asks[k] or beside or where.comments[start:end].any():
+            break
+        if end - start == 1 and above[0] & _HEADING:
+            begin = start if begin < 0 else begin
+            continue
+        completes = start == last + 1 and _list_of_links(parts, k, page, where, limits) > 0
+        chars = 0
+        for b in range(start, end):
+            unlinked = 2 * page.b_link_chars[b] < page.b_chars[b]
+            chars += page.b_chars[b] if unlinked and not where.stock[b] else 0
+        short = start > last and not some and parts.chars[k] < _LABEL
+        prose = parts.likely[k] >= limits.entry_probability and 2 * chars >= parts.chars[k]
+        if end - start > limits.hole_blocks or not (completes or (prose and not short)):
+            if short:
+                continue
+            break
+        for b in range(max(start, last + 1) if begin < 0 else begin, end):
+            likely = score[b] > 0.0 and probabilities[b] >= limits.hole_probability
+            kept[b] = added[b] = kept[b] or likely or completes
+        begin, some = -1, True
