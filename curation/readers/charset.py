@@ -42,6 +42,16 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Formats that are no text, by their first bytes, and control characters, of which they have many
+# (8.6 % of random bytes). White space, those of terminals and shifts of ISO-2022 are not counted.
+_FORMATS = re.compile(
+    rb"%PDF-|\x89PNG|\xff\xd8\xff|GIF8|RIFF|PK\x03\x04|\x1f\x8b|BZh|7z\xbc\xaf|Rar!|\xd0\xcf\x11\xe0|"
+    rb"\x28\xb5\x2f\xfd|wOF[F2]|OTTO|\x7fELF|OggS|fLaC|....ftyp|II\*\0|MM\0\*|SQLite format 3",
+    re.DOTALL,
+)
+_CONTROLS = bytes([*range(8), *range(0x10, 0x1A), *range(0x1C, 0x20)])
+_MOST_CONTROLS = 0.02
 _PRESCAN = 1024  # bytes; HTML standard
 _PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
 _DETECTED = 1 << 16  # bytes that detection looks at
@@ -191,7 +201,7 @@ def detect_encoding(content: bytes) -> str:
     name, confidence = next(iter(found.items()), ("", 0.0))
     beyond = _beyond(content)
     if confidence < _SURE and _SIDE_BY_SIDE.search(content):
-        for codec in _OF_PAIRS:  # of which chardet rules out those with a single byte broken or lost
+        for codec in _OF_PAIRS:  # which chardet rules out where a single byte is broken or lost
             sound = content.decode(codec, "ignore").encode(codec, "ignore")
             lost = len(content) - len(sound)
             if lost <= _LOST * beyond and _fits(sound).get(codec, 0.0) >= _SURE:
@@ -228,8 +238,8 @@ def _fits(content: bytes) -> dict[str, float]:
 def _is_contradicted(content: bytes, named: str) -> bool:
     """Whether bytes are surely in another encoding of the web than in the one that was named.
 
-    Of 1,675 labels that were right none is contradicted, of 12,800 wrong ones of pages with 25 bytes
-    beyond ASCII or more nearly all.
+    Of 1,675 labels that were right none is contradicted, of wrong ones of the web's encodings nine
+    in ten.
     """
     content = _telling(content)
     if _beyond(content) < _FEW_SIGNS:
@@ -261,6 +271,19 @@ def _utf16_without_mark(content: bytes) -> str | None:
         (True, False, True, False): "utf-16-be",
     }
     return patterns.get((high[0], high[1], high[2], high[3]))
+
+
+def is_binary(content: bytes, http_charset: str | None = None) -> bool:
+    """Whether content is of a format that is no text, or has too many control characters."""
+    if _FORMATS.match(content):
+        return True
+    head = content[:_PRESCAN_MORE]
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    if controls <= _MOST_CONTROLS * len(head):
+        return False
+    named = encoding_of_label(http_charset) or ""
+    wide = content.startswith(_UTF16_MARKS) or named.startswith("utf-16")
+    return not (wide or _utf16_without_mark(content))
 
 
 def decode_html(content: bytes, http_charset: str | None) -> tuple[str, str]:
