@@ -564,7 +564,7 @@ def structure(texts: Texts) -> Structure:
     shares = np.zeros((len(counts), 2))
     space = structure_space(int(counts.max(initial=0)))
     _structure(data, offsets, ch.properties(), space, doc_offsets, (starts, ends), kinds, shares)
-    for text in _noisy(texts, shares.any(1)):  # escapes look like code, mojibake like formulas
+    for text in _noisy(texts, shares.sum(1) > 0):  # escapes look like code, mojibake like formulas
         lines = slice(doc_offsets[text], doc_offsets[text + 1])
         kinds[lines] = np.minimum(kinds[lines], PROSE)
         shares[text] = 0
