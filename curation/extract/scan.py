@@ -727,8 +727,11 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         )  # fmt: skip
         hidden, rendered, keeps_space, typed, above = visibility(
             src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
-            (mark == MARK_CODE or mark == MARK_FRAGMENT)
-            and _lines_follow(src, n, i, mark, tag in _HOLDERS or stack.tags[now.top] in _HOLDERS),
+            (mark == MARK_CODE or mark == MARK_CODE_CELL or mark == MARK_FRAGMENT)
+            and _lines_follow(
+                src, n, i, mark,
+                mark == MARK_CODE and (tag in _HOLDERS or stack.tags[now.top] in _HOLDERS),
+            ),
         )  # fmt: skip
         # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
         sign = src[i] == ch.SLASH or src[i] == ch.PLUS
