@@ -329,11 +329,9 @@ def visibility(  # type: ignore[no-untyped-def]
         rendered = not is_block or not has_name(
             src, given.start[_AT_CLASS], given.end[_AT_CLASS], _MATHJAX
         )
-    elif mark == MARK_CODE:
-        keeps_space = keeps_space or is_block
     elif mark == MARK_CODE_CELL:
-        keeps_space = keeps_space or tag == _TD
-    elif mark == MARK_FRAGMENT:
+        keeps_space = keeps_space or (tag == _TD and lines_follow)
+    elif mark == MARK_CODE or mark == MARK_FRAGMENT:
         keeps_space = keeps_space or (is_block and lines_follow)
     return hidden, rendered, keeps_space, typed, above
 

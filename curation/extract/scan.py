@@ -45,6 +45,7 @@ from curation.extract.markup import (
     LAST_SKIPPED,
     LETTER,
     LOWER,
+    MARK_CODE,
     MARK_CODE_CELL,
     MARK_FORMULA,
     MARK_FRAGMENT,
@@ -110,7 +111,11 @@ _DISPLAYED = _word(b'display="true"')
 _KATEX_SHOWN = _word(b"katex-display")
 _KATEX_MATHML = _word(b"katex-mathml")
 _TITLE_TAG = _word(b"<title")
-_LINE_DIV = _word(b'<div class="line"')
+_LINE_DIV, _LINE = _word(b'<div class="line"'), _word(b"line")
+_DIV_TAG, _DIV_END, _SPAN_TAG = _word(b"<div"), _word(b"</div"), _word(b"<span")
+_PRE_TAG, _LIST_TAG, _TABLE_TAG = _word(b"<pre"), _word(b"<ol"), _word(b"<table")
+_TAGS_AHEAD = 6
+_HOLDERS = (TAG["pre"], TAG["table"], TAG["tr"], TAG["td"], TAG["ol"], TAG["li"])
 _CURSOR = _word(b"read-only-cursor")  # GitHub's, over the code that it shows
 _COLSPAN, _ROWSPAN = _word(b"colspan="), _word(b"rowspan=")
 _RENDER_MATH = _word(b"js-render-math")  # GitLab
@@ -392,11 +397,32 @@ def _behind_copy(src, n, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _lines_follow(src, n, i):  # type: ignore[no-untyped-def]
-    """Whether a line of a listing of Doxygen begins at i."""
-    while i < n and src[i] <= ch.SPACE:
+def _lines_follow(src, n, i, mark, held):  # type: ignore[no-untyped-def]
+    """Whether at i, behind a tag whose class is one of listings, lines of a listing begin.
+
+    Themes of pages use the same names around paragraphs. `held`: in a cell or an item, which may
+    be a line itself.
+    """
+    for _ in range(_TAGS_AHEAD):
+        while i < n and src[i] <= ch.SPACE:
+            i += 1
+        if mark == MARK_FRAGMENT:  # of Doxygen
+            return stands_at(src, i, n, _LINE_DIV)
+        if i >= n or src[i] != ch.LESS:
+            return held
+        if not (stands_at(src, i, n, _DIV_TAG) or stands_at(src, i, n, _SPAN_TAG)):
+            break
+        while i < n and src[i] != ch.GREATER:
+            i += 1
+            if stands_at(src, i, n, _LINE) and not BYTES[src[i - 1]] & LETTER:
+                return True
         i += 1
-    return stands_at(src, i, n, _LINE_DIV)
+        if stands_at(src, i, n, _DIV_END):
+            i += len(_DIV_END) + 1
+    return (
+        stands_at(src, i, n, _PRE_TAG) or stands_at(src, i, n, _CODE_TAG)
+        or stands_at(src, i, n, _LIST_TAG) or stands_at(src, i, n, _TABLE_TAG)
+    )  # fmt: skip
 
 
 @borrowing
@@ -704,7 +730,11 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         )  # fmt: skip
         hidden, rendered, keeps_space, typed, above = visibility(
             src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
-            mark == MARK_FRAGMENT and _lines_follow(src, n, i),
+            (mark == MARK_CODE or mark == MARK_CODE_CELL or mark == MARK_FRAGMENT)
+            and _lines_follow(
+                src, n, i, mark,
+                mark == MARK_CODE and (tag in _HOLDERS or stack.tags[now.top] in _HOLDERS),
+            ),
         )  # fmt: skip
         # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
         sign = src[i] == ch.SLASH or src[i] == ch.PLUS

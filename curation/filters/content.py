@@ -16,11 +16,12 @@ import regex
 
 from curation.arrow import Texts, from_buffers
 from curation.compiled import borrowing, kernel
-from curation.filters.names import CONTENT
+from curation.filters.names import CONTENT, TEXT
 from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, document_paths
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.characters import properties
+from curation.text.noise import noise
 from curation.text.structure import BLANK, CODE, FORMULA, PROSE, Structure, structure
 from curation.text.words import code_point
 
@@ -77,6 +78,7 @@ def look_at(texts: Texts, settings: PathSettings | None) -> Content:
     signals = out.view(_ROW).reshape(-1)
     signals["code_share"] = found.code_share
     signals["math_ratio"] = found.math_ratio
+    out[:, -len(TEXT) :] = noise(texts)
     _measure(data, offsets, found, paths, properties(), signals)
     for row in np.flatnonzero(paths == CODE_PATH):
         text = data[offsets[row] : offsets[row + 1]].tobytes().decode()

@@ -34,6 +34,8 @@ REFINEDWEB = ("flagged_word_ratio",)
 LLAMA3 = ("line_ngram_coverage",)
 DIRTY = ("dirty_word_count", "dirty_word_ratio")
 REFERENCE = ("kl_divergence", "outlier_token_ratio")
+#: Signs that a text is no text, whatever path it is on (curation.text.noise).
+TEXT = ("text_undecoded", "text_question_marks", "text_escapes", "text_mojibake")
 #: What identifies code and mathematics, and their own measurements (curation.filters.content).
 CONTENT = (
     "code_share",
@@ -48,6 +50,7 @@ CONTENT = (
     "code_characters",
     "math_broken_formulas",
     "math_number_ratio",
+    *TEXT,
 )
 
 #: Not measured here: the model's score, where rules can be overruled by it.

@@ -14,8 +14,8 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.language.decide import decide
-    from curation.language.identifier import UNKNOWN, LanguageIdentifier, identify
-    from curation.language.language_settings import LanguageSettings, default_settings
+    from curation.language.identifier import LanguageIdentifier, identify
+    from curation.language.language_settings import UNKNOWN, LanguageSettings, default_settings
     from curation.language.shares import DECIMALS
 
 __all__ = [
@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "identifier": ("UNKNOWN", "LanguageIdentifier", "identify"),
-    "language_settings": ("LanguageSettings", "default_settings"),
+    "identifier": ("LanguageIdentifier", "identify"),
+    "language_settings": ("UNKNOWN", "LanguageSettings", "default_settings"),
     "decide": ("decide",),
     "shares": ("DECIMALS",),
 }

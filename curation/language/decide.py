@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.language.language_settings import LanguageSettings
-from curation.paths import PROSE_PATH, document_paths
+from curation.language.language_settings import UNKNOWN, LanguageSettings
+from curation.paths import MATH_PATH, PROSE_PATH, document_paths
 from curation.schema import Verdicts
 
 NOT_SELECTED = "language.not_selected"
 LOW_SCORE = "language.low_score"
+
+#: Marks of mathematics per character from which a text is mostly formulas.
+MOSTLY_FORMULAS = 0.01
 
 #: The entry of `thresholds` for languages that have none.
 DEFAULT = "default"
@@ -27,7 +31,8 @@ def decide(
 
     A low score is looked at first, so that `not_selected` means a language known with confidence.
     Of `texts`, those that are code or mathematics by `settings.paths` need no score: identifiers
-    and formulas are of no language.
+    and formulas are of no language. The words around formulas are, so that of mathematics in an
+    unknown language only texts with hardly any words need none.
     """
     encoded = labels.dictionary_encode()
     names = encoded.dictionary.to_pylist()
@@ -41,8 +46,11 @@ def decide(
         from curation.text.structure import structure  # compiled kernels, for few documents
 
         rows = np.flatnonzero(low)
-        some = pa.array(texts, pa.large_string()).take(pa.array(rows))
-        low[rows] = document_paths(structure(some), settings.paths) == PROSE_PATH
+        found = structure(pa.array(texts, pa.large_string()).take(pa.array(rows)))
+        paths = document_paths(found, settings.paths)
+        wordy = (paths == MATH_PATH) & (found.math_ratio < MOSTLY_FORMULAS)
+        unknown = pc.equal(labels, UNKNOWN).to_numpy(zero_copy_only=False)[rows]
+        low[rows] = (paths == PROSE_PATH) | (wordy & unknown)
     verdicts = Verdicts(
         pa.array(np.full(len(low), LOW_SCORE, object), pa.string(), mask=~low),
         pa.array(values.astype(np.float64), mask=~low),

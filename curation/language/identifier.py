@@ -19,12 +19,10 @@ from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import read_labels
-from curation.language.language_settings import LanguageSettings, default_settings
+from curation.language.language_settings import UNKNOWN, LanguageSettings, default_settings
 from curation.language.shares import DECIMALS, listed
 from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
-
-UNKNOWN = "und"
 
 #: Probability of languages without a label from which a text is `und`.
 NONE = 0.5
@@ -66,9 +64,15 @@ class LanguageIdentifier:
         languages no label is probable: one that scores below `lines_below` is looked at line by
         line. If that gives a higher score, for `und` one above `NONE`, the score is the mean of the
         lines', weighted by letters, and the language that of most letters, unless `OWN` of them are
-        in the one that was found.
+        in the one that was found. Letters that were read in another encoding lower the score, down
+        to 0 and `und`.
         """
-        labels, scores = self._decide(self._evidence(self._cut(texts)))
+        windows = self._cut(texts)
+        labels, scores = self._by_page(texts, windows)
+        return self._as_read(windows, labels, scores)
+
+    def _by_page(self, texts: Texts, windows: Windows) -> tuple[pa.Array, pa.Array]:
+        labels, scores = self._decide(self._evidence(windows))
         unsure = pc.less(scores, self.settings.lines_below)
         if not pc.any(unsure).as_py():
             return labels, scores
@@ -79,6 +83,21 @@ class LanguageIdentifier:
         better = means > np.maximum(values[rows], np.where(names[rows] == UNKNOWN, NONE, 0))
         names[rows[better]], values[rows[better]] = found[better], means[better]
         return pa.array(names, pa.string()), pa.array(values, pa.float32())
+
+    def _as_read(
+        self, windows: Windows, labels: pa.Array, scores: pa.Array
+    ) -> tuple[pa.Array, pa.Array]:
+        """Lower the scores of texts whose letters were read in another encoding."""
+        if self.settings.corrector is None:
+            return labels, scores
+        corrector = _load_corrector(self.settings.corrector, self.settings.model)
+        known = pc.index_in(labels, pa.array(corrector.labels)).to_numpy(zero_copy_only=False)
+        known = np.where(np.isnan(known), corrector.familiar.everywhere, known).astype(np.int64)
+        lines = letters_only(windows.texts)
+        misread = corrector.familiar.misread(lines, windows.firsts, known)
+        sound = (scores.to_numpy() * (1 - misread)).round(DECIMALS)
+        labels = pc.if_else(pa.array(misread > NONE), UNKNOWN, labels)
+        return labels, pa.array(sound, pa.float32())
 
     def load(self) -> None:
         """Check the models now. Raises ConfigError when one is absent, wrong, or does not fit.

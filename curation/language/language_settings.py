@@ -11,6 +11,9 @@ from curation.config import Positive, Settings, Share, built_in_settings
 from curation.models import ModelFile
 from curation.paths import PathSettings
 
+#: The label of texts in no language that the models know.
+UNKNOWN = "und"
+
 
 class LanguageSettings(Settings):
     """How languages are identified and which documents stay."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from curation.readers.charset import decode_text
-from curation.readers.records import Damage, Event, Page
+from curation.readers.charset import decode_text, is_binary
+from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
 
@@ -60,6 +60,9 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
             raw = content[: settings.keep_raw_bytes]
             yield Damage(0, broken.reason, broken.detail, None, raw)
             return
+    if is_binary(content):
+        yield binary(0, content, None, settings.keep_raw_bytes)
+        return
     if not html:
         content = decode_text(content, None)[0].encode("utf-8", "replace")
     yield Page(

@@ -31,6 +31,7 @@ _HTML_START = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_GZIP = b"\x1f\x8b"
 _STEP = 1 << 18  # bytes of output at once
 _FINE_STEP = 1 << 8
 _INPUT = 1 << 14  # bytes that a decoder is fed at once: it copies what it leaves of them
@@ -183,6 +184,10 @@ def decode_body(
         body = step.content
         problem = step.problem or problem
         complete = step.complete or (complete and not step.problem)
+    if body.startswith(_GZIP):  # a coding that no field names
+        step = _decompress(body, "gzip", max_bytes)
+        if step.too_large or step.content:
+            return step._replace(problem=step.problem or problem)
     return Body(body, problem, complete)
 
 
@@ -232,19 +237,19 @@ def _inflate(body: bytes, step: int, window: int) -> Iterator[bytes]:
         if not decoder.eof:
             raise zlib.error("the body ends inside the stream")
         at -= len(decoder.unused_data)
-        if window < 16 or not body.startswith(b"\x1f\x8b", at):
+        if window < 16 or not body.startswith(_GZIP, at):
             return
 
 
 def _gzip(body: bytes, step: int) -> Iterator[bytes]:
-    if body.startswith(b"\x1f\x8b"):
+    if body.startswith(_GZIP):
         return _inflate(body, step, 31)
     return _deflate(body, step)
 
 
 def _deflate(body: bytes, step: int) -> Iterator[bytes]:
     """RFC 9110 says zlib, some servers send raw deflate, some gzip."""
-    if body.startswith(b"\x1f\x8b"):
+    if body.startswith(_GZIP):
         return _inflate(body, step, 31)
     if len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0:
         return _inflate(body, step, 15)

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from curation.readers import http
-from curation.readers.charset import decode_text
+from curation.readers.charset import decode_text, is_binary
 from curation.readers.headers import RecordHead, parse_date
-from curation.readers.records import Damage, Event, Page, Skipped
+from curation.readers.records import Damage, Event, Page, Skipped, binary
 from curation.readers.settings import ReaderSettings
 
 _TOKEN = re.compile(r"[a-z0-9!#$&^_.+*-]{1,64}/[a-z0-9!#$&^_.+*-]{1,64}")
@@ -119,6 +119,8 @@ def to_event(
     if problem and problem.cut and not (settings.keep_truncated and body):
         return _damage(head, buffer, begin, end, offset, problem, settings)
     charset = kind.charset
+    if is_binary(body, charset):
+        return binary(offset, body, head.url, settings.keep_raw_bytes)
     if kind.kind == "text":
         text, _ = decode_text(body, charset or ("utf-8" if head.type == "conversion" else None))
         body = text.encode("utf-8", "replace")

@@ -51,6 +51,11 @@ class Damage:
     raw: bytes  # first bytes of the place, at most `keep_raw_bytes`
 
 
+def binary(offset: int, content: bytes, url: str | None, keep: int) -> Damage:
+    """Return the damage for a body that is no text, whatever its server says."""
+    return Damage(offset, "http.binary", "neither HTML nor text", url or None, content[:keep])
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """An intact record that is not a document: `type:request`, `mime:image/png`."""

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from curation.readers.charset import is_binary
 from curation.readers.headers import clean_url, parse_date
 from curation.readers.raw import RawFile
-from curation.readers.records import Damage, Event, Page
+from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.settings import NAME_COLUMN, ReaderSettings
 from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
@@ -143,6 +144,8 @@ def row_event(
             content = value
         else:
             continue
+        if isinstance(value, bytes) and is_binary(value):
+            return binary(offset, value, url, settings.keep_raw_bytes)
         used = {column, url_column, date_column}
         return Page(
             url=url,

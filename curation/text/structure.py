@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from curation.arrow import Texts
 from curation.compiled import borrowing, kernel
@@ -23,12 +24,12 @@ from curation.text.ascii import ALNUM as _ALNUM
 from curation.text.ascii import byte_set
 from curation.text.buffers import read_only
 from curation.text.lines import characters, strip_left, strip_right
+from curation.text.noise import MOST as MOST_NOISE
+from curation.text.noise import noise
 from curation.text.words import code_point
 
 #: Kinds of lines. A sentence is prose with formulas in it: not to be cut, but to be read as prose.
 BLANK, PROSE, CODE, FORMULA, SENTENCE = 0, 1, 2, 3, 4
-
-#: Paths of documents.
 
 _STRONG = 2  # score from which a line is code if another one is near
 _CERTAIN = 4  # score from which a line is code by itself
@@ -57,10 +58,10 @@ _BLOCK, _DOCUMENT, _APOSTROPHES, _MARKUP = 1, 2, 3, 4
 _BASES = byte_set(")]}|'", beyond=True)
 _POWERS = byte_set("{([-+*\\", beyond=True)
 #: Mathematical symbols that ordinary pages use more often. Arrows lead to other pages; `×` gives
-#: sizes and quantities; `¬` comes from wrong decoding; triangles and the sharp are ornaments;
-#: full-width forms are punctuation in Chinese and Japanese.
+#: sizes and quantities; triangles and the sharp are ornaments; full-width forms are punctuation in
+#: Chinese and Japanese.
 _EVERYDAY = (
-    (0xAC, 0xAD), (0xD7, 0xD8), (0x2190, 0x2200), (0x25B7, 0x25B8), (0x25C1, 0x25C2),
+    (0xD7, 0xD8), (0x2190, 0x2200), (0x25B7, 0x25B8), (0x25C1, 0x25C2),
     (0x266F, 0x2670), (0x27F0, 0x2800), (0x2900, 0x2980), (0x2B00, 0x2C00), (0xFF00, 0xFFF0),
 )  # fmt: skip
 _MATH = ch.MATH
@@ -563,7 +564,18 @@ def structure(texts: Texts) -> Structure:
     shares = np.zeros((len(counts), 2))
     space = structure_space(int(counts.max(initial=0)))
     _structure(data, offsets, ch.properties(), space, doc_offsets, (starts, ends), kinds, shares)
+    for text in _noisy(texts, shares.sum(1) > 0):  # escapes look like code, mojibake like formulas
+        lines = slice(doc_offsets[text], doc_offsets[text + 1])
+        kinds[lines] = np.minimum(kinds[lines], PROSE)
+        shares[text] = 0
     return Structure(starts, ends, kinds, doc_offsets, shares[:, 0].copy(), shares[:, 1].copy())
+
+
+def _noisy(texts: Texts, asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the numbers of those among the texts asked for that are no text as it was written."""
+    rows = np.flatnonzero(asked)
+    some = pa.array(texts, pa.large_string()).take(pa.array(rows))
+    return rows[noise(some).sum(1) > MOST_NOISE]
 
 
 @kernel

@@ -1,0 +1,85 @@
+"""Signs that a text is no text, or not as it was written, whatever its language and kind.
+
+Characters that could not be decoded, `?` for letters, letters left as escapes, and letters read in
+another encoding. All are found by what no spelling and no program has inside a word, as matches per
+visible character.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.arrow import Texts
+
+#: A text with more of these signs, all together, is neither code nor mathematics.
+MOST = 0.003
+
+# Ranges, since RE2 takes milliseconds to prepare a class of Unicode. Letters of words between
+# spaces, and those among them that are no capitals; letters of any kind; those that are in no word
+# of Latin letters; Latin letters.
+_SPACED = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u05bf\u0600-\u0dff\u1e00-\u1fff]"
+_SMALL = "[a-z\xdf-\xf6\xf8-\u02af\u0386-\u03ce\u0430-\u052f\u05d0-\u0dff\u1e01-\u1eff]"
+_LETTER = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u1fff\u3040-\u9fff\uac00-\ud7a3]"
+_FOREIGN = "[\u0400-\u1dff\u2e80-\ud7ff\ue000-\ufe6f\uff66-\uffdc]"
+_ACCENTED = "[\xc0-\xd6\xd8-\xf6\xf8-\xff]"
+_LATIN = "[a-z\xdf-\xf6\xf8-\xff]"
+# Signs that no spelling has between letters: all but accents that stand for apostrophes, bars
+# between cells, stars and pictures, marks of brands.
+_SIGN = (
+    "[\xa2-\xa9\xac\xae-\xb3\xb5\xb6\xb8-\xba\xbc-\xbf\xd7\xf7\u02c6\u02c7\u02d8\u02da-\u02dd†‡‰‹›€™"
+    "\u2190-\u22ff\u2310\u2320\u2321\u2400-\u2501\u2504-\u2550\u2552-\u259f\u25a0-\u25ff\ufb01\ufb02]"
+)
+# Hexadecimal code points of letters: not those up to BF, and from 2000 to 2FFF.
+_CODE = (
+    "(?:00[C-Fc-f]|0[1-9A-Fa-f][0-9A-Fa-f]|1[0-9A-Fa-f]{2}|[3-9A-Da-d][0-9A-Fa-f]{2})[0-9A-Fa-f]"
+)
+_ACCENTS = "acute|grave|circ|uml|tilde|cedil|ring|caron|slash|lig|breve|ogon|macr|strok"
+_UNDECODED = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff]"
+_PATTERNS = (
+    _UNDECODED,
+    # words of letters and question marks alone, so that addresses and programs have none
+    rf"(?:^|\s)[(\"'„“«]*(?:{_SPACED}|['’-])*{_SPACED}\?+{_SMALL}(?:{_SPACED}|[?'’-])*"
+    r"(?:[.,;:!)\"“”»…]|\s|$)",
+    rf"=[C-F][0-9A-F]=[89AB][0-9A-F]|{_SMALL}=[C-F][0-9A-F]{_SMALL}|"  # quoted-printable
+    rf"\\[uU](?:0000|\{{)?{_CODE}|%u{_CODE}|<U\+[0-9A-F]{{4,6}}>|"
+    rf"{_SPACED}\\x[c-fC-F][0-9a-fA-F]|\\3[0-7]{{2}}\\2[0-7]{{2}}|{_SMALL}\\3[0-7]{{2}}{_SMALL}|"
+    r"(?:^|\s)[^\s/%:?&=#]*%[C-F][0-9A-F]%[89AB][0-9A-F]|"
+    r"&(?:amp;)?(?:#(?:19[2-9]|[2-9][0-9]{2}|[1-79][0-9]{3}|[1-9][0-9]{4})|#[xX](?:[c-fC-F]|"
+    rf"[1-9a-fA-F][0-9a-fA-F])[0-9a-fA-F]|#[xX]{_CODE}|[A-Za-z]{{1,2}}(?:{_ACCENTS}));",
+    rf"{_LETTER}{_SIGN}+{_LETTER}{{2}}|{_LETTER}{{2}}{_SIGN}+{_LETTER}|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
+    rf"[ÂÃÄÅÎÏÐÑØÙ][\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„…†‡ˆ‰‹•˜™›Ÿ]|{_ACCENTED}{{4}}",
+    rf"{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}",
+)
+# Any of these, or somewhat more, in one pattern that is prepared soon.
+_BEGUN = (
+    rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
+    rf"<U\+|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
+    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_ACCENTED}{{4}}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
+)
+
+
+def noise(texts: Texts) -> npt.NDArray[np.float64]:
+    """Return what every text has of each kind of noise, per visible character: [texts, 4].
+
+    The kinds are in the order of `curation.filters.names.TEXT`.
+    """
+    column = pa.array(texts, pa.large_string())
+    out = np.zeros((len(column), len(_PATTERNS) - 1))
+    rows = np.flatnonzero(pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return out
+    some = column.take(pa.array(rows))
+    *found, mixed = (_count(some, pattern) for pattern in _PATTERNS)
+    # words of two scripts are no fault where both are much used
+    is_latin = 4 * _count(some, _FOREIGN) < _count(some, "[A-Za-z]")
+    found[-1] = found[-1] + mixed * is_latin
+    visible = pc.utf8_length(pc.replace_substring_regex(some, r"\s+", ""))
+    out[rows] = np.stack(found, 1) / np.maximum(visible.to_numpy(zero_copy_only=False), 1)[:, None]
+    return out
+
+
+def _count(texts: pa.Array, pattern: str) -> npt.NDArray[np.int64]:
+    return np.asarray(pc.count_substring_regex(texts, pattern).to_numpy(zero_copy_only=False))
