@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from curation import resources
 from curation.config import Settings, parse_yaml
 from curation.errors import ConfigError, first_line
+from curation.resources import ModelPath
 
 _CARD = "card.yaml"
 _BLOCK = 1 << 20
@@ -29,8 +30,8 @@ _BLOCK = 1 << 20
 class ModelFile(Settings):
     """Which model file a stage uses."""
 
-    path: str = Field(
-        min_length=1, description="builtin:models/..., a local path, or a URL that fsspec reads"
+    path: ModelPath = Field(
+        description="builtin:models/..., a local path, or a URL that fsspec reads"
     )
     sha256: str | None = Field(
         None,
@@ -109,7 +110,7 @@ def locate(model: ModelFile) -> tuple[Path, str]:
     path = Path(_download(model) if "://" in model.path else resources.resolve(model.path))
     if not path.is_file():
         raise ConfigError(f"{model.path}: no such model file")
-    found = sha256_of(path)
+    found = resources.sha256_of_file(path)
     expected = model.sha256 or _card_sha256(model.path, path)
     if expected is not None and found != expected:
         raise ConfigError(f"{model.path}: wrong model file: sha256 {found}, expected {expected}")

@@ -3,31 +3,49 @@
 A recipe has `python: "module:name"`, `python: "path/to/file.py:name"`, or the name of an entry
 point of an installed package. Files are searched for in the folder of the recipe and of those it
 extends, then in the working directory; `module` may be such a file, too (`rules` for `rules.py`).
-The source of a file is sent with the settings to other processes and machines, but nothing else in
-its folder: code of several files must be a package installed on the workers.
+The source of a file is sent with the settings to other processes and machines, and so are the files
+that its arguments name (`Called`), but nothing else in its folder: code of several files must be a
+package installed on the workers.
 
 Such code is trusted like the recipe.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import linecache
+import os
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, SerializationInfo, ValidationInfo
+from pydantic import (
+    BaseModel,
+    Field,
+    GetCoreSchemaHandler,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from curation.config import Settings, nearest
 from curation.errors import raising, told
+from curation.resources import PREFIX, NamedPath, resolve
+
+#: Description of the field `files`.
+FILES = "arguments that are files or folders, by name; null: strings in `settings` that name one"
+#: Most files in a folder that is found without being declared.
+_MOST_FILES = 10_000
 
 
 class Found(NamedTuple):
@@ -116,34 +134,117 @@ def _serialized(code: UserCode, info: SerializationInfo) -> Any:
     return {"reference": code.reference, "found": list(code.found)}
 
 
-class CodeSettings(Settings):
+class Called(Settings):
+    """Base of settings with the fields `python`, `settings` and `files`: code and its arguments.
+
+    Those in `files` are paths. Where `files` is not given, so is every string in `settings` that is
+    the path of a file or folder. The code gets absolute paths.
+    """
+
+    if TYPE_CHECKING:  # fields, in the places that suit the subclass
+        settings: dict[str, Any]
+        files: dict[str, NamedPath] | None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _find_files(cls, values: Any, info: ValidationInfo) -> Any:
+        if not isinstance(values, dict) or not isinstance(values.get("settings"), dict):
+            return values
+        files, folders = values.get("files"), (info.context or {}).get("folders")
+        if twice := sorted(values["settings"].keys() & (files or {})):
+            raise ValueError(f"settings and files both have {twice[0]!r}")
+        found = _with_paths(values["settings"], None if files is not None else folders)
+        return values | {"settings": found}
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
+        written: dict[str, Any] = handler(self)
+        if written.get("files", ()) is None:
+            del written["files"]
+        given = mapped(self.settings, lambda v: v.written(info) if isinstance(v, NamedPath) else v)
+        return written | {"settings": given}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """All arguments by name; paths are `NamedPath`."""
+        return {**self.settings, **(self.files or {})}
+
+
+class CodeSettings(Called):
     """User code with its arguments; subclasses add the field `python` of their type."""
 
     settings: dict[str, Any] = Field(
         default={}, description="arguments of the function by name, or of its class"
     )
+    files: dict[str, NamedPath] | None = Field(default=None, description=FILES)
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 
 
-def codes_of(
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a JSON-like value with its scalars changed."""
+    if isinstance(value, Mapping):
+        return {key: mapped(part, change) for key, part in value.items()}
+    return [mapped(v, change) for v in value] if isinstance(value, list | tuple) else change(value)
+
+
+def _with_paths(value: Any, folders: Sequence[str] | None) -> Any:
+    """Return a value with a NamedPath for each one sent and each path found; None: find none."""
+    if isinstance(value, dict) and value.keys() != {"named", "sent"}:
+        return {key: _with_paths(part, folders) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_paths(part, folders) for part in value]
+    if isinstance(value, dict):
+        return NamedPath(value["named"], (), value["sent"])
+    return value if folders is None or not isinstance(value, str) else _found(value, folders)
+
+
+def _found(name: str, folders: Sequence[str]) -> str:
+    """Return a NamedPath if there is a file or folder of this name, else the name.
+
+    Raises ValueError for a folder of very many files.
+    """
+    path = NamedPath(name, folders)
+    if name.startswith(PREFIX):
+        resolve(name)  # raises ConfigError
+        return path
+    if os.path.basename(name.rstrip("/")) in ("", ".", ".."):  # signs rather than paths
+        return name
+    files = 0
+    for _, _, names in os.walk(path.place) if os.path.isdir(path.place) else ():
+        files += len(names)
+        if files > _MOST_FILES:
+            raise ValueError(
+                f"{name!r} is a folder of over {_MOST_FILES:,} files: name it in `files` instead, "
+                "or give `files: {}` if it is meant as a word"
+            )
+    return path if os.path.isfile(path.place) or os.path.isdir(path.place) else name
+
+
+def walk(
     settings: Any, key: str, given: Mapping[str, Any] | None = None
-) -> Iterator[tuple[str, UserCode, Mapping[str, Any]]]:
-    """Yield all user code in settings, with its key below `key` and its arguments, in order."""
-    if isinstance(settings, UserCode):
+) -> Iterator[tuple[str, UserCode | NamedPath, Mapping[str, Any]]]:
+    """Yield all user code, with its arguments, and all paths in settings, in order.
+
+    Each comes with its key, which is below `key`.
+    """
+    if isinstance(settings, UserCode | NamedPath):
         yield key, settings, given or {}
         return
-    parts: Iterator[tuple[Any, Any]] = iter(())
+    parts: Iterator[tuple[str, Any]] = iter(())
     if isinstance(settings, BaseModel):
         fields = type(settings).model_fields.items()
-        parts = ((field.alias or name, getattr(settings, name)) for name, field in fields)
+        parts = ((f".{field.alias or name}", getattr(settings, name)) for name, field in fields)
+    elif dataclasses.is_dataclass(settings):
+        parts = ((f".{f.name}", getattr(settings, f.name)) for f in dataclasses.fields(settings))
     elif isinstance(settings, Mapping):
-        parts = iter(settings.items())
+        parts = ((f".{name}", part) for name, part in settings.items())
     elif isinstance(settings, list | tuple):
-        parts = iter(enumerate(settings))
+        parts = ((f"[{i}]", part) for i, part in enumerate(settings))
     for name, part in parts:
-        yield from codes_of(part, f"{key}.{name}", getattr(settings, "settings", None))
+        given = settings.arguments if isinstance(settings, Called) else None
+        yield from walk(part, f"{key}{name}", given)
 
 
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:

@@ -12,8 +12,16 @@ from curation.config import Natural, Positive, Settings, Share, merge, nearest, 
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
 from curation.paths import PathSettings
-from curation.resources import root
-from curation.user_code import UserCode
+from curation.resources import (
+    ArrayFolder,
+    NamedFile,
+    NamedPath,
+    RunFolder,
+    TextFolder,
+    resolve,
+    root,
+)
+from curation.user_code import FILES, Called, UserCode
 
 Form = TypeVar("Form", bound=tuple[Any, ...])
 Action = Literal["replace", "remove", "keep"]
@@ -102,16 +110,16 @@ class SignalSettings(Settings):
     fineweb: FineWebSettings
     refinedweb: RefinedWebSettings
     line_ngrams: LineNgramSettings
-    stop_words: str | None = Field(description="folder of <language>.txt, one word a line")
-    dirty_words: str | None = Field(
+    stop_words: TextFolder | None = Field(description="folder of <language>.txt, one word a line")
+    dirty_words: TextFolder | None = Field(
         description="folder of <language>.txt, one phrase a line; those behind `?` count at most "
         "as often as the others of the document"
     )
-    allowed_words: str | None = Field(
+    allowed_words: TextFolder | None = Field(
         description="folder of <language>.txt: phrases that excuse the dirty words in them"
     )
-    reference: str | None = Field(description="folder of <language>.npz word distributions")
-    perplexity: str | None = Field(
+    reference: ArrayFolder | None = Field(description="folder of <language>.npz word distributions")
+    perplexity: ArrayFolder | None = Field(
         description="folder of <language>.npz models of characters; null: it is not measured"
     )
     unlabelled_language: str | None = Field(
@@ -133,7 +141,7 @@ class CustomSignal(NamedTuple):
     settings: dict[str, Any]
 
 
-class Rule(Settings):
+class Rule(Called):
     """A document is removed where the signal is below `min` or above `max`.
 
     In a recipe `signal` may be left out: see `names.with_signals`.
@@ -148,6 +156,7 @@ class Rule(Settings):
     settings: dict[str, Any] = Field(
         default={}, description="arguments of that function by name, or of its class"
     )
+    files: dict[str, NamedPath] | None = Field(None, description=FILES)
     languages: tuple[str, ...] | None = Field(
         None, description="only these languages; `zh` is also zh-Hant, as in by_language"
     )
@@ -256,20 +265,30 @@ class PiiSettings(Settings):
 
 
 class BlockListSettings(Settings):
-    lists: dict[str, str] = Field(
+    lists: dict[str, NamedPath] = Field(
         description="reason -> file, folder or URL: UT1 categories and archives of them, plain "
         "lists, AdBlock domain rules; of several UT1 categories the one that the reason names"
     )
-    allow: tuple[str, ...] = Field(description="files of hosts that are never blocked")
-    hard_words: str | None = Field(description="file of words of which one in a URL suffices")
-    soft_words: str | None = Field(description="file of words that block a URL together")
+    allow: tuple[NamedPath, ...] = Field(description="files of hosts that are never blocked")
+    hard_words: NamedFile | None = Field(description="file of words of which one in a URL suffices")
+    soft_words: NamedFile | None = Field(description="file of words that block a URL together")
     min_soft_words: Positive = Field(description="different soft words that block a URL")
+
+
+class FilterRun(RunFolder):
+    """A finished run, or its filter stage, whose manifest has the checksums of its files."""
+
+    @property
+    def witness(self) -> str:  # type: ignore[override]
+        from curation.filters.personal_hosts import manifest_url  # compiled kernels
+
+        return manifest_url(resolve(self))
 
 
 class PersonalHostSettings(Settings):
     """Hosts with much personal data, as an earlier run counted it."""
 
-    runs: tuple[str, ...] = Field(
+    runs: tuple[FilterRun, ...] = Field(
         min_length=1, description="folders of finished runs, or of their filter stages"
     )
     min_items: Positive = Field(20, description="personal data from which a host is judged")
@@ -412,7 +431,7 @@ class FilterSettings(Settings):
     def custom_signals(self) -> dict[str, CustomSignal]:
         """The signals that code of the user's own measures, by name, in the order of the rules."""
         return {
-            rule.signal: CustomSignal(rule.python, rule.settings)
+            rule.signal: CustomSignal(rule.python, rule.arguments)
             for members in self.rules.values()
             for rule in (members or {}).values()
             if rule is not None and rule.python is not None

@@ -165,7 +165,7 @@ class Executor:
         if done:
             self.display.resumed(stage, done, len(tasks))
         note_own(folder, tasks=names)
-        work = write_task_list(folder, step, pending)
+        work = write_task_list(folder, step, pending, local=True)
         for finished in self._pool.run(work):
             done += finished
             read, kept = self._pool.counts()
@@ -191,7 +191,7 @@ class Executor:
         return sum(len(p.tasks) for p in passes)
 
     def _run_job(self, stage: str, passes: Sequence[Pass]) -> None:
-        chain = write_chain(passes)
+        chain = write_chain(passes, self.options.is_local)
         if self.options.is_local:
             for _ in self._pool.run(chain):
                 pass
