@@ -219,7 +219,7 @@ def judge_all(
         verdicts.append(answer[1])
     tables = [pa.Table.from_batches([part]) for part in parts]
     whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-    return whole.to_batches()[0], Verdicts.concatenated(verdicts), failures
+    return (whole.to_batches() or parts)[0], Verdicts.concatenated(verdicts), failures
 
 
 def answer_all(

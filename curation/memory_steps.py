@@ -201,6 +201,6 @@ def step_of(stage: str, table: pa.Table) -> Step:
 
 def _custom(stage: str, batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
     settings = recipe.section(find(stage))
-    function = opened(settings.python, settings.arguments)
+    function = opened(settings.python, settings.settings)
     batch, found, _ = judge_all(function, batch, stage, settings.python.found.name)
     return conformed(batch), found

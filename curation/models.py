@@ -7,7 +7,6 @@ built-in model has a card, `models/<name>/card.yaml`, with the checksum of the f
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from curation import resources
 from curation.config import Settings, parse_yaml
 from curation.errors import ConfigError, first_line
 from curation.resources import ModelPath
+from curation.resources import sha256_of as sha256_of
 
 _CARD = "card.yaml"
 _BLOCK = 1 << 20
@@ -90,12 +90,6 @@ def read_card(folder: Path) -> ModelCard:
         raise ConfigError(f"{path}: not a valid model card: {reason}") from None
 
 
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def file_facts(files: Sequence[Path | str]) -> list[dict[str, Any]]:
     """Return the names and checksums of files, for a card."""
     return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, files)]
@@ -110,7 +104,7 @@ def locate(model: ModelFile) -> tuple[Path, str]:
     path = Path(_download(model) if "://" in model.path else resources.resolve(model.path))
     if not path.is_file():
         raise ConfigError(f"{model.path}: no such model file")
-    found = resources.sha256_of_file(path)
+    found = sha256_of(path)
     expected = model.sha256 or _card_sha256(model.path, path)
     if expected is not None and found != expected:
         raise ConfigError(f"{model.path}: wrong model file: sha256 {found}, expected {expected}")

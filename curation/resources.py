@@ -7,6 +7,7 @@ The toolkit's recipes, lists, models and samples are top-level folders in a chec
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -63,14 +64,15 @@ class NamedPath(str):
 
     #: URL of the folder with a copy for workers, or empty.
     store: str
-    _folders: tuple[str, ...]
-    _sent: tuple[str, ...]
+    #: Where it is searched for before the working directory.
+    folders: tuple[str, ...]
+    _sent: list[str]
 
-    def __new__(cls, name: str, folders: Sequence[str] = (), sent: Sequence[str] = ()) -> Self:
-        """`folders` are searched; `sent` is what another process found (see `sent`)."""
+    def __new__(cls, name: str, folders: Sequence[str] = ()) -> Self:
+        """Make one of a name, or of what `packed` returned in another process."""
+        name, *sent = name.split("\0")
         path = super().__new__(cls, name)
-        path._folders, path._sent = tuple(folders), tuple(sent)
-        path.store = sent[2] if sent else ""
+        path.folders, path._sent, path.store = tuple(folders), sent, sent[2] if sent else ""
         return path
 
     @functools.cached_property
@@ -80,7 +82,7 @@ class NamedPath(str):
             return self._sent[0]
         if self.startswith(PREFIX) or "://" in self:
             return ""
-        found = (os.path.join(folder, self) for folder in (*self._folders, "."))
+        found = (os.path.join(folder, self) for folder in (*self.folders, "."))
         return next((os.path.abspath(path) for path in found if os.path.exists(path)), "")
 
     @functools.cached_property
@@ -105,29 +107,26 @@ class NamedPath(str):
         )
 
     @property
-    def searched(self) -> str:
-        """Where it was searched for, for messages."""
-        folders = [*dict.fromkeys(self._folders), "the working directory"]
-        return "" if "://" in self else f" (looked in {', '.join(folders)})"
-
-    @property
     def witness(self) -> str:
         """What is hashed for manifests: the path itself; empty if they list it elsewhere."""
         return self
 
     @property
-    def sent(self) -> tuple[str, ...]:
-        """What other processes need: absolute path, SHA-256, store; empty if there is no path."""
-        return (self.place, self.sha256, self.store) if self.place else ()
+    def packed(self) -> str:
+        """The name with all that other processes need to find the file."""
+        parts = [self, self.place, self.sha256, self.store]
+        return "\0".join(parts) if self.place else str(self)
 
     def __eq__(self, other: object) -> bool:
         same = str.__eq__(self, other)
         return self.sha256 == other.sha256 if same and isinstance(other, NamedPath) else same
 
-    __hash__ = str.__hash__
+    def __hash__(self) -> int:
+        _ = self.sha256  # a key of a cache stands for the content of now
+        return str.__hash__(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), (), self.sent)
+        return type(self), (self.packed,)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -140,21 +139,16 @@ class NamedPath(str):
 
     @classmethod
     def _validated(cls, value: Any, info: ValidationInfo) -> Self:
-        if isinstance(value, dict) and value.keys() == {"named", "sent"}:  # of `written`
-            return cls(value["named"], (), value["sent"])
-        if not isinstance(value, str):
-            raise ValueError("input should be a valid string")
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError("an empty path" if value == "" else "input should be a valid string")
         if isinstance(value, NamedPath):
-            return value if isinstance(value, cls) else cls(value, value._folders, value._sent)
-        if not value.strip():
-            raise ValueError("an empty path")
+            return value if isinstance(value, cls) else cls(value.packed)
         return cls(value, (info.context or {}).get("folders", ()))
 
     def written(self, info: SerializationInfo) -> Any:
-        """Return the name for JSON; for another process, also what it needs to find the file."""
-        if info.mode == "json" and info.round_trip and self.sent:
-            return {"named": str(self), "sent": list(self.sent)}
-        return str(self) if info.mode == "json" else self
+        """Return the name for JSON, or, for another process, what `packed` is."""
+        name = self.packed if info.round_trip else str(self)
+        return name if info.mode == "json" else self
 
 
 class NamedFile(NamedPath):
@@ -187,7 +181,7 @@ class RunFolder(NamedPath):
     kind, witness, sha256 = "", "", ""
 
 
-def sha256_of_file(path: str | Path) -> str:
+def sha256_of(path: str | Path) -> str:
     """Return the SHA-256 of a local file, which is read again only when it has changed."""
     status = os.stat(path)
     stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
@@ -219,9 +213,9 @@ def sha256_of_all(path: str) -> str:
     Empty if there is neither.
     """
     if os.path.isdir(path):
-        inside = [(name, sha256_of_file(os.path.join(path, name))) for name in files_below(path)]
+        inside = [(name, sha256_of(os.path.join(path, name))) for name in files_below(path)]
         return hashlib.sha256(json.dumps(inside).encode()).hexdigest()
-    return sha256_of_file(path) if os.path.isfile(path) else ""
+    return sha256_of(path) if os.path.isfile(path) else ""
 
 
 def _fetched(store: str, sha256: str, name: str) -> str:
@@ -234,13 +228,8 @@ def _fetched(store: str, sha256: str, name: str) -> str:
         target.parent.mkdir(mode=0o700, exist_ok=True)
         part = Path(tempfile.mkdtemp(dir=target.parent))
         system, base = stores.file_system(store)
-        for file in stores.tree(system, base, store):
-            inside = file[len(base) :].strip("/")
-            (part / inside).parent.mkdir(parents=True, exist_ok=True)
-            with stores.open_url(f"{store}/{inside}") as source, (part / inside).open("wb") as copy:
-                shutil.copyfileobj(source, copy)
-        try:
-            part.rename(target)
-        except OSError:  # another process was faster
-            shutil.rmtree(part)
+        stores.persistently(store, lambda: system.get(base, f"{part}/copy", recursive=True))
+        with contextlib.suppress(OSError):  # another process was faster
+            (part / "copy").rename(target)
+        shutil.rmtree(part)
     return str(target / name)

@@ -4,7 +4,7 @@ A recipe has `python: "module:name"`, `python: "path/to/file.py:name"`, or the n
 point of an installed package. Files are searched for in the folder of the recipe and of those it
 extends, then in the working directory; `module` may be such a file, too (`rules` for `rules.py`).
 The source of a file is sent with the settings to other processes and machines, and so are the files
-that its arguments name (`Called`), but nothing else in its folder: code of several files must be a
+that its arguments name, but nothing else in its folder: code of several files must be a
 package installed on the workers.
 
 Such code is trusted like the recipe.
@@ -18,32 +18,32 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import itertools
 import linecache
 import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     Field,
     GetCoreSchemaHandler,
+    PlainSerializer,
     SerializationInfo,
-    SerializerFunctionWrapHandler,
     ValidationInfo,
-    model_serializer,
-    model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
 from curation.config import Settings, nearest
 from curation.errors import raising, told
-from curation.resources import PREFIX, NamedPath, resolve
+from curation.resources import PREFIX, NamedPath
 
 #: Description of the field `files`.
-FILES = "arguments that are files or folders, by name; null: strings in `settings` that name one"
+FILES = "arguments that are files or folders; null: strings in `settings` that are a path of one"
 #: Most files in a folder that is found without being declared.
 _MOST_FILES = 10_000
 
@@ -134,54 +134,6 @@ def _serialized(code: UserCode, info: SerializationInfo) -> Any:
     return {"reference": code.reference, "found": list(code.found)}
 
 
-class Called(Settings):
-    """Base of settings with the fields `python`, `settings` and `files`: code and its arguments.
-
-    Those in `files` are paths. Where `files` is not given, so is every string in `settings` that is
-    the path of a file or folder. The code gets absolute paths.
-    """
-
-    if TYPE_CHECKING:  # fields, in the places that suit the subclass
-        settings: dict[str, Any]
-        files: dict[str, NamedPath] | None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _find_files(cls, values: Any, info: ValidationInfo) -> Any:
-        if not isinstance(values, dict) or not isinstance(values.get("settings"), dict):
-            return values
-        files, folders = values.get("files"), (info.context or {}).get("folders")
-        if twice := sorted(values["settings"].keys() & (files or {})):
-            raise ValueError(f"settings and files both have {twice[0]!r}")
-        found = _with_paths(values["settings"], None if files is not None else folders)
-        return values | {"settings": found}
-
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
-        written: dict[str, Any] = handler(self)
-        if written.get("files", ()) is None:
-            del written["files"]
-        given = mapped(self.settings, lambda v: v.written(info) if isinstance(v, NamedPath) else v)
-        return written | {"settings": given}
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """All arguments by name; paths are `NamedPath`."""
-        return {**self.settings, **(self.files or {})}
-
-
-class CodeSettings(Called):
-    """User code with its arguments; subclasses add the field `python` of their type."""
-
-    settings: dict[str, Any] = Field(
-        default={}, description="arguments of the function by name, or of its class"
-    )
-    files: dict[str, NamedPath] | None = Field(default=None, description=FILES)
-
-    def __hash__(self) -> int:
-        return hash(self.model_dump_json())
-
-
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Return a JSON-like value with its scalars changed."""
     if isinstance(value, Mapping):
@@ -189,15 +141,21 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return [mapped(v, change) for v in value] if isinstance(value, list | tuple) else change(value)
 
 
-def _with_paths(value: Any, folders: Sequence[str] | None) -> Any:
-    """Return a value with a NamedPath for each one sent and each path found; None: find none."""
-    if isinstance(value, dict) and value.keys() != {"named", "sent"}:
-        return {key: _with_paths(part, folders) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_paths(part, folders) for part in value]
-    if isinstance(value, dict):
-        return NamedPath(value["named"], (), value["sent"])
-    return value if folders is None or not isinstance(value, str) else _found(value, folders)
+def _with_paths(given: Any, info: ValidationInfo) -> Any:
+    """Return the arguments of code with those in `files`; without `files`, find paths among them.
+
+    Those of another process are as it found them.
+    """
+    files, folders = info.data.get("files"), (info.context or {}).get("folders", ())
+
+    def found(value: Any) -> Any:
+        if not isinstance(value, str) or isinstance(value, NamedPath):
+            return value
+        if info.context is None:
+            return NamedPath(value) if "\0" in value else value
+        return value if files is not None else _found(value, folders)
+
+    return mapped(given, found) | (files or {}) if isinstance(given, dict) else given
 
 
 def _found(name: str, folders: Sequence[str]) -> str:
@@ -206,20 +164,38 @@ def _found(name: str, folders: Sequence[str]) -> str:
     Raises ValueError for a folder of very many files.
     """
     path = NamedPath(name, folders)
-    if name.startswith(PREFIX):
-        resolve(name)  # raises ConfigError
-        return path
     if os.path.basename(name.rstrip("/")) in ("", ".", ".."):  # signs rather than paths
         return name
-    files = 0
-    for _, _, names in os.walk(path.place) if os.path.isdir(path.place) else ():
-        files += len(names)
-        if files > _MOST_FILES:
-            raise ValueError(
-                f"{name!r} is a folder of over {_MOST_FILES:,} files: name it in `files` instead, "
-                "or give `files: {}` if it is meant as a word"
-            )
-    return path if os.path.isfile(path.place) or os.path.isdir(path.place) else name
+    counts = itertools.accumulate(len(files) for *_, files in os.walk(path.place))
+    if any(files > _MOST_FILES for files in counts):
+        raise ValueError(
+            f"{name!r} is a folder of over {_MOST_FILES:,} files: name it under `files`, "
+            "or write `files: {}` if it is meant as a word"
+        )
+    is_path = os.path.isfile(path.place) or os.path.isdir(path.place) or name.startswith(PREFIX)
+    return path if is_path else name
+
+
+def _written(given: dict[str, Any], info: SerializationInfo) -> Any:
+    return mapped(given, lambda v: v.written(info) if isinstance(v, NamedPath) else v)
+
+
+#: Arguments of user code by name, after the field `files`.
+Arguments = Annotated[dict[str, Any], BeforeValidator(_with_paths), PlainSerializer(_written)]
+
+
+class CodeSettings(Settings):
+    """User code with its arguments; subclasses add the field `python` of their type."""
+
+    files: dict[str, NamedPath] | None = Field(default=None, description=FILES)
+    settings: Arguments = Field(
+        default={},
+        validate_default=True,
+        description="arguments of the function by name, or of its class",
+    )
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
 
 
 def walk(
@@ -243,8 +219,7 @@ def walk(
     elif isinstance(settings, list | tuple):
         parts = ((f"[{i}]", part) for i, part in enumerate(settings))
     for name, part in parts:
-        given = settings.arguments if isinstance(settings, Called) else None
-        yield from walk(part, f"{key}{name}", given)
+        yield from walk(part, f"{key}{name}", getattr(settings, "settings", None))
 
 
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:

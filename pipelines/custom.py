@@ -23,7 +23,7 @@ class JudgeDocuments(Transform):
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         code = self.settings.python
-        function = opened(code, self.settings.arguments)
+        function = opened(code, self.settings.settings)
         judged, verdicts, failures = judge_all(function, batch, self.stage, code.found.name)
         return with_errors(Outcome(conformed(judged), verdicts), batch, failures, self.stage)
 

@@ -18,7 +18,7 @@ from curation import stores
 from curation.config import Settings
 from curation.credentials import redact
 from curation.errors import ConfigError, first_line
-from curation.resources import NamedPath, files_below, resolve, sha256_of_file
+from curation.resources import NamedPath, files_below, resolve, sha256_of
 from curation.stages import Stage
 from curation.user_code import walk
 from pipelines.storage.files import SCRATCH, Folder
@@ -44,7 +44,8 @@ def _check(path: NamedPath) -> None:
     place = resolve(path.witness)
     is_local = {"file": os.path.isfile, "folder": os.path.isdir}.get(path.kind)
     if path.kind and not (is_local(place) if is_local else Folder(place).exists()):
-        raise ConfigError(f"{path}: no such {path.kind}{path.searched}")
+        looked = ", ".join([*path.folders, "the working directory"])
+        raise ConfigError(f"{path}: no such {path.kind} (looked in {looked})")
     if path.suffix and not any(Path(place).glob(f"*{path.suffix}")):
         raise ConfigError(f"{path}: no <language>{path.suffix}")
 
@@ -64,9 +65,9 @@ def checksums(path: NamedPath) -> dict[str, str]:
         names = {
             file: f"{name.rstrip('/')}/{file}" if file else name for file in files_below(place)
         }
-        return {n: sha256_of_file(os.path.join(place, f) if f else place) for f, n in names.items()}
+        return {n: sha256_of(os.path.join(place, f) if f else place) for f, n in names.items()}
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file or folder{path.searched}") from None
+        raise ConfigError(f"{path}: no such file or folder") from None
     except Exception as error:  # every file system raises its own exceptions
         raise ConfigError(f"{path}: can't be read: {first_line(error)}") from None
 

@@ -47,7 +47,7 @@ def _rows(folder: Folder, shard: str) -> npt.NDArray[Any]:
 
 def _own(own: CustomFormat) -> Callable[[npt.NDArray[Any], Folder, str], Files]:
     """Return the writer of a custom format: it writes any files to `<function>/<shard>/`."""
-    function, place = opened(own.python, own.arguments, positional=2), own.python.found.name
+    function, place = opened(own.python, own.settings, positional=2), own.python.found.name
 
     def write(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:
         found: Files = {}

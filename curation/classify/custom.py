@@ -45,7 +45,7 @@ def classify(
 
 def _function(own: CustomClassifier) -> tuple[Callable[..., Any], str]:
     if own.python is not None:
-        return opened(own.python, own.arguments), own.python.reference
+        return opened(own.python, own.settings), own.python.reference
     assert own.onnx is not None
     return _scores(own.onnx), own.onnx.model.path
 

@@ -96,7 +96,7 @@ def ranks_of(batch: pa.RecordBatch, settings: SurvivorSettings) -> npt.NDArray[n
 
 def _preference(batch: pa.RecordBatch, preference: Preference) -> npt.NDArray[np.int64]:
     """Integers in the opposite order of the numbers that code gives; the last where it fails."""
-    function = opened(preference.python, preference.arguments)
+    function = opened(preference.python, preference.settings)
     ranks, failed = np.full(batch.num_rows, _LAST), list[str]()
     for part, row, answer in attempt(lambda given: as_numbers(function(given), given), batch):
         if isinstance(answer, BaseException):

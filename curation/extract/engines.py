@@ -101,7 +101,7 @@ def text_engine(name: str | CustomEngine) -> Engine:
     if isinstance(name, CustomEngine):
         from curation.judging import opened
 
-        return _named(opened(name.python, name.arguments, positional=2), name.python.reference)
+        return _named(opened(name.python, name.settings, positional=2), name.python.reference)
     return _ENGINES[name]
 
 

@@ -21,7 +21,7 @@ from curation.resources import (
     resolve,
     root,
 )
-from curation.user_code import FILES, Called, UserCode
+from curation.user_code import FILES, Arguments, UserCode
 
 Form = TypeVar("Form", bound=tuple[Any, ...])
 Action = Literal["replace", "remove", "keep"]
@@ -141,7 +141,7 @@ class CustomSignal(NamedTuple):
     settings: dict[str, Any]
 
 
-class Rule(Called):
+class Rule(Settings):
     """A document is removed where the signal is below `min` or above `max`.
 
     In a recipe `signal` may be left out: see `names.with_signals`.
@@ -153,10 +153,12 @@ class Rule(Called):
     python: RuleCode | None = Field(
         None, description="function of texts that gives a number for each: measures the signal"
     )
-    settings: dict[str, Any] = Field(
-        default={}, description="arguments of that function by name, or of its class"
-    )
     files: dict[str, NamedPath] | None = Field(None, description=FILES)
+    settings: Arguments = Field(
+        default={},
+        validate_default=True,
+        description="arguments of that function by name, or of its class",
+    )
     languages: tuple[str, ...] | None = Field(
         None, description="only these languages; `zh` is also zh-Hant, as in by_language"
     )
@@ -431,7 +433,7 @@ class FilterSettings(Settings):
     def custom_signals(self) -> dict[str, CustomSignal]:
         """The signals that code of the user's own measures, by name, in the order of the rules."""
         return {
-            rule.signal: CustomSignal(rule.python, rule.arguments)
+            rule.signal: CustomSignal(rule.python, rule.settings)
             for members in self.rules.values()
             for rule in (members or {}).values()
             if rule is not None and rule.python is not None

@@ -116,7 +116,7 @@ def _unpacked(raw: RawFile, name: str) -> IO[bytes]:
 
 
 def _custom(custom: CustomFormat) -> Rows:
-    function, name = opened(custom.python, custom.arguments), custom.python.reference
+    function, name = opened(custom.python, custom.settings), custom.python.reference
 
     def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
         with raising(lambda error: RuntimeError(f"{name}: {told(error)}")):
