@@ -27,7 +27,8 @@ from curation.config import nearest
 from curation.errors import ConfigError, raising, told
 from curation.resources import NamedPath, resolve
 from curation.schema import DOCUMENTS, Verdicts, with_column
-from curation.user_code import Found, UserCode, mapped, walk
+from curation.text.surrogates import everywhere
+from curation.user_code import Found, UserCode, walk
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ def opened(code: UserCode, settings: Mapping[str, Any], positional: int = 1) -> 
     ValueError for a setting that the function does not take, or that its class rejects.
     """
     contents = [path.sha256 for _, path, _ in walk(settings, "") if isinstance(path, NamedPath)]
-    given = mapped(settings, lambda v: resolve(v) if isinstance(v, NamedPath) else v)
+    given = everywhere(settings, lambda v: resolve(v) if isinstance(v, NamedPath) else v)
     found = code.found, tuple(contents)
     return _opened(code, found, json.dumps(given, sort_keys=True), positional)
 

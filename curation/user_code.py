@@ -23,7 +23,7 @@ import linecache
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -41,6 +41,7 @@ from pydantic_core import CoreSchema, core_schema
 from curation.config import Settings, nearest
 from curation.errors import raising, told
 from curation.resources import PREFIX, NamedPath
+from curation.text.surrogates import everywhere
 
 #: Description of the field `files`.
 FILES = "arguments that are files or folders; null: strings in `settings` that are a path of one"
@@ -134,13 +135,6 @@ def _serialized(code: UserCode, info: SerializationInfo) -> Any:
     return {"reference": code.reference, "found": list(code.found)}
 
 
-def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a JSON-like value with its scalars changed."""
-    if isinstance(value, Mapping):
-        return {key: mapped(part, change) for key, part in value.items()}
-    return [mapped(v, change) for v in value] if isinstance(value, list | tuple) else change(value)
-
-
 def _with_paths(given: Any, info: ValidationInfo) -> Any:
     """Return the arguments of code with those in `files`; without `files`, find paths among them.
 
@@ -155,7 +149,9 @@ def _with_paths(given: Any, info: ValidationInfo) -> Any:
             return NamedPath(value) if "\0" in value else value
         return value if files is not None else _found(value, folders)
 
-    return mapped(given, found) | (files or {}) if isinstance(given, dict) else given
+    return (
+        everywhere(given, found, keys=False) | (files or {}) if isinstance(given, dict) else given
+    )
 
 
 def _found(name: str, folders: Sequence[str]) -> str:
@@ -177,7 +173,7 @@ def _found(name: str, folders: Sequence[str]) -> str:
 
 
 def _written(given: dict[str, Any], info: SerializationInfo) -> Any:
-    return mapped(given, lambda v: v.written(info) if isinstance(v, NamedPath) else v)
+    return everywhere(given, lambda v: v.written(info) if isinstance(v, NamedPath) else v)
 
 
 #: Arguments of user code by name, after the field `files`.
