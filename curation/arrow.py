@@ -1,15 +1,18 @@
-"""Arrow strings as flat buffers, so that kernels read bytes instead of Python strings."""
+"""Arrow's columns: strings as flat buffers, which kernels read; types that documents can have."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from curation.text.surrogates import well_formed
+from curation.text.surrogates import everywhere, well_formed
 
 Texts: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
 
@@ -79,3 +82,121 @@ def from_buffers(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) ->
     return pa.LargeStringArray.from_buffers(
         len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
     )
+
+
+#: Most levels of nesting in a column; Arrow's streams have 64 at most.
+_DEEPEST = 32
+VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_LARGE = (pa.types.is_large_list, pa.types.is_large_list_view)
+_LISTS = (pa.types.is_list, pa.types.is_list_view, pa.types.is_fixed_size_list, *_LARGE)
+_BYTES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+
+
+def _is_one(kind: pa.DataType, tests: Sequence[Any]) -> bool:
+    return any(test(kind) for test in tests)
+
+
+def storable(kind: pa.DataType, level: int = 0) -> pa.DataType | None:
+    """Return the type that a column has in documents; None if it must be JSON.
+
+    That is so of unions, intervals and structs without fields, which Parquet lacks, and of structs
+    with two fields of one name. pyarrow can't
+    read fixed-size lists with nulls that it wrote, and has no kernels for views and runs.
+    """
+    if level > _DEEPEST or pa.types.is_union(kind) or pa.types.is_interval(kind):
+        return None
+    if pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind):
+        return storable(kind.value_type, level)
+    if isinstance(kind, pa.BaseExtensionType):
+        given = storable(kind.storage_type, level)
+        return kind if given == kind.storage_type else given
+    if pa.types.is_struct(kind):
+        inner = [storable(field.type, level + 1) for field in kind]
+        if None in inner or not inner or len({*kind.names}) < len(inner):
+            return None
+        return pa.struct([field.with_type(k) for field, k in zip(kind, inner, strict=True)])
+    if pa.types.is_map(kind):
+        key, item = (storable(k, level + 1) for k in (kind.key_type, kind.item_type))
+        if key is None or item is None:
+            return None
+        return pa.map_(kind.key_field.with_type(key), kind.item_field.with_type(item))
+    if _is_one(kind, _LISTS):
+        of = storable(kind.value_type, level + 1)
+        make = pa.large_list if _is_one(kind, _LARGE) else pa.list_
+        return None if of is None else make(kind.value_field.with_type(of))
+    return VIEWS.get(kind, kind)
+
+
+def is_sound(column: pa.Array) -> bool:
+    """Return whether all strings in a column are UTF-8."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def stored(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
+    """Return a column in the type that `storable` gave, with U+FFFD for what is not UTF-8."""
+    if kind is None:
+        return pa.array([as_text(value) for value in column], pa.string())
+    if pa.types.is_dictionary(column.type):
+        return stored(column.dictionary, kind).take(column.indices)
+    if not is_sound(column):
+        data = column.view(as_bytes(column.type)).to_pylist()
+        return pa.array([everywhere(value, _decoded) for value in data], kind)
+    try:
+        if "list_view" not in str(column.type):  # for which it gives too short offsets
+            return column if column.type == kind else column.cast(kind)
+    except pa.ArrowNotImplementedError:
+        pass
+    return pa.array(column.to_pylist(), kind)
+
+
+def _decoded(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def as_bytes(kind: pa.DataType) -> pa.DataType:
+    """Return a type with bytes in place of strings."""
+    if kind in _BYTES:
+        return _BYTES[kind]
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(as_bytes(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(as_bytes(kind.key_type), as_bytes(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.large_list if pa.types.is_large_list(kind) else pa.list_
+        return make(kind.value_field.with_type(as_bytes(kind.value_type)))
+    return kind
+
+
+def as_json(value: Any) -> str:
+    """Return one line of JSON, keys sorted."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def plain(value: Any) -> Any:
+    """Return a value, maybe a scalar of Arrow, as what JSON has: dates as text, NaN as None."""
+    if isinstance(value, pa.Scalar):
+        if pa.types.is_temporal(value.type) and not pa.types.is_interval(value.type):
+            value = pc.cast(value, pa.string())
+        try:
+            value = value.as_py()
+        except ValueError:  # fields of one name
+            value = str(value)
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_text(value: Any) -> str | None:
+    """Return a value as text: a string as it is, others as JSON."""
+    value = plain(value)
+    return value if value is None or isinstance(value, str) else as_json(value)

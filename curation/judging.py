@@ -25,8 +25,10 @@ import pyarrow.compute as pc
 
 from curation.config import nearest
 from curation.errors import ConfigError, raising, told
+from curation.resources import NamedPath, resolve
 from curation.schema import DOCUMENTS, Verdicts, with_column
-from curation.user_code import Found, UserCode
+from curation.text.surrogates import everywhere
+from curation.user_code import Found, UserCode, walk
 
 T = TypeVar("T")
 
@@ -57,10 +59,14 @@ class Failure(NamedTuple):
 def opened(code: UserCode, settings: Mapping[str, Any], positional: int = 1) -> Callable[..., Any]:
     """Return the function with its settings bound, or an instance of the class.
 
-    `positional` arguments are passed in each call. Cached per process by code and settings. Raises
+    Paths among the settings are where the files are on this machine. `positional` arguments are
+    passed in each call. Cached per process by code, settings and the contents of files. Raises
     ValueError for a setting that the function does not take, or that its class rejects.
     """
-    return _opened(code, code.found, json.dumps(settings, sort_keys=True), positional)
+    contents = [path.sha256 for _, path, _ in walk(settings, "") if isinstance(path, NamedPath)]
+    given = everywhere(settings, lambda v: resolve(v) if isinstance(v, NamedPath) else v)
+    found = code.found, tuple(contents)
+    return _opened(code, found, json.dumps(given, sort_keys=True), positional)
 
 
 def check_opens(code: UserCode, settings: Mapping[str, Any], key: str, positional: int = 1) -> None:
@@ -72,7 +78,9 @@ def check_opens(code: UserCode, settings: Mapping[str, Any], key: str, positiona
 
 
 @functools.lru_cache(maxsize=64)
-def _opened(code: UserCode, found: Found, settings: str, positional: int) -> Callable[..., Any]:
+def _opened(
+    code: UserCode, _found: tuple[Found, tuple[str, ...]], settings: str, positional: int
+) -> Callable[..., Any]:
     loaded, given = code.load(), json.loads(settings)
     is_class = isinstance(loaded, type)
     _check_arguments(code, loaded, given, 0 if is_class else positional)
@@ -212,7 +220,7 @@ def judge_all(
         verdicts.append(answer[1])
     tables = [pa.Table.from_batches([part]) for part in parts]
     whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-    return whole.to_batches()[0], Verdicts.concatenated(verdicts), failures
+    return (whole.to_batches() or parts)[0], Verdicts.concatenated(verdicts), failures
 
 
 def answer_all(

@@ -7,7 +7,6 @@ built-in model has a card, `models/<name>/card.yaml`, with the checksum of the f
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from curation import resources
 from curation.config import Settings, parse_yaml
 from curation.errors import ConfigError, first_line
+from curation.resources import ModelPath
+from curation.resources import sha256_of as sha256_of
 
 _CARD = "card.yaml"
 _BLOCK = 1 << 20
@@ -29,8 +30,8 @@ _BLOCK = 1 << 20
 class ModelFile(Settings):
     """Which model file a stage uses."""
 
-    path: str = Field(
-        min_length=1, description="builtin:models/..., a local path, or a URL that fsspec reads"
+    path: ModelPath = Field(
+        description="builtin:models/..., a local path, or a URL that fsspec reads"
     )
     sha256: str | None = Field(
         None,
@@ -87,12 +88,6 @@ def read_card(folder: Path) -> ModelCard:
     except (OSError, yaml.YAMLError, ValidationError) as error:
         reason = first_line(error)
         raise ConfigError(f"{path}: not a valid model card: {reason}") from None
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def file_facts(files: Sequence[Path | str]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.arrow import storable, stored
 from curation.columns import LABEL_COLUMNS
 from curation.domains import DOMAINS as DOMAINS
 from curation.domains import Domain as Domain
@@ -313,16 +314,18 @@ def _fits(kind: pa.DataType, target: pa.DataType, numbered: bool = False) -> boo
 
 
 def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Cast the columns of COLUMN_TYPES to their types, whatever wrote the documents.
+    """Cast the columns of COLUMN_TYPES to their types, whatever wrote the documents, and others to
+    types that all stages can handle (`curation.arrow.storable`).
 
     Timestamps without a zone are in UTC and truncated to microseconds. Raises InputError, naming
     the column, for a value that does not fit the type.
     """
     for i, field in enumerate(batch.schema):
-        target = COLUMN_TYPES.get(field.name, field.type)
+        target = COLUMN_TYPES.get(field.name) or storable(field.type)
         if field.type != target:
             try:
-                column = _cast(batch.column(i), target)
+                cast = _cast if field.name in COLUMN_TYPES else stored
+                column = cast(batch.column(i), target)
             except pa.ArrowException as error:
                 raise InputError(f"column {field.name!r}, {field.type}: {error}") from None
             batch = batch.set_column(i, field.name, column)

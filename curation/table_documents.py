@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from curation.errors import InputError
-from curation.readers.headers import parse_date
+from curation.readers.headers import any_date
 from curation.recipe import Recipe
 from curation.schema import DOCUMENTS, SOURCE, conformed, fits
 from curation.tables import Given, combined, first_column, known, texts_of
@@ -91,7 +91,7 @@ def _dates(table: pa.Table, names: Sequence[str]) -> pa.Array:
     if fits("date", column.type):
         return column
     if fits("url", column.type):
-        return pa.array([v and parse_date(v) for v in column.to_pylist()], kind)
+        return pa.array([any_date(v) for v in column.to_pylist()], kind)
     raise InputError(f"column {name!r} is {column.type}, not dates")
 
 

@@ -3,31 +3,50 @@
 A recipe has `python: "module:name"`, `python: "path/to/file.py:name"`, or the name of an entry
 point of an installed package. Files are searched for in the folder of the recipe and of those it
 extends, then in the working directory; `module` may be such a file, too (`rules` for `rules.py`).
-The source of a file is sent with the settings to other processes and machines, but nothing else in
-its folder: code of several files must be a package installed on the workers.
+The source of a file is sent with the settings to other processes and machines, and so are the files
+that its arguments name, but nothing else in its folder: code of several files must be a
+package installed on the workers.
 
 Such code is trusted like the recipe.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import itertools
 import linecache
+import os
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, SerializationInfo, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    SerializationInfo,
+    ValidationInfo,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from curation.config import Settings, nearest
 from curation.errors import raising, told
+from curation.resources import PREFIX, NamedPath
+from curation.text.surrogates import everywhere
+
+#: Description of the field `files`.
+FILES = "arguments that are files or folders; null: strings in `settings` that are a path of one"
+#: Most files in a folder that is found without being declared.
+_MOST_FILES = 10_000
 
 
 class Found(NamedTuple):
@@ -116,34 +135,87 @@ def _serialized(code: UserCode, info: SerializationInfo) -> Any:
     return {"reference": code.reference, "found": list(code.found)}
 
 
+def _with_paths(given: Any, info: ValidationInfo) -> Any:
+    """Return the arguments of code with those in `files`; without `files`, find paths among them.
+
+    Those of another process are as it found them.
+    """
+    files, folders = info.data.get("files"), (info.context or {}).get("folders", ())
+
+    def found(value: Any) -> Any:
+        if not isinstance(value, str) or isinstance(value, NamedPath):
+            return value
+        if info.context is None:
+            return NamedPath(value) if "\0" in value else value
+        return value if files is not None else _found(value, folders)
+
+    return (
+        everywhere(given, found, keys=False) | (files or {}) if isinstance(given, dict) else given
+    )
+
+
+def _found(name: str, folders: Sequence[str]) -> str:
+    """Return a NamedPath if there is a file or folder of this name, else the name.
+
+    Raises ValueError for a folder of very many files.
+    """
+    path = NamedPath(name, folders)
+    if os.path.basename(name.rstrip("/")) in ("", ".", ".."):  # signs rather than paths
+        return name
+    counts = itertools.accumulate(len(files) for *_, files in os.walk(path.place))
+    if any(files > _MOST_FILES for files in counts):
+        raise ValueError(
+            f"{name!r} is a folder of over {_MOST_FILES:,} files: name it under `files`, "
+            "or write `files: {}` if it is meant as a word"
+        )
+    is_path = os.path.isfile(path.place) or os.path.isdir(path.place) or name.startswith(PREFIX)
+    return path if is_path else name
+
+
+def _written(given: dict[str, Any], info: SerializationInfo) -> Any:
+    return everywhere(given, lambda v: v.written(info) if isinstance(v, NamedPath) else v)
+
+
+#: Arguments of user code by name, after the field `files`.
+Arguments = Annotated[dict[str, Any], BeforeValidator(_with_paths), PlainSerializer(_written)]
+
+
 class CodeSettings(Settings):
     """User code with its arguments; subclasses add the field `python` of their type."""
 
-    settings: dict[str, Any] = Field(
-        default={}, description="arguments of the function by name, or of its class"
+    files: dict[str, NamedPath] | None = Field(default=None, description=FILES)
+    settings: Arguments = Field(
+        default={},
+        validate_default=True,
+        description="arguments of the function by name, or of its class",
     )
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 
 
-def codes_of(
+def walk(
     settings: Any, key: str, given: Mapping[str, Any] | None = None
-) -> Iterator[tuple[str, UserCode, Mapping[str, Any]]]:
-    """Yield all user code in settings, with its key below `key` and its arguments, in order."""
-    if isinstance(settings, UserCode):
+) -> Iterator[tuple[str, UserCode | NamedPath, Mapping[str, Any]]]:
+    """Yield all user code, with its arguments, and all paths in settings, in order.
+
+    Each comes with its key, which is below `key`.
+    """
+    if isinstance(settings, UserCode | NamedPath):
         yield key, settings, given or {}
         return
-    parts: Iterator[tuple[Any, Any]] = iter(())
+    parts: Iterator[tuple[str, Any]] = iter(())
     if isinstance(settings, BaseModel):
         fields = type(settings).model_fields.items()
-        parts = ((field.alias or name, getattr(settings, name)) for name, field in fields)
+        parts = ((f".{field.alias or name}", getattr(settings, name)) for name, field in fields)
+    elif dataclasses.is_dataclass(settings):
+        parts = ((f".{f.name}", getattr(settings, f.name)) for f in dataclasses.fields(settings))
     elif isinstance(settings, Mapping):
-        parts = iter(settings.items())
+        parts = ((f".{name}", part) for name, part in settings.items())
     elif isinstance(settings, list | tuple):
-        parts = iter(enumerate(settings))
+        parts = ((f"[{i}]", part) for i, part in enumerate(settings))
     for name, part in parts:
-        yield from codes_of(part, f"{key}.{name}", getattr(settings, "settings", None))
+        yield from walk(part, f"{key}{name}", getattr(settings, "settings", None))
 
 
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:

@@ -41,7 +41,7 @@ def load(key: str, settings: DecontaminationSettings) -> Decontaminator:
     Its index is a folder of memory-mapped files in the temporary folder, shared by the processes of
     a machine: the first one builds it. Raises InputError if an evaluation set can't be read.
     """
-    return _load(key, settings.model_dump_json())
+    return _load(key, settings.model_dump_json(round_trip=True))
 
 
 def evals_key(settings: DecontaminationSettings) -> str:

@@ -1,25 +1,37 @@
-"""Lists, folders and indexes that a recipe names, checked before the first stage runs.
+"""Files, folders and indexes that a recipe names: checked before the first stage runs, hashed for
+its fingerprint, and copied to where workers on other machines find them.
 
 Model files are checked with their checksums (`pipelines.facts`).
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
+import os
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from curation import resources
+from curation import stores
 from curation.config import Settings
-from curation.errors import ConfigError
-from curation.stages import NamedFile, Stage
-from pipelines.storage.files import Folder
+from curation.credentials import redact
+from curation.errors import ConfigError, first_line
+from curation.resources import NamedPath, files_below, resolve, sha256_of
+from curation.stages import Stage
+from curation.user_code import walk
+from pipelines.storage.files import SCRATCH, Folder
 
 
 def check_named_files(stage: Stage[Any], settings: Settings) -> None:
     """Raise ConfigError, with key and path, for a missing or unusable file of a stage."""
-    for named in stage.files(settings):
-        _check(named)
+    for key, path, _ in walk(settings, stage.name):
+        if isinstance(path, NamedPath):
+            try:
+                _check(path)
+            except ConfigError as error:
+                raise ConfigError(f"{key}: {error}") from None
     index: Any = getattr(settings, "index", None)
     if stage.is_indexed and index.against:
         try:
@@ -28,18 +40,57 @@ def check_named_files(stage: Stage[Any], settings: Settings) -> None:
             raise ConfigError(f"{stage.name}.index.against: {error}") from None
 
 
-def _check(named: NamedFile) -> None:
+def _check(path: NamedPath) -> None:
+    place = resolve(path.witness)
+    is_local = {"file": os.path.isfile, "folder": os.path.isdir}.get(path.kind)
+    if path.kind and not (is_local(place) if is_local else Folder(place).exists()):
+        looked = ", ".join([*path.folders, "the working directory"])
+        raise ConfigError(f"{path}: no such {path.kind} (looked in {looked})")
+    if path.suffix and not any(Path(place).glob(f"*{path.suffix}")):
+        raise ConfigError(f"{path}: no <language>{path.suffix}")
+
+
+def checksums(path: NamedPath) -> dict[str, str]:
+    """Return the SHA-256 of a file, of each file in a folder, or of a URL's content, by name.
+
+    Models and indexes have none here: manifests list them elsewhere. Raises ConfigError.
+    """
+    name = path.witness
+    place = resolve(name)
+    if not name:
+        return {}
     try:
-        path = resources.resolve(named.path)
-    except ConfigError as error:
-        raise ConfigError(f"{named.key}: {error}") from None
-    if not _exists(path, named.kind):
-        raise ConfigError(f"{named.key}: {named.path}: no such {named.kind}")
-    if named.suffix and not any(Path(path).glob(f"*{named.suffix}")):
-        raise ConfigError(f"{named.key}: {named.path}: no <language>{named.suffix}")
+        if stores.is_url(place):
+            return {redact(name): _url_sha256(place)}
+        names = {
+            file: f"{name.rstrip('/')}/{file}" if file else name for file in files_below(place)
+        }
+        return {n: sha256_of(os.path.join(place, f) if f else place) for f, n in names.items()}
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file or folder") from None
+    except Exception as error:  # every file system raises its own exceptions
+        raise ConfigError(f"{path}: can't be read: {first_line(error)}") from None
 
 
-def _exists(path: str, kind: str) -> bool:
-    if kind == "file or folder":
-        return Folder(path).exists()
-    return Path(path).is_file() if kind == "file" else Path(path).is_dir()
+@functools.cache
+def _url_sha256(url: str) -> str:
+    with stores.open_url(url) as content:
+        return hashlib.file_digest(cast(Any, content), "sha256").hexdigest()
+
+
+def send(step: Any, folder: Folder) -> None:
+    """Copy the files that a step's settings name to the stage's scratch folder.
+
+    Workers on other machines read them there (`NamedPath.local`), unless they have them.
+    """
+    for _, path, _ in walk(step, ""):
+        if not isinstance(path, NamedPath) or not path.sha256:
+            continue
+        copy = f"{SCRATCH}/files/{path.sha256}"
+        path.store = folder.url_of(copy)
+        for file in files_below(path.place):
+            parts = [p for p in (os.path.basename(path.place), file) if p]
+            source, target = os.path.join(path.place, file).rstrip("/"), "/".join([copy, *parts])
+            if folder.size(target) != os.path.getsize(source):
+                with open(source, "rb") as content, folder.create(target) as sink:
+                    shutil.copyfileobj(content, cast(Any, sink))

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from curation.errors import InputError
 from curation.mix.schedule import place_key
+from curation.resources import resolve
 from curation.schema import PLACES, Verdicts
+from curation.stages.withdraw import WithdrawSettings
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, Transform, batches_beside, run_transform
 from pipelines.mix import phases_of
@@ -27,7 +29,7 @@ _COLUMNS = ("id", "reason", "value")
 class LeaveOut(Transform):
     """Removes the documents of a table, for the reason that it gives."""
 
-    table: str
+    settings: WithdrawSettings
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         names, reasons, values = self._columns
@@ -36,19 +38,20 @@ class LeaveOut(Transform):
 
     @cached_property
     def _columns(self) -> list[pa.Array]:
-        place, _, name = self.table.rpartition("/")
+        table = self.settings.documents
+        place, _, name = resolve(table or "").rpartition("/")
         with open_parquet(Folder(place or "."), name) as file:
-            table = file.read(list(_COLUMNS))
-        if absent := [name for name in _COLUMNS if name not in table.column_names]:
-            raise InputError(f"{self.table}: no column {absent[0]!r}")
-        return [table[name].cast(pa.string()).combine_chunks() for name in _COLUMNS]
+            rows = file.read(list(_COLUMNS))
+        if absent := [name for name in _COLUMNS if name not in rows.column_names]:
+            raise InputError(f"{table}: no column {absent[0]!r}")
+        return [rows[name].cast(pa.string()).combine_chunks() for name in _COLUMNS]
 
 
 def run(run: StageRun) -> dict[str, Any]:
     """Leave out documents; return the manifest, with the phases of the mix that is left."""
     phases = phases_of(run)
     notes = (lambda: {"phases": _left(run, phases)}) if phases else None
-    return run_transform(run, LeaveOut(run.settings.documents), notes=notes)
+    return run_transform(run, LeaveOut(run.settings), notes=notes)
 
 
 def _left(run: StageRun, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

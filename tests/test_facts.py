@@ -55,7 +55,7 @@ def test_lists_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "bad.txt" in held[0]["lists"]
     assert {"bad.txt", "./worse.txt"} <= set(held[1]["lists"])
     assert held[0]["lists"]["bad.txt"] != held[1]["lists"]["./worse.txt"]
-    with pytest.raises(ConfigError, match=r"none\.txt: no such list"):
+    with pytest.raises(ConfigError, match=r"none\.txt: no such file"):
         facts("dedup-urls", "dedup-urls.canonical.tracking_parameters=none.txt")
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from curation.config import Natural, Positive, Settings, Share, built_in_settings
 from curation.decontaminate.fields import Fields
 from curation.models import ModelFile
+from curation.resources import NamedPath
 
 Action = Literal["remove", "cut", "mark"]
 Part = Literal["question", "choices", "answer", "passage"]
@@ -18,7 +19,7 @@ Part = Literal["question", "choices", "answer", "passage"]
 class EvalSettings(Settings):
     """One evaluation set."""
 
-    files: tuple[str, ...] = Field(min_length=1, description="paths or URLs")
+    files: tuple[NamedPath, ...] = Field(min_length=1, description="paths or URLs")
     mapping: str | None = Field(None, description="a mapping of configs/evals by name")
     fields: Fields | None = Field(None, description="a custom mapping, in its place")
     action: Action | None = Field(None, description="null: that of the stage")

@@ -12,6 +12,7 @@ from curation import resources
 from curation.config import Natural, Positive, Settings, Share, built_in_settings, read_yaml
 from curation.dedup.zones import Limits, Zone
 from curation.paths import PathSettings
+from curation.resources import NamedFile, RunFolder
 from curation.user_code import CodeSettings, UserCode
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
@@ -91,7 +92,7 @@ class UrlSettings(Settings):
     fragment: Literal["drop", "keep_hashbang", "keep"] = Field(
         description="What follows '#'; keep_hashbang keeps only '#!...', an old form of app URL"
     )
-    tracking_parameters: str | None = Field(
+    tracking_parameters: NamedFile | None = Field(
         description="File of query parameter names to drop, one per line, '*' ends a prefix"
     )
     session_parameters: tuple[str, ...] = Field(
@@ -162,7 +163,7 @@ class IndexSettings(Settings):
     """Whether to write an index for later runs, and which finished runs to compare with."""
 
     write: bool = Field(description="Leave an index of what was kept")
-    against: tuple[str, ...] = Field(
+    against: tuple[RunFolder, ...] = Field(
         description="Finished stage folders, the one with priority first: documents in them are "
         "removed here; the folders are not changed"
     )

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from curation.config import Ascending, Natural, Positive, Settings, Share
 from curation.models import ModelFile
+from curation.resources import NamedPath
 from curation.user_code import CodeSettings, UserCode
 
 
@@ -156,7 +157,7 @@ class CustomEngine(CodeSettings):
 class SiteFileSettings(Settings):
     """Which files of sites say what crawlers may read (docs/rights.md)."""
 
-    files: tuple[str, ...] = Field(
+    files: tuple[NamedPath, ...] = Field(
         description="archives, tables and folders with captures of robots.txt, tdmrep.json, ai.txt"
     )
     agents: tuple[str, ...] = Field(

@@ -298,4 +298,4 @@ def load(settings: BlockListSettings) -> UrlBlocker:
 
     Raises ConfigError when a list is absent or not readable.
     """
-    return _load(settings.model_dump_json())
+    return _load(settings.model_dump_json(round_trip=True))

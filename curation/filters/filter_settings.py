@@ -12,8 +12,16 @@ from curation.config import Natural, Positive, Settings, Share, merge, nearest, 
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
 from curation.paths import PathSettings
-from curation.resources import root
-from curation.user_code import UserCode
+from curation.resources import (
+    ArrayFolder,
+    NamedFile,
+    NamedPath,
+    RunFolder,
+    TextFolder,
+    resolve,
+    root,
+)
+from curation.user_code import FILES, Arguments, UserCode
 
 Form = TypeVar("Form", bound=tuple[Any, ...])
 Action = Literal["replace", "remove", "keep"]
@@ -103,15 +111,15 @@ class SignalSettings(Settings):
     fineweb: FineWebSettings
     refinedweb: RefinedWebSettings
     line_ngrams: LineNgramSettings
-    stop_words: str | None = Field(description="folder of <language>.txt, one word a line")
-    dirty_words: str | None = Field(
+    stop_words: TextFolder | None = Field(description="folder of <language>.txt, one word a line")
+    dirty_words: TextFolder | None = Field(
         description="folder of <language>.txt, one phrase a line; those behind `?` count at most "
         "as often as the others of the document"
     )
-    allowed_words: str | None = Field(
+    allowed_words: TextFolder | None = Field(
         description="folder of <language>.txt: phrases that excuse the dirty words in them"
     )
-    reference: str | None = Field(description="folder of <language>.npz word distributions")
+    reference: ArrayFolder | None = Field(description="folder of <language>.npz word distributions")
     unlabelled_language: str | None = Field(
         description="language of the texts where there is no language column at all, for lists "
         "and for rules with `languages`"
@@ -143,8 +151,11 @@ class Rule(Settings):
     python: RuleCode | None = Field(
         None, description="function of texts that gives a number for each: measures the signal"
     )
-    settings: dict[str, Any] = Field(
-        default={}, description="arguments of that function by name, or of its class"
+    files: dict[str, NamedPath] | None = Field(None, description=FILES)
+    settings: Arguments = Field(
+        default={},
+        validate_default=True,
+        description="arguments of that function by name, or of its class",
     )
     languages: tuple[str, ...] | None = Field(
         None, description="only these languages; `zh` is also zh-Hant, as in by_language"
@@ -254,20 +265,30 @@ class PiiSettings(Settings):
 
 
 class BlockListSettings(Settings):
-    lists: dict[str, str] = Field(
+    lists: dict[str, NamedPath] = Field(
         description="reason -> file, folder or URL: UT1 categories and archives of them, plain "
         "lists, AdBlock domain rules; of several UT1 categories the one that the reason names"
     )
-    allow: tuple[str, ...] = Field(description="files of hosts that are never blocked")
-    hard_words: str | None = Field(description="file of words of which one in a URL suffices")
-    soft_words: str | None = Field(description="file of words that block a URL together")
+    allow: tuple[NamedPath, ...] = Field(description="files of hosts that are never blocked")
+    hard_words: NamedFile | None = Field(description="file of words of which one in a URL suffices")
+    soft_words: NamedFile | None = Field(description="file of words that block a URL together")
     min_soft_words: Positive = Field(description="different soft words that block a URL")
+
+
+class FilterRun(RunFolder):
+    """A finished run, or its filter stage, whose manifest has the checksums of its files."""
+
+    @property
+    def witness(self) -> str:  # type: ignore[override]
+        from curation.filters.personal_hosts import manifest_url  # compiled kernels
+
+        return manifest_url(resolve(self))
 
 
 class PersonalHostSettings(Settings):
     """Hosts with much personal data, as an earlier run counted it."""
 
-    runs: tuple[str, ...] = Field(
+    runs: tuple[FilterRun, ...] = Field(
         min_length=1, description="folders of finished runs, or of their filter stages"
     )
     min_items: Positive = Field(20, description="personal data from which a host is judged")

@@ -17,6 +17,7 @@ from curation.errors import ConfigError
 from curation.filters.blocklists import UrlBlocker
 from curation.filters.filter_settings import BlockListSettings, PersonalHostSettings
 from curation.filters.hosts import FOLDER, HOSTS, hosts_of, total
+from curation.resources import NamedPath, resolve
 from curation.schema import Verdicts
 
 REASON = "blocklist.personal_data"
@@ -31,7 +32,7 @@ class PersonalHosts:
     Raises ConfigError when a run that the settings name is absent or unfinished.
     """
 
-    def __init__(self, settings: PersonalHostSettings, allow: tuple[str, ...] = ()) -> None:
+    def __init__(self, settings: PersonalHostSettings, allow: tuple[NamedPath, ...] = ()) -> None:
         self._least = settings.min_items_per_document
         self.rates = _rates(settings)
         names = {str(i): path for i, path in enumerate(allow)}
@@ -87,7 +88,7 @@ def _rates(settings: PersonalHostSettings) -> dict[str, float]:
 
 
 def _files(run: str) -> list[str]:
-    url = manifest_url(run)
+    url = manifest_url(resolve(run))
     names = [name for name in _manifest(url)["files"] if name.startswith(f"{FOLDER}/")]
     return [f"{url.removesuffix(_MANIFEST)}{name}" for name in sorted(names)]
 
@@ -112,13 +113,13 @@ def _open(url: str) -> Any:
 
 
 @functools.lru_cache(maxsize=4)
-def _load(settings: str, allow: tuple[str, ...]) -> PersonalHosts:
+def _load(settings: str, allow: tuple[NamedPath, ...]) -> PersonalHosts:
     return PersonalHosts(PersonalHostSettings.model_validate_json(settings), allow)
 
 
-def load(settings: PersonalHostSettings, allow: tuple[str, ...]) -> PersonalHosts:
+def load(settings: PersonalHostSettings, allow: tuple[NamedPath, ...]) -> PersonalHosts:
     """The hosts of the runs that the settings name, read once per process.
 
     `allow` are files of hosts that stay. Raises ConfigError when a run is absent or unfinished.
     """
-    return _load(settings.model_dump_json(), allow)
+    return _load(settings.model_dump_json(round_trip=True), allow)

@@ -346,4 +346,4 @@ def measure(
     tokens: Spans | None = None,
 ) -> pa.StructArray:
     """Signals of every text; see Meter.measure. Lists are loaded once per settings."""
-    return _meter(settings.model_dump_json()).measure(texts, languages, tokens)
+    return _meter(settings.model_dump_json(round_trip=True)).measure(texts, languages, tokens)

@@ -35,10 +35,11 @@ def label_of(code: str) -> str:
 
 
 def labelled(codes: pa.Array) -> pa.Array:
-    """Return `label_of` of every code, null where there is none: string [rows]."""
+    """Return `label_of` of every code, null where there is none or a blank: string [rows]."""
     if not pa.types.is_dictionary(codes.type):
         codes = codes.dictionary_encode()
-    labels = [code and label_of(code) for code in codes.dictionary.to_pylist()]
+    names = codes.dictionary.to_pylist()
+    labels = [label_of(name) if name and name.strip() else None for name in names]
     return pc.take(pa.array(labels, pa.string()), codes.indices)
 
 

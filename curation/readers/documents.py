@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
+from curation.arrow import as_json as as_json
+from curation.arrow import as_text, storable
+from curation.arrow import plain as plain
 from curation.batches import batched
 from curation.credentials import without_userinfo
 from curation.language.codes import labelled
@@ -103,7 +103,7 @@ def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.Da
     groups = (texts, settings.url_columns, settings.date_columns)
     used = {found for group in groups for found in [n for n in group if n in schema.names][:1]}
     used |= {n for n in ("id", "title") if n in schema.names and _is_string(schema.field(n).type)}
-    return {field.name: field.type for field in schema if field.name not in used}
+    return {f.name: storable(f.type) or _MIXED for f in schema if f.name not in used}
 
 
 def _is_string(kind: pa.DataType) -> bool:
@@ -154,12 +154,14 @@ def joined(
 
 
 def _own_name(name: str, kind: pa.DataType, taken: Sequence[str]) -> str:
-    return f"own_{name}" if name in RESERVED or name in taken or not fits(name, kind) else name
+    if name in RESERVED or name in taken or not fits(name, kind):
+        return f"own_{name}"
+    return name or "unnamed"
 
 
 def _kind(values: Sequence[Any]) -> pa.DataType:
     try:
-        return pa.array(values).type
+        return storable(pa.array(values).type) or _MIXED
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return _MIXED
 
@@ -213,38 +215,23 @@ def with_own(documents: pa.RecordBatch, own: pa.StructArray) -> pa.RecordBatch:
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return Python values and Arrow's scalars as one column."""
     try:
         return pa.array([_cast(value, kind) for value in values], kind)
     except (pa.ArrowException, TypeError):
-        return pa.array([_text(value) for value in values], pa.string()).cast(kind)
+        if kind == _MIXED:
+            return pa.array([as_text(value) for value in values], _MIXED)
+    # pyarrow makes no array of scalars that have a null inside.
+    return pa.concat_arrays([_cell(value, kind) for value in values])
 
 
 def _cast(value: Any, kind: pa.DataType) -> Any:
     """A scalar of Arrow in this type; any other value as it is."""
-    if not isinstance(value, pa.Scalar) or value.type == kind:
-        return value
-    return value.cast(kind) if value.is_valid else None
+    if not isinstance(value, pa.Scalar) or not value.is_valid:
+        return None if isinstance(value, pa.Scalar) else value
+    return value if value.type == kind else value.cast(kind)
 
 
-def _text(value: Any) -> str | None:
-    """A value of a column whose values have no common type."""
-    value = plain(value)
-    return value if value is None or isinstance(value, str) else as_json(value)
-
-
-def as_json(value: Any) -> str:
-    """Return one line of JSON, keys sorted."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-
-
-def plain(value: Any) -> Any:
-    """Return a value, maybe a scalar of Arrow, as what JSON has: dates as text, NaN as None."""
-    if isinstance(value, pa.Scalar):
-        if pa.types.is_temporal(value.type):
-            value = pc.cast(value, pa.string())
-        value = value.as_py()
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _cell(value: Any, kind: pa.DataType) -> pa.Array:
+    is_scalar = isinstance(value, pa.Scalar) and value.is_valid
+    return pa.repeat(value, 1).cast(kind) if is_scalar else pa.array([_cast(value, kind)], kind)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import email.utils
 import re
 import sys
 from datetime import UTC, datetime, timedelta, timezone
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from curation.readers.http import field_pattern, parse_fields
 
@@ -182,4 +183,55 @@ def parse_date(value: str) -> datetime | None:
             date = date.replace(tzinfo=timezone(shift if zone[0] == "+" else -shift))
         return date.astimezone(UTC)
     except (ValueError, OverflowError):
+        return None
+
+
+#: 1714557600, 1714557600.5, 1714557600000
+_SINCE_1970 = re.compile(r"-?\d{9,13}(?:\.\d+)?")
+_SECONDS_LIMIT = 1e11  # larger timestamps are in milliseconds
+#: 5 p.m., 5:30pm
+_HALF_DAY = re.compile(r"\b(\d\d?)(:\d\d)?(:\d\d)?\s*([ap])\.?m\b\.?")
+_DASHES = re.compile(r"(?<=\d)-([a-z]+)-(?=\d)")
+#: What written English has besides what mail has: Wednesday the 1st of Sept., 2024 at 10:00
+_WORDS = re.compile(
+    r"(?<=\d)(?:st|nd|rd|th)\b|\b(?:at|of|on|the)\b|(?<=\bsep)t\b|\(.*\)|\b(?:gmt|utc)(?=[+-]\d)"
+    r"|\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*|\.\d+|[,.]"
+)
+_NO_DAY = re.compile(r"\s*[a-z]+\s+\d{4}\b")
+
+
+def any_date(value: Any) -> datetime | None:
+    """Date of a table, in UTC; None where the value is none.
+
+    As `parse_date`, mail (RFC 2822) and HTTP have it, in written English, or as seconds or
+    milliseconds since 1970.
+    """
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int) and len(str(value)) in (8, 14):  # 20240501, 20240501100000
+        value = str(value)
+    if isinstance(value, str):
+        known = parse_date(value)
+        if known or not _SINCE_1970.fullmatch(value.strip()):
+            return known or _written_date(value.lower())
+        value = float(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return datetime.fromtimestamp(value / (1000 if abs(value) > _SECONDS_LIMIT else 1), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _written_date(text: str) -> datetime | None:
+    text = _HALF_DAY.sub(
+        lambda f: f"{int(f[1]) % 12 + 12 * (f[4] == 'p')}{f[2] or ':00'}{f[3] or ''}", text
+    )
+    text = _WORDS.sub(" ", _DASHES.sub(r" \1 ", text))
+    text = f"{'1 ' if _NO_DAY.match(text) else ''}{text}{'' if ':' in text else ' 00:00'}"
+    try:
+        parsed = email.utils.parsedate_tz(text)
+        zone = timezone(timedelta(seconds=parsed[9] or 0)) if parsed else UTC
+        return datetime(*parsed[:6], tzinfo=zone).astimezone(UTC) if parsed else None
+    except (ValueError, OverflowError, IndexError):
         return None

@@ -20,6 +20,10 @@ from curation.readers.raw import RawFile
 
 _HEAD_END = re.compile(rb"\n\r*+\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
+# Lines before a status line don't count (RFC 9112, 2.2).
+_START = re.compile(rb"\s*+(?=HTTP/|ICY 2)", re.IGNORECASE)
+_NEXT = re.compile(rb"\s*+(?=HTTP/\d[.\d]*[ \t]+\d{3}\b)", re.IGNORECASE)
+_INNER = re.compile(rb"\r?\n(?=HTTP/\d[.\d]*[ \t]+\d{3}\b)", re.IGNORECASE)
 _STATUS = re.compile(rb"[A-Za-z]+(?:/\S*)?[ \t]+(\d{3})(?!\d)")
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _CHUNK_END = re.compile(rb"\r?\n")
@@ -71,6 +75,7 @@ _KEPT = (
     *("X-Robots-Tag", "TDM-Reservation", "TDM-Policy"),
 )
 _FIELDS = field_pattern(*dict.fromkeys((*_FRAMING, *_KEPT)))
+_OF_BODIES = frozenset(name.lower() for name in _FRAMING)
 _KEPT_NAMES = frozenset(name.lower() for name in _KEPT)
 _MOST_KEPT = 32  # lines; no server says more that matters
 _LONGEST_KEPT = 4096  # characters of a line
@@ -105,24 +110,31 @@ def _joined(lines: list[tuple[str, str]]) -> dict[str, str]:
 def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
     """Head of the response in buffer[begin:end], or None where there is no HTTP response.
 
-    A head that goes on beyond 256 KiB has no end.
+    Of several the last: interim responses (RFC 9110, 15.2), what a proxy answered to CONNECT and
+    other heads without a body come before it. A head that goes on beyond 256 KiB has no end.
     """
-    if bytes(buffer[begin : begin + 5]).upper() not in (b"HTTP/", b"ICY 2"):
-        return None
-    last = min(end, begin + _LONGEST_HEAD)
-    found = _HEAD_END.search(buffer, begin, last)
-    head = bytes(buffer[begin : found.start() if found else last])
-    line, _, rest = head.partition(b"\n")
-    status = _STATUS.match(line)
-    lines = _lines(rest, _FIELDS)
-    kept = [(name, value[:_LONGEST_KEPT]) for name, value in lines if name in _KEPT_NAMES]
-    return Head(
-        int(status[1]) if status else None,
-        _joined(lines),
-        tuple(kept[:_MOST_KEPT]),
-        found.end() if found else end,
-        found is not None,
-    )
+    found, start = None, _START.match(buffer, begin, end)
+    while start:
+        last = min(end, start.end() + _LONGEST_HEAD)
+        ended = _HEAD_END.search(buffer, start.end(), last)
+        head = bytes(buffer[start.end() : ended.start() if ended else last])
+        if inner := [*_INNER.finditer(head)]:  # without an empty line between them
+            head = head[inner[-1].end() :]
+        line, _, rest = head.partition(b"\n")
+        status = _STATUS.match(line)
+        lines = _lines(rest, _FIELDS)
+        kept = [(name, value[:_LONGEST_KEPT]) for name, value in lines if name in _KEPT_NAMES]
+        found = Head(
+            int(status[1]) if status else None,
+            _joined(lines),
+            tuple(kept[:_MOST_KEPT]),
+            ended.end() if ended else end,
+            ended is not None,
+        )
+        has_body = found.fields.get("content-length") != "0" and found.fields.keys() & _OF_BODIES
+        is_interim = found.status is not None and 100 <= found.status < 200
+        start = None if has_body and not is_interim else _NEXT.match(buffer, found.body, end)
+    return found
 
 
 def media_type(value: str) -> tuple[str, str | None]:

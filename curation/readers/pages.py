@@ -12,6 +12,7 @@ from curation.readers.headers import RecordHead, parse_date
 from curation.readers.records import Damage, Event, Page, Skipped, binary
 from curation.readers.settings import ReaderSettings
 
+_UNKNOWN = "application/octet-stream"
 _TOKEN = re.compile(r"[a-z0-9!#$&^_.+*-]{1,64}/[a-z0-9!#$&^_.+*-]{1,64}")
 
 
@@ -65,11 +66,11 @@ def _kind(
         elif in_http:
             declared = ""
     mime, charset = http.media_type(declared)
-    if "/" not in mime or mime == "application/octet-stream":
-        guess = head.payload_mime.strip().lower()
-        if guess:
-            mime = guess
-        elif http.looks_like_html(bytes(buffer[body : min(end, body + 2048)])):
+    identified = http.media_type(head.payload_mime)[0]
+    if "/" in identified and identified != _UNKNOWN:
+        mime = identified  # as in Common Crawl's WET files
+    elif "/" not in mime or mime == _UNKNOWN:
+        if http.looks_like_html(bytes(buffer[body : min(end, body + 2048)])):
             mime = settings.html_types[0] if settings.html_types else mime
     if mime in settings.html_types:
         kind = "html"

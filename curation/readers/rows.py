@@ -28,11 +28,11 @@ from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.suffixes import without_packing
-from curation.readers.tables import row_event
+from curation.readers.tables import distinct, renamed, row_event
+from curation.text.surrogates import everywhere
 
-#: Bytes that are no UTF-8, as Python decodes them with `surrogateescape`.
-_ESCAPED = re.compile("[\udc80-\udcff]")
-#: Halves of characters, as escapes of JSON may give them, that are no such bytes.
+#: Halves of characters, as escapes of JSON may give them, that are no bytes that aren't UTF-8, as
+#: Python decodes these with `surrogateescape`.
 _NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
@@ -93,17 +93,20 @@ def row_at(
 def _sound(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
     """Return a row with U+FFFD in place of bytes that are no UTF-8 and of halves of characters,
     and the reason if there are."""
-    mended, sound = "", dict(row)
-    for name, value in row.items():
-        if not isinstance(value, str):
-            continue
-        whole = _NO_BYTES.sub("\ufffd", value)  # before bytes, with which they may make a character
-        if whole != value:
-            sound[name], mended = whole, mended or f"{kind}.lone_surrogate"
-        if _ESCAPED.search(whole):
-            sound[name] = whole.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            mended = f"{kind}.bad_utf8"
-    return sound, mended
+    whole = everywhere(row, _without_halves)
+    sound = everywhere(whole, _decoded)
+    reason = "bad_utf8" if sound != whole else "lone_surrogate" if whole != row else ""
+    return sound, reason and f"{kind}.{reason}"
+
+
+def _without_halves(value: Any) -> Any:  # before bytes, with which they may make a character
+    return _NO_BYTES.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _unpacked(raw: RawFile, name: str) -> IO[bytes]:
@@ -166,7 +169,9 @@ def _csv(separators: str, longest: int) -> Rows:
         for cells in csv.reader(itertools.chain([head], lines), delimiter=separator):
             lines.begin_row()
             if names is None:
-                names = cells or None
+                names = distinct(cells) or None
+                if told := renamed(cells):
+                    yield Fault("renamed_column", told.partition(": ")[2])
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:

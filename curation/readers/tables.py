@@ -6,24 +6,23 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from curation.arrow import VIEWS, as_bytes, is_sound, storable, stored
 from curation.readers.charset import is_binary
-from curation.readers.headers import clean_url, parse_date
+from curation.readers.headers import any_date, clean_url
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.settings import NAME_COLUMN, ReaderSettings
 from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
-from curation.text.surrogates import well_formed
+from curation.text.surrogates import everywhere, well_formed
 
 _ROWS = 256  # rows of a Parquet file turned to pages at once
-_SECONDS_LIMIT = 1e11  # larger timestamps are in milliseconds
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
 _MIME = {"html": "text/html", "text": "text/plain"}
 _FIELDS = ("id", "title")  # further columns that are read as Python values
@@ -116,9 +115,9 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
             line[: settings.keep_raw_bytes],
         )
     if _SURROGATE.search(text):
-        for name, value in row.items():
-            if isinstance(value, str) and (sound := well_formed(value)) != value:
-                row[name], mended = sound, mended or "jsonl.lone_surrogate"
+        sound = everywhere(row, well_formed)
+        mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
+        row = sound
     event = row_event(row, offset, settings, "jsonl", mended)
     if isinstance(event, Damage):
         return Damage(
@@ -131,10 +130,14 @@ def row_event(
     row: dict[str, Any], offset: int, settings: ReaderSettings, table: str, mended: str = ""
 ) -> Page | Damage:
     """Return a row as a page, or damage `<table>.no_text` if no text column has a string."""
-    url_column = _first(row, settings.url_columns)
-    date_column = _first(row, settings.date_columns)
-    url = row.get(url_column)
+    url_column = _stated(row, settings.url_columns)
+    date_column = _stated(row, settings.date_columns)
+    url, stated = row.get(url_column), row.get(date_column)
     url = clean_url(url) if isinstance(url, str) else ""
+    date = any_date(stated)
+    if stated is not None and date is None and not mended:
+        mended = f"{table}.bad_date: {date_column}: {str(stated)[:100]!r} is no date"
+    reason, _, detail = mended.partition(": ")
     for columns, kind in ((settings.text_columns, "text"), (settings.html_columns, "html")):
         column = _first(row, columns)
         value = row.get(column)
@@ -149,7 +152,7 @@ def row_event(
         used = {column, url_column, date_column}
         return Page(
             url=url,
-            date=_date(row.get(date_column)),
+            date=date,
             record_id="",
             offset=offset,
             content=content,
@@ -158,7 +161,8 @@ def row_event(
             mime=_MIME[kind],
             status=None,
             fields={name: value for name, value in row.items() if name not in used},
-            mended=mended,
+            mended=reason,
+            detail=detail,
             normalize=settings.normalize_text or "none",
         )
     return Damage(offset, f"{table}.no_text", no_text(row, settings), url or None, b"")
@@ -184,19 +188,9 @@ def _first(row: dict[str, Any], columns: tuple[str, ...]) -> str:
     return next((name for name in columns if row.get(name) is not None), "")
 
 
-def _date(value: Any) -> datetime | None:
-    """Dates as the field's files hold them: ISO 8601 text, timestamps, seconds, milliseconds."""
-    if isinstance(value, datetime):  # of Parquet, see _dates
-        return value
-    if isinstance(value, str):
-        return parse_date(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            seconds = value / 1000 if abs(value) > _SECONDS_LIMIT else value
-            return datetime.fromtimestamp(seconds, UTC)
-        except (ValueError, OverflowError, OSError):
-            return None
-    return None
+def _stated(row: dict[str, Any], columns: tuple[str, ...]) -> str:
+    """As `_first`, but blanks, as CSV has them, are no value."""
+    return _first({n: v for n, v in row.items() if not isinstance(v, str) or v.strip()}, columns)
 
 
 def _dates(column: pa.Array) -> pa.Array:
@@ -224,68 +218,64 @@ def _dates(column: pa.Array) -> pa.Array:
 EVERYTHING = 1 << 62  # more bytes than any file has
 #: An Arrow file is a stream behind these eight bytes, with a footer that only random access needs.
 ARROW_MAGIC, ARROW_HEAD = b"ARROW1", 8
-_BYTES = {
-    pa.string(): pa.binary(),
-    pa.large_string(): pa.large_binary(),
-    pa.string_view(): pa.binary_view(),
-}
-_LISTS = ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list))
 
 _Row = tuple[dict[str, Any], str]  # values, and what was mended
 
 
-def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
-    """Yield rows with document columns as Python values, and all others as Arrow scalars."""
-    if len(set(batch.schema.names)) < batch.num_columns:
-        batch = batch.rename_columns(_distinct(batch.schema.names))
-    for name in settings.date_columns:
-        if (place := batch.schema.get_field_index(name)) >= 0:
-            batch = batch.set_column(place, name, _dates(batch.column(place)))
-    read = _needed(batch.schema, settings)
-    others = {n: batch.column(n) for n in batch.schema.names if n not in read}
-    known = batch.select(read)
+def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) -> list[_Row]:
+    """Return rows with document columns as Python values, and all others as Arrow's scalars.
+
+    The first of a table says which columns were renamed.
+    """
+    names, read = distinct(batch.schema.names), _needed(batch.schema, settings)
+    mended = [renamed(batch.schema.names) if first else "", *([""] * batch.num_rows)]
+    columns = dict[str, Sequence[Any]]()
+    for name, column in zip(names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type) and column.dictionary.type not in VIEWS:
+            column = column.dictionary_decode()
+        if name in settings.date_columns:
+            column = _dates(column)
+        if not (sound := is_sound(column)):
+            for i in (i for i in range(len(column)) if not is_sound(column.slice(i, 1))):
+                mended[i] = mended[i] or "parquet.bad_utf8"
+        if not sound and name in (*settings.text_columns, *settings.html_columns):
+            columns[name] = [
+                _utf8(value) for value in column.view(as_bytes(column.type)).to_pylist()
+            ]
+        else:
+            column = stored(column, storable(column.type))
+            columns[name] = column.to_pylist() if name in read else column
+    rows = range(batch.num_rows)
+    return [({n: column[i] for n, column in columns.items()}, mended[i]) for i in rows]
+
+
+def _utf8(value: Any) -> Any:
+    """A text; bytes if it is not UTF-8, whose encoding is detected later."""
     try:
-        rows = [(row, "") for row in known.to_pylist()]
+        return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
-        slices = (known.slice(i, 1) for i in range(batch.num_rows))
-        rows = [_row_of_bad_utf8(row, settings) for row in slices]
-    return [
-        (row | {n: column[i] for n, column in others.items()}, mended)
-        for i, (row, mended) in enumerate(rows)
-    ]
+        return value
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of columns, those that were there before with a number: `a`, `a_2`."""
-    taken, distinct = set(names), dict[str, None]()
-    for name in names:
+def distinct(names: Sequence[str]) -> list[str]:
+    """Return names of columns, those that were there before with a number: `a`, `a_2`.
+
+    A column without a name is `unnamed`.
+    """
+    taken, found = set(names), dict[str, None]()
+    for name in (name or "unnamed" for name in names):
         free = (f"{name}_{number}" for number in itertools.count(2))
-        new = name if name not in distinct else next(n for n in free if n not in taken)
+        new = name if name not in found else next(n for n in free if n not in taken)
         taken.add(new)
-        distinct[new] = None
-    return list(distinct)
+        found[new] = None
+    return list(found)
 
 
-def _row_of_bad_utf8(row: pa.RecordBatch, settings: ReaderSettings) -> _Row:
-    """Return a row with invalid UTF-8: its text as bytes, whose encoding is detected later."""
-    mended, values = "", {}
-    for name in row.schema.names:
-        try:
-            values[name] = row[name][0].as_py()
-        except UnicodeDecodeError:
-            content = _bytes_of(row[name])
-            is_text = name in (*settings.text_columns, *settings.html_columns)
-            values[name] = content if is_text else content.decode("utf-8", "replace")
-            mended = "parquet.bad_utf8"
-    return values, mended
-
-
-def _bytes_of(column: pa.Array) -> bytes:
-    """The bytes of the one string of a column; none of a list or other nested value."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    value = column[0]
-    return value.as_buffer().to_pybytes() if hasattr(value, "as_buffer") else b""
+def renamed(names: Sequence[str]) -> str:
+    """Return the reason, and which columns `distinct` gives other names; "" if none."""
+    pairs = zip(names, distinct(names), strict=True)
+    changed = [f"{old!r} read as {new!r}" for old, new in pairs if old != new]
+    return f"table.renamed_column: {', '.join(changed)}" if changed else ""
 
 
 def _needed(schema: pa.Schema, settings: ReaderSettings) -> list[str]:
@@ -344,21 +334,37 @@ def _without_text(schema: pa.Schema, settings: ReaderSettings, kind: str) -> Dam
 
 
 class _Limited:
-    """A file of which no more is asked for than it has, whatever lengths its content claims."""
+    """A file of which no more is asked for than it has, whatever lengths its content claims.
 
-    def __init__(self, raw: RawFile) -> None:
-        self._handle, self._size = raw.handle, raw.size
+    Behind `footer` it hides Arrow's schema, which Parquet has next to its own.
+    """
+
+    def __init__(self, raw: RawFile, footer: int = EVERYTHING) -> None:
+        self._handle, self._size, self._footer = raw.handle, raw.size, footer
 
     def read(self, size: int = -1) -> bytes:
-        left = max(0, self._size - self._handle.tell())
-        return self._handle.read(left if size < 0 else min(size, left))
+        at = self._handle.tell()
+        left = max(0, self._size - at)
+        data = self._handle.read(left if size < 0 else min(size, left))
+        return data.replace(b"ARROW:schema", b"arrow:schema") if at >= self._footer else data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handle, name)
 
 
-def _open_parquet(raw: RawFile) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.PythonFile(_Limited(raw), mode="r"))
+def _open_parquet(raw: RawFile) -> tuple[pq.ParquetFile, pa.Schema]:
+    """Return a Parquet file and its schema.
+
+    pyarrow fails at a null in a fixed-size list. If the file has one, it is opened as any other
+    program sees it: with lists of any size, but without Arrow's own types, which the schema has.
+    """
+    file = pq.ParquetFile(pa.PythonFile(_Limited(raw), mode="r"))
+    schema = file.schema_arrow
+    if any("fixed_size_list" in str(kind) or "shape_tensor" in str(kind) for kind in schema.types):
+        raw.handle.seek(raw.size - 8)
+        footer = raw.size - 8 - int.from_bytes(raw.handle.read(4), "little")
+        file = pq.ParquetFile(pa.PythonFile(_Limited(raw, footer), mode="r"))
+    return file, schema
 
 
 def read_parquet(
@@ -371,30 +377,33 @@ def read_parquet(
     """
     start, end = span
     try:
-        file = _open_parquet(raw)
+        file, schema = _open_parquet(raw)
     except (pa.ArrowException, OSError, ValueError) as error:
         if start == 0:
             kept = raw.fetch(0, settings.keep_raw_bytes)
             yield Damage(0, "parquet.corrupt", str(error), None, kept)
         return
-    if textless := _without_text(file.schema_arrow, settings, "parquet"):
+    if textless := _without_text(schema, settings, "parquet"):
         if start == 0:
             yield textless
         return
-    first, to_event = 0, _event_of(file.schema_arrow)
+    first, to_event = 0, _event_of(schema)
     for group, (rows, begin) in enumerate(_row_groups(file, raw.size)):
         if not start <= begin < end:
             first += rows
             continue
-        row, broken = first, None
-        for columns in (None, _needed(file.schema_arrow, settings)):
+        row, broken = first, ""
+        for columns in (schema.names, _needed(schema, settings)):
             try:
-                for values, mended in _group_rows(file, group, columns, row - first, settings):
-                    yield to_event(values, row, settings, "parquet", mended)
+                for values, mended in _group_rows(
+                    (file, schema), group, columns, row - first, settings
+                ):
+                    told = mended or (broken and f"parquet.bad_column: {broken}")
+                    yield to_event(values, row, settings, "parquet", told)
                     row += 1
                 break
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-                broken = error  # maybe in a column that documents can do without
+                broken = str(error)  # maybe in a column that documents can do without
         else:
             detail = f"rows {row} to {first + rows - 1}: {broken}"
             yield Damage(row, "parquet.corrupt", detail, None, b"")
@@ -402,12 +411,22 @@ def read_parquet(
 
 
 def _group_rows(
-    file: pq.ParquetFile, group: int, columns: list[str] | None, skip: int, settings: ReaderSettings
+    opened: tuple[pq.ParquetFile, pa.Schema],
+    group: int,
+    columns: list[str],
+    skip: int,
+    settings: ReaderSettings,
 ) -> Iterator[_Row]:
     """Rows of a row group but for the first `skip`."""
+    file, schema = opened
+    started, fields = False, [field for field in schema if field.name in columns]
     for batch in file.iter_batches(_ROWS, [group], columns, use_threads=False):
-        yield from _rows(batch.slice(min(skip, batch.num_rows)), settings)
-        skip = max(0, skip - batch.num_rows)
+        if batch.schema.types != [field.type for field in fields]:
+            parts = map(stored, batch.columns, (storable(field.type) for field in fields))
+            batch = pa.RecordBatch.from_arrays([*parts], [field.name for field in fields])
+        first = group == 0 and skip == 0 and not started
+        yield from _rows(batch.slice(min(skip, batch.num_rows)), settings, first)
+        skip, started = max(0, skip - batch.num_rows), True
 
 
 def _row_groups(file: pq.ParquetFile, file_bytes: int) -> list[tuple[int, int]]:
@@ -429,7 +448,7 @@ def next_row_group(raw: RawFile, start: int, last: int | None) -> tuple[int, int
     Without `last`, the row is the first of those whose group begins at `start` or behind it.
     """
     first, row, own = 0, last + 1 if last is not None else -1, -1
-    for rows, begin in _row_groups(_open_parquet(raw), raw.size):
+    for rows, begin in _row_groups(_open_parquet(raw)[0], raw.size):
         if own >= 0 and begin > own:
             return row, begin
         if own < 0 and rows and (first <= row < first + rows or (last is None and begin >= start)):
@@ -441,21 +460,21 @@ def next_row_group(raw: RawFile, start: int, last: int | None) -> tuple[int, int
 def row_groups(raw: RawFile) -> int:
     """Number of row groups of a Parquet file; 0 where its footer can't be read."""
     try:
-        return int(_open_parquet(raw).num_row_groups)
+        return int(_open_parquet(raw)[0].num_row_groups)
     except (pa.ArrowException, OSError, ValueError):
         return 0
 
 
 def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | None:
     """Return the page of one row; None after the last."""
-    file = _open_parquet(raw)
+    file, schema = _open_parquet(raw)
     first = 0
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         if row < first + rows:
-            found = _group_rows(file, group, None, row - first, settings)
+            found = _group_rows((file, schema), group, schema.names, row - first, settings)
             values, mended = next(found)
-            return _event_of(file.schema_arrow)(values, row, settings, "parquet", mended)
+            return _event_of(schema)(values, row, settings, "parquet", mended)
         first += rows
     return None
 
@@ -479,22 +498,10 @@ def _wrong_buffers(batch: pa.RecordBatch) -> str:
     """
     try:
         for column in batch.columns:
-            column.view(_as_bytes(column.type)).validate(full=True)
+            column.view(as_bytes(column.type)).validate(full=True)
     except pa.ArrowException as error:
         return str(error)
     return ""
-
-
-def _as_bytes(kind: pa.DataType) -> pa.DataType:
-    """A type with bytes in place of strings."""
-    if kind in _BYTES:
-        return _BYTES[kind]
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
-    for test, of in _LISTS:
-        if test(kind):
-            return of(kind.value_field.with_type(_as_bytes(kind.value_type)))
-    return kind
 
 
 def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
@@ -516,7 +523,7 @@ def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
                 row += batch.num_rows
                 continue
             for start in range(0, batch.num_rows, _ROWS):
-                for values, mended in _rows(batch.slice(start, _ROWS), settings):
+                for values, mended in _rows(batch.slice(start, _ROWS), settings, row == 0):
                     yield row_event(values, row, settings, "arrow", mended)
                     row += 1
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -15,7 +15,6 @@ from typing import Any
 from curation.errors import ConfigError
 from curation.stages.base import Columns as Columns
 from curation.stages.base import Limit as Limit
-from curation.stages.base import NamedFile as NamedFile
 from curation.stages.base import Stage as Stage
 from curation.stages.base import meaning as meaning
 from curation.stages.custom import Custom

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from curation.config import Settings, read_yaml
 from curation.models import model_checksums
@@ -12,19 +12,8 @@ from curation.resources import root
 
 S = TypeVar("S", bound=Settings)
 
-#: A list may be in an object store or on the web; everything else is local.
-Kind = Literal["file", "folder", "file or folder"]
 #: A rule that compares a number: `rule`, `value` (None: not measured), `min` or `max`; `signal`.
 Limit = dict[str, Any]
-
-
-class NamedFile(NamedTuple):
-    """A path in a recipe, and its key."""
-
-    key: str
-    path: str
-    kind: Kind
-    suffix: str = ""  # of the files by language in a folder
 
 
 class Columns(NamedTuple):
@@ -128,10 +117,6 @@ class Stage(Generic[S]):
     def models(self, settings: S, also: Mapping[str, Any]) -> dict[str, str]:
         """Return SHA-256 of the models by name; `also`: what `also` returns. Raises ConfigError."""
         return model_checksums(settings) if hasattr(settings, "models") else {}
-
-    def files(self, settings: S) -> Iterator[NamedFile]:
-        """Yield every list and folder that the settings name. Raises ConfigError."""
-        yield from ()
 
     def mixes(self, settings: S) -> tuple[str, ...]:
         """Return the names of mixes that the settings describe."""

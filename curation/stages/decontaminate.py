@@ -8,7 +8,7 @@ from typing import Any
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.mappings import load_mapping
 from curation.errors import ConfigError
-from curation.stages.base import Columns, NamedFile, Stage
+from curation.stages.base import Columns, Stage
 
 #: Of a row, but for the item's name.
 _SHOWN = ("action", "set", "part", "score", "start", "end", "item_text")
@@ -40,11 +40,6 @@ class _Decontaminate(Stage[DecontaminationSettings]):
                 except ConfigError as error:
                     raise ConfigError(f"decontaminate.evals.{name}.mapping: {error}") from None
             check_fields(name, of_set)
-
-    def files(self, settings: DecontaminationSettings) -> Iterator[NamedFile]:
-        for name, of_set in settings.evals.items():
-            for i, path in enumerate(of_set.files):
-                yield NamedFile(f"decontaminate.evals.{name}.files[{i}]", path, "file or folder")
 
     def tell(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         same: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}

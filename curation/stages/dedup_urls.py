@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from curation.dedup.dedup_settings import UrlDedupSettings
-from curation.stages.base import Columns, NamedFile, Stage
+from curation.stages.base import Columns, Stage
 
 
 class _DeduplicateUrls(Stage[UrlDedupSettings]):
@@ -19,11 +17,6 @@ class _DeduplicateUrls(Stage[UrlDedupSettings]):
 
     def reads(self, settings: UrlDedupSettings) -> Columns:
         return Columns(used=settings.survivor.columns)
-
-    def files(self, settings: UrlDedupSettings) -> Iterator[NamedFile]:
-        names = settings.canonical.tracking_parameters
-        if names is not None:
-            yield NamedFile(f"{self.name}.canonical.tracking_parameters", names, "file")
 
 
 STAGE = _DeduplicateUrls()

@@ -9,7 +9,7 @@ from curation.columns import DOCUMENT_COLUMNS, PAGE_COLUMNS
 from curation.config import Settings
 from curation.extract.engines import engine_packages
 from curation.extract.extract_settings import ExtractSettings
-from curation.stages.base import Limit, NamedFile, Stage, limit
+from curation.stages.base import Limit, Stage, limit
 
 
 class _Extract(Stage[ExtractSettings]):
@@ -34,10 +34,6 @@ class _Extract(Stage[ExtractSettings]):
 
         for model in settings.models().values():
             load_model(model)
-
-    def files(self, settings: ExtractSettings) -> Iterator[NamedFile]:
-        for i, path in enumerate(settings.rights.files):
-            yield NamedFile(f"extract.rights.files[{i}]", path, "file or folder")
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
         characters = len(row["text"])

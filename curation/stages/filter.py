@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from curation.errors import ConfigError
 from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.lists import closest
 from curation.language.language_settings import default_settings as default_language_settings
-from curation.stages.base import Columns, Limit, NamedFile, Stage, limit
+from curation.stages.base import Columns, Limit, Stage, limit
 
 #: Keys of `filter.signals` that name a folder with one file per language.
 _FOLDERS = {
@@ -60,29 +59,6 @@ class _Filter(Stage[FilterSettings]):
             # `zh-Hant` has the rules of `zh`, and may have its own under a model that tells it.
             if closest(language, languages) is None:
                 check_known(f"filter.{key}", [language], languages)
-
-    def files(self, settings: FilterSettings) -> Iterator[NamedFile]:
-        for key, suffix in _FOLDERS.items():
-            folder = getattr(settings.signals, key)
-            if folder is not None:
-                yield NamedFile(f"filter.signals.{key}", folder, "folder", suffix)
-        lists = settings.blocklists
-        for reason, path in lists.lists.items():
-            yield NamedFile(f"filter.blocklists.lists.{reason}", path, "file or folder")
-        for i, path in enumerate(lists.allow):
-            yield NamedFile(f"filter.blocklists.allow[{i}]", path, "file or folder")
-        for key in ("hard_words", "soft_words"):
-            words = getattr(lists, key)
-            if words is not None:
-                yield NamedFile(f"filter.blocklists.{key}", words, "file")
-        for i, run in enumerate(settings.personal_hosts.runs if settings.personal_hosts else ()):
-            from curation.filters.personal_hosts import manifest_url  # compiled kernels
-
-            key = f"filter.personal_hosts.runs[{i}]"
-            try:  # the manifest has the checksums of the stage's files
-                yield NamedFile(key, manifest_url(run), "file or folder")
-            except ConfigError as error:
-                raise ConfigError(f"{key}: {error}") from None
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
         from curation.filters.rules import RuleBook  # descriptions need no Arrow

@@ -8,6 +8,7 @@ from typing import Any
 
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
+from curation.resources import resolve
 from curation.stages.base import Columns, Stage
 from curation.tokenize.card import checksums, is_hugging_face
 from curation.tokenize.formats import format_packages
@@ -37,11 +38,11 @@ class _Tokenize(Stage[TokenizeSettings]):
                 raise ValueError(f"tokenize.mixes: no mix of the name {name!r}{hint}")
 
     def packages_of(self, settings: TokenizeSettings) -> tuple[str, ...]:
-        library = ("tokenizers",) if is_hugging_face(Path(settings.tokenizer)) else ()
+        library = ("tokenizers",) if is_hugging_face(Path(resolve(settings.tokenizer))) else ()
         return (*self.packages, *library, *format_packages(settings.formats))
 
     def load(self, settings: TokenizeSettings) -> None:
-        if is_hugging_face(Path(settings.tokenizer)):
+        if is_hugging_face(Path(resolve(settings.tokenizer))):
             from curation.tokenize.tokenizer import load_tokenizer  # NumPy and Arrow
 
             loaded = load_tokenizer(settings.tokenizer)

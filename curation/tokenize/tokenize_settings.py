@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from curation.config import Positive, Settings
+from curation.resources import ModelPath
 from curation.user_code import CodeSettings, UserCode
 
 Packing = Literal["best_fit", "concat"]
@@ -23,8 +24,7 @@ class Shape(Settings):
 class EncodeSettings(Settings):
     """What decides the tokens of a document, and with them its part of a mix."""
 
-    tokenizer: str = Field(
-        min_length=1,
+    tokenizer: ModelPath = Field(
         description="A built-in name, a `.tiktoken` file, a trained folder, or Hugging Face's "
         "`tokenizer.json`",
     )

@@ -25,6 +25,7 @@ from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, load_fasttext, prepare
 from curation.language.windows import cut, letters_only
 from curation.models import About, ModelFile, locate
+from curation.resources import ModelPath
 from models.training import close
 from models.training.evidence import fit_refusal, fit_weights
 from models.training.familiar import learn
@@ -60,7 +61,7 @@ def train_corrector(
     first model's labels, or all have.
     """
     settings = settings or default_settings("corrector", CorrectorTraining)
-    path, _ = locate(ModelFile(path=settings.base, sha256=None))
+    path, _ = locate(ModelFile(path=ModelPath(settings.base), sha256=None))
     base = load_fasttext(path, settings.base)
     data = _Data.read(inputs, pages, words, base, settings)
     of_groups = itertools.chain(*settings.close.groups)

@@ -93,7 +93,7 @@ class _Check:
     def _found(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.dialect is None:
             return load(self.key, self.settings).apply(batch).found
-        dialect = _dialect(self.dialect, self.settings.model_dump_json())
+        dialect = _dialect(self.dialect, self.settings.model_dump_json(round_trip=True))
         rows = [
             {"id": batch["id"][i].as_py(), "input": input_of(batch, i), "part": "question"}
             | {"set": dialect.items[match.item].set, "item": dialect.items[match.item].id}

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from curation.errors import ConfigError
+from curation.resources import resolve
 from pipelines.storage.files import Folder, fingerprint
 from pipelines.storage.manifest import complete_manifest, files_of
 
@@ -25,7 +26,7 @@ def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
 
     Raises ConfigError if there is none.
     """
-    for folder in (Folder(path), Folder(path) / stage):
+    for folder in (Folder(resolve(path)), Folder(resolve(path)) / stage):
         manifest = complete_manifest(folder)
         if not manifest:
             continue

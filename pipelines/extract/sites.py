@@ -34,7 +34,7 @@ def load_sites(key: str, settings: SiteFileSettings, readers: ReaderSettings) ->
 
     Raises InputError if a file can't be read or contains no site files.
     """
-    return _load(key, settings.model_dump_json(), readers.model_dump_json())
+    return _load(key, settings.model_dump_json(round_trip=True), readers.model_dump_json())
 
 
 @functools.lru_cache(maxsize=2)

@@ -154,10 +154,10 @@ class Chain:
         return self.legs[0].work.tasks
 
 
-def write_chain(passes: Sequence[Pass]) -> Chain:
-    """Write the description that the workers read."""
+def write_chain(passes: Sequence[Pass], local: bool = False) -> Chain:
+    """Write the description that the workers read; `local` as in `write_task_list`."""
     moves = Moves(passes)
-    works = [(p, write_task_list(p.place, p.step, p.tasks)) for p in passes]
+    works = [(p, write_task_list(p.place, p.step, p.tasks, local)) for p in passes]
     leading = [(p, work) for p, work in works if not p.beside]
     names = [p.step.name for p, _ in leading]
     legs = []

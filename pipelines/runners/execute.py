@@ -173,7 +173,7 @@ class Executor:
         if done:
             self.display.resumed(stage, done, len(tasks))
         note_own(folder, tasks=names)
-        work = write_task_list(folder, step, pending)
+        work = write_task_list(folder, step, pending, local=True)
         size = sum(task.size for task in pending) or 1
         for finished in self._pool.run(work):
             done += finished
@@ -202,7 +202,7 @@ class Executor:
         return sum(len(p.tasks) for p in passes)
 
     def _run_job(self, stage: str, passes: Sequence[Pass]) -> None:
-        chain = write_chain(passes)
+        chain = write_chain(passes, self.options.is_local or self.options.is_direct)
         self.jobs += 1
         with self._watched(stage, passes):
             if self.options.is_direct:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from curation.errors import InputError
+from pipelines.named_files import send
 from pipelines.runners.description import describe, restore
 from pipelines.runners.tasks import Step, Task
 from pipelines.storage.files import SCRATCH, Folder
@@ -39,8 +40,15 @@ class TaskList:
         return _load(self)[1]
 
 
-def write_task_list(folder: Folder, step: Step, tasks: Sequence[Task]) -> TaskList:
-    """Write what the workers will read. The name follows from the content."""
+def write_task_list(
+    folder: Folder, step: Step, tasks: Sequence[Task], local: bool = False
+) -> TaskList:
+    """Write what the workers will read. The name follows from the content.
+
+    Unless all workers are on this machine, they get copies of the files that the settings name.
+    """
+    if not local:
+        send(step, folder)
     classes: dict[str, type] = {}
     described = describe([step, list(tasks)], classes)
     data = json.dumps(described, separators=(",", ":")).encode()

@@ -243,3 +243,39 @@ def test_places_without_a_page(tmp_path: Path) -> None:
 )
 def test_dates(value: str, expected: datetime | None) -> None:
     assert parse_date(value) == expected
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 100 Continue\r\n\r\n", b"\r\n", b""])
+@pytest.mark.parametrize(
+    ("declared", "identified", "kind"),
+    [
+        ("text/plain", "text/html", "html"),
+        ("text/plain", "Application/XHTML+XML", "html"),
+        ("application/octet-stream", "text/html", "html"),
+        ("", "text/html; charset=utf-8", "html"),
+        ("image/png", "text/html", "html"),
+        ("text/html", "text/plain", "text"),
+        ("text/html", "application/pdf", "mime:application/pdf"),
+        ("text/html", "image/png", "mime:image/png"),
+        ("text/plain", "application/gzip", "mime:application/gzip"),
+        ("text/html", "no type", "html"),
+        ("text/html", "", "html"),
+        ("text/html", "application/octet-stream", "html"),
+        ("text/plain", "application/octet-stream", "text"),
+        ("application/pdf", "application/octet-stream", "mime:application/pdf"),
+        ("application/octet-stream", "application/octet-stream", "html"),
+    ],
+)
+def test_the_type_that_the_crawler_identified_decides(
+    tmp_path: Path, head: bytes, declared: str, identified: str, kind: str
+) -> None:
+    """As in Common Crawl; what nobody could identify is what the server says, or looks like."""
+    block = head + http_response(page_body(1), b"Content-Type: " + declared.encode())
+    extra = f"WARC-Identified-Payload-Type: {identified}\r\n".encode() if identified else b""
+    path = tmp_path / "x.warc"
+    path.write_bytes(warc_record(1, block, extra=extra))
+    (event,) = read(str(path), default_settings())
+    if isinstance(event, Page):
+        assert (event.kind, event.content, event.status) == (kind, page_body(1), 200)
+    else:
+        assert isinstance(event, Skipped) and event.reason == kind

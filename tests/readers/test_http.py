@@ -147,3 +147,66 @@ def test_any_body(body: bytes, content: str, transfer: str) -> None:
     decoded = decode(body, content, transfer, 10_000)
     assert len(decoded.content) <= 10_000
     assert decoded.problem or decoded.content or not body or transfer or content
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 100\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 2,
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 5000,
+        b"HTTP/1.1 100 Continue\r\nDate: x\r\nContent-Type: text/plain\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n",
+        b"HTTP/2 103 \nlink: </a>; rel=preload\n\n",
+        b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 102 Processing\r\n\r\n",
+        b"HTTP/1.0 200 Connection established\r\n\r\n",
+        b"HTTP/1.1 200 Connection Established\r\nProxy-Agent: Proxy/1.0\r\nVia: 1.1 x\r\n\r\n",
+        b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 301 Moved\r\nLocation: /x\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n",
+        b"HTTP/1.1 100 Continue\nX-Cache: miss\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n\r\n\r\n",
+        b"HTTP/1.1 100 Continue\n\n",
+        b"\r\n",
+        b"\r\n\r\n\n",
+        b" \t\r\n",
+        b"\r\nHTTP/1.1 100 Continue\r\n\r\n\r\n",
+    ],
+)
+def test_the_last_head_is_the_pages(before: bytes) -> None:
+    """Interim responses and a proxy's answers are none, nor are lines before a status line."""
+    data = before + OK + b"<p>HTTP/1.1 500 is text here\r\n\r\n"
+    found = http.parse_head(data, 0, len(data))
+    assert found is not None and found.ended
+    assert (found.status, found.fields) == (200, {"content-type": "text/html"})
+    assert found.kept == (("content-type", "text/html"),)
+    assert data[found.body :].startswith(b"<p>HTTP")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nan example of a head",
+        b"\r\nHTTP/1.1 404 Not Found\r\n\r\n",
+        b"HTTP/1.1 is a protocol\r\n\r\n",
+    ],
+)
+def test_a_body_that_begins_as_a_head_does(body: bytes) -> None:
+    data = OK + body
+    found = http.parse_head(data, 0, len(data))
+    assert found is not None and (found.status, data[found.body :]) == (200, body)
+
+
+def test_an_interim_response_alone() -> None:
+    data = b"HTTP/1.1 100 Continue\r\n\r\n"
+    found = http.parse_head(data, 0, len(data))
+    assert found is not None and (found.status, found.body) == (100, len(data))
+    cut = data + b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-"
+    found = http.parse_head(cut, 0, len(cut))
+    assert found is not None and (found.status, found.ended) == (200, False)
