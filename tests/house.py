@@ -37,7 +37,7 @@ LAYERS = (
     {"commands"},
     {"view", "report"},
     {"summary", "trace", "withdraw", "verdict_counts", "mix_search", "export_formats"},
-    {"run", "plan", "run_folder"},
+    {"forecast", "run", "plan", "run_folder"},
     {"transforms"},
     {"extract", "read_tables", "rights", "dedup_urls", "identify_language", "dedup_documents"}
     | {"classify", "dedup_lines", "filter", "decontaminate", "mix", "tokenize", "custom"},
