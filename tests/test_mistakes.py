@@ -466,7 +466,10 @@ def test_packages_that_are_missing(
     assert code == USAGE and wanted in line
 
 
-_ONNX = "classify.onnx={model: {path: a.onnx}, tokenizer: {path: tokenizer.json}, max_tokens: 9}"
+_ONNX = (
+    "classify.onnx={model: {path: a.onnx}, tokenizer: {path: tokenizer.json}, max_tokens: 9, "
+    "batch_tokens: 9, output: sigmoid, column: 0, range: [0, 1], max_bytes: 99}"
+)
 
 
 @pytest.mark.parametrize(
