@@ -378,9 +378,9 @@ def test_a_shell_completes(shell: str, typed: str, choices: list[str], completio
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell}")
     ask = {
-        "bash": "source bash; COMP_WORDS=($0); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
+        "bash": "source ./bash; COMP_WORDS=($0); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
         "_shtab_curate; printf '%s\\n' \"${COMPREPLY[@]}\"",
-        "fish": "source fish; complete -C $argv[1] | string replace -r '\\t.*' ''",
+        "fish": "source fish; complete -C $argv[1] | string replace -r '\\t.*' ''; true",
     }
     done = subprocess.run(
         [shell, "-c", ask[shell], typed],

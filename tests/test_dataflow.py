@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -135,7 +136,7 @@ def test_the_template_offers_what_the_launcher_takes() -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
     ).stdout
     taken = set(re.findall(r"^  --([a-z]+) ", usage, re.MULTILINE))
     assert {p["name"] for p in metadata["parameters"]} == taken

@@ -257,6 +257,7 @@ FILES: dict[str, bytes] = {
     "no-header.csv": b"Bees and wasps,1\nFlies,2\n",
     "blank.jsonl": b"\n\n",
     "paper.pdf": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",
+    "tokenizer.json": b"{}",
     "sheet.xlsx": b"PK\x03\x04" + bytes(99),
     "rows.parquet": b"".join(json.dumps(row).encode() + b"\n" for row in ROWS),
     "type.yaml": b"extends: llama3\nfilter: {rules: {gopher: {word_count: {min: many}}}}\n",
@@ -465,7 +466,10 @@ def test_packages_that_are_missing(
     assert code == USAGE and wanted in line
 
 
-_ONNX = "classify.onnx={model: {path: a.onnx}, tokenizer: {path: tokenizer.json}}"
+_ONNX = (
+    "classify.onnx={model: {path: a.onnx}, tokenizer: {path: tokenizer.json}, max_tokens: 9, "
+    "batch_tokens: 9, output: sigmoid, column: 0, range: [0, 1], max_bytes: 99}"
+)
 
 
 @pytest.mark.parametrize(
@@ -500,7 +504,8 @@ def test_packages_of_extras_that_are_missing(
     monkeypatch.setattr(importlib.metadata, "version", version)
     monkeypatch.setitem(sys.modules, package, None)
     code, line = _line(_complete(command), capsys)
-    assert code == USAGE and f"needs {package}: pip install 'curation[{EXTRAS[package]}]'" in line
+    wanted = f"needs {package}: pip install 'curation[{EXTRAS[package]}]'"
+    assert code == USAGE and wanted in line.lower()
     assert not Path("new").exists()
 
 

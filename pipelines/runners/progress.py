@@ -231,7 +231,7 @@ class _Documents(ProgressColumn):
             return Text(task.fields["note"], style="dim")
         seconds = task.finished_time or task.elapsed or 0.0
         rate = f"{read / seconds:>6,.0f}/s" if seconds and not task.fields["note"] else " " * 8
-        text = f"{read:>9,} docs {rate} {kept / read:>4.0%} kept"
+        text = f"{read:>7,} docs {rate} {kept / read:>4.0%} kept"
         return Text(text, style="green", no_wrap=True)
 
 
@@ -293,7 +293,7 @@ class Bars(Paced):
             total=max(1, total),
             read=read,
             kept=kept,
-            step="  ".join(filter(None, ("" if step == "shards" else step, self.left))),
+            step=self.left.removeprefix("about ") or ("" if step == "shards" else step),
         )
 
     def compiling(self, done: int, total: int) -> None:
