@@ -351,7 +351,8 @@ def _mix(entry: Mapping[str, Any]) -> list[str]:
         cells = [[_mixed(column, row.get(column)) for column in columns] for row in rows]
         if rows:
             blocks.append(_table([_MIX[column] for column in columns], cells))
-    blocks += [f"<p>{_e(line)}</p>" for line in notes.get("advice", [])]
+    told = [notes.get("lacking", ""), *notes.get("advice", [])]
+    blocks += [f"<p>{_e(line)}</p>" for line in told if line]
     return blocks
 
 

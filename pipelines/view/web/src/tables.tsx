@@ -158,14 +158,14 @@ export function Lines({ params }: { params: Params }) {
 interface MixRow { domain: string; wanted: number; available: number; kept: number; epochs: number; share: number; kept_share: number; documents: number; source?: string }
 
 export function Mix() {
-  const asked = useAnswer<{ stage: string; notes: { mix?: MixRow[]; inputs?: MixRow[]; advice?: string[]; budget?: number } }[]>("mix");
+  const asked = useAnswer<{ stage: string; notes: { mix?: MixRow[]; inputs?: MixRow[]; lacking?: string; advice?: string[]; budget?: number } }[]>("mix");
   return (
     <Waiting asked={asked} empty={(f) => f.length === 0} nothing="This run has no stage that mixes documents.">
       {(found) => found.map(({ stage, notes }) => (
         <div key={stage}>
           <Card title={stage === "mix" ? "Mix" : stage} note={`in tokens${notes.budget !== undefined ? `, of a budget of ${count(notes.budget)}` : ""}`}>
             {notes.mix && <MixTable rows={notes.mix} name="domain" caption="By domain" />}
-            {notes.advice && notes.advice.length > 0 && <ul class="advice">{notes.advice.map((a) => <li key={a}>{a}</li>)}</ul>}
+            <ul class="advice">{[notes.lacking ?? [], notes.advice ?? []].flat().map((a) => <li key={a}>{a}</li>)}</ul>
           </Card>
           {notes.inputs && new Set(notes.inputs.map((r) => r.source)).size > 1 && <Card title="By domain and input" note="in tokens"><MixTable rows={notes.inputs} name="source" caption="By input" /></Card>}
         </div>
