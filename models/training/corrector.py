@@ -33,7 +33,7 @@ from models.training.inputs import Examples, read_labelled, rows
 from models.training.language import fit_lines
 from models.training.metrics import macro_f1
 from models.training.report import Report, write_card
-from models.training.settings import CorrectorTraining, default_settings
+from models.training.settings import CloseTraining, CorrectorTraining, default_settings
 from models.training.slices import Split, balanced, family, pieces, splits
 
 FILE = "corrector.npz"
@@ -63,14 +63,14 @@ def train_corrector(
     settings = settings or default_settings("corrector", CorrectorTraining)
     path, _ = locate(ModelFile(path=ModelPath(settings.base), sha256=None))
     base = load_fasttext(path, settings.base)
-    data = _Data.read(inputs, pages, words, base, settings)
-    of_groups = itertools.chain(*settings.close.groups)
+    of_groups = (name for name in itertools.chain(*settings.close.groups) if "_" not in name)
     for name in (*settings.favoured, settings.everywhere, *of_groups):
-        if name not in data.names:
+        if name not in base.labels:
             raise ConfigError(
-                f"no language {name!r} in {settings.base} or the examples (favoured, everywhere, "
-                "close.groups)"
+                f"{settings.base} has no language {name!r} (favoured, everywhere, close.groups)"
             )
+    data = _Data.read(inputs, pages, words, base, settings)
+    settings = settings.model_copy(update={"close": _groups_of(settings.close, data.names)})
     folds = splits(data.examples, data.truth, len(base.labels), settings)
     judged = [_judged(base, data, split, settings) for split in folds]
     metrics: dict[str, Any] = {"documents": len(data.truth), "labels": len(data.names)}
@@ -87,6 +87,12 @@ def train_corrector(
     target = Path(output) / FILE
     whole.save(target)
     return write_card(target, "corrector", about, data.examples.files, settings, metrics)
+
+
+def _groups_of(settings: CloseTraining, names: Sequence[str]) -> CloseTraining:
+    """The settings with groups of these labels alone: not all examples are in all of them."""
+    groups = [tuple(n for n in group if n in names) for group in settings.groups]
+    return settings.model_copy(update={"groups": tuple(g for g in groups if len(g) > 1)})
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,63 @@ ENGLISH = "The committee will publish its report on the harvest at the end of th
 SOMALI = "Dadka oo dhan waxay dhashaan iyagoo xor ah kana siman xagga sharafta iyo xuquuqda."
 ZULU = "Bonke abantu bazalwa bekhululekile belingana ngesithunzi nangamalungelo abo ubuntu."
 
+#: Official languages of states that the first model does not know.
+OFFICIAL = {
+    "zul_Latn": "Umkhandlu wedolobha uhlangane ngoMsombuluko ukuze uxoxe ngebhuloho elisha "
+    "elizokwakhiwa emfuleni. "
+    "Abantu abaningi bebekhona futhi bavumile ukuthi umsebenzi uqale ngentwasahlobo.",
+    "xho_Latn": "Ibhunga lesixeko lidibene ngoMvulo ukuze lixoxe ngebhulorho entsha eza "
+    "kwakhiwa emlanjeni. "
+    "Abantu abaninzi bebekho kwaye bavumile ukuba umsebenzi uqale entwasahlobo.",
+    "sot_Latn": "Lekgotla la motse le kopane ka Mantaha ho buisana ka borokgo bo botjha bo "
+    "tla hahuwa nokeng. "
+    "Batho ba bangata ba ne ba le teng mme ba dumetse hore mosebetsi o qale nakong ya selemo.",
+    "tsn_Latn": "Lekgotla la toropo le kopane ka Mosupologo go buisana ka borogo jo "
+    "bontšhwa jo bo tla agiwang kwa nokeng. "
+    "Batho ba le bantsi ba ne ba le teng mme ba dumetse gore tiro e simolole ka dikgakologo.",
+    "ssw_Latn": "Umkhandlu welidolobha uhlangene ngeMsombuluko kute ucoce ngelibhuloho "
+    "lelisha lelitawakhiwa emfuleni. "
+    "Bantfu labanyenti bebakhona futsi bavumile kutsi umsebenti ucale entfwasahlobo.",
+    "nbl_Latn": "Umkhandlu wedorobho uhlangene ngoMvulo bona ukhulumisane ngebhuloho "
+    "elitjha elizokwakhiwa emlanjeni. "
+    "Abantu abanengi bebakhona begodu bavumile bonyana umsebenzi uthome ngesilimela.",
+    "nso_Latn": "Lekgotla la toropo le kopane ka Mošupologo go boledišana ka leporogo le "
+    "leswa leo le tlago go agiwa nokeng. "
+    "Batho ba bantši ba be ba le gona gomme ba dumetše gore mošomo o thome ka seruthwane.",
+    "tso_Latn": "Huvo ya doroba yi hlanganile hi Musumbhunuku ku burisana hi buloho leri "
+    "ntshwa leri nga ta akiwa enambyeni. "
+    "Vanhu vo tala a va ri kona naswona va pfumerile leswaku ntirho wu sungula.",
+    "ven_Latn": "Khoro ya ḓorobo yo ṱangana nga Musumbuluwo u itela u ambisana nga ha "
+    "buroho ḽiswa ḽine ḽa ḓo fhaṱwa mulamboni. "
+    "Vhathu vhanzhi vho vha vhe hone nahone vho tenda uri mushumo u thome.",
+    "sna_Latn": "Kanzuru yeguta rakasangana neMuvhuro kuti rikurukure nezvebhiriji idzva "
+    "richavakwa parwizi. "
+    "Vanhu vazhinji vaivepo uye vakabvuma kuti basa ritange muchirimo.",
+    "mri_Latn": "I hui te kaunihera o te tāone i te Mane ki te kōrero mō te piriti hou ka "
+    "hangaia i runga i te awa. "
+    "He tokomaha ngā tāngata i reira, ā, i whakaae rātou kia tīmata te mahi i te kōanga.",
+    "kin_Latn": "Inama njyanama y'umujyi yateranye ku wa mbere kugira ngo iganire ku "
+    "kiraro gishya kizubakwa ku ruzi. "
+    "Abantu benshi bari bahari kandi bemeye ko imirimo itangira.",
+    "hau_Latn": "Majalisar birni ta yi taro ranar Litinin domin tattauna batun sabuwar "
+    "gada da za a gina a kan kogi. "
+    "Mutane da yawa sun halarta kuma sun amince a fara aikin.",
+    "ibo_Latn": "Ndị kansụl obodo zukọrọ na Mọnde iji kparịta ụka banyere àkwà mmiri ọhụrụ "
+    "a ga-ewu n'elu osimiri. "
+    "Ọtụtụ mmadụ nọ ebe ahụ ma kweta ka ọrụ malite.",
+    "nya_Latn": "Bungwe la mzinda linakumana Lolemba kuti likambirane za mlatho watsopano "
+    "umene udzamangidwe pamtsinje. "
+    "Anthu ambiri analipo ndipo anavomereza kuti ntchito iyambe.",
+    "smo_Latn": "Na fono le fono a le aai i le Aso Gafua e talanoa i le alalaupapa fou o "
+    "le a fausia i luga o le vaitafe. "
+    "Sa toatele tagata sa i ai ma sa latou malilie e amata le galuega.",
+    "tir_Ethi": "ባይቶ ከተማ ሰኑይ ተኣኪቡ ብዛዕባ ኣብ ሩባ ዝስራሕ ሓድሽ ድልድል ተዛትዩ። "
+    "ብዙሓት ሰባት ነይሮም፣ ስራሕ ክጅመር ድማ ተሰማሚዖም።",
+    "gaz_Latn": "Manni maree magaalaa Wiixata walga'ee waa'ee riqicha haaraa laga irratti "
+    "ijaaramuu mari'ate. "
+    "Namoonni baay'een argamanii hojiin akka jalqabu walii galan.",
+}
+
 
 def settings(**changes: object) -> LanguageSettings:
     return LanguageSettings.model_validate(default_settings().model_dump() | changes)
@@ -51,7 +108,7 @@ def test_languages_that_the_first_model_takes_for_others() -> None:
 
 
 def test_a_language_that_no_model_has_is_unknown() -> None:
-    labels, scores = identify([ZULU], settings(unknown_below=0.0))
+    labels, scores = identify([ZULU], settings(unknown_below=0.0, labels=176))
     assert labels == ["und"] and scores[0] < 0.5
 
 
@@ -67,6 +124,50 @@ def test_names_beyond_the_first_model() -> None:
     assert identify([luganda])[0] == ["und"]
     every = LanguageIdentifier(settings(labels="all")).languages
     assert "xho_Latn" in every and every > LanguageIdentifier(default_settings()).languages
+
+
+@pytest.mark.parametrize("language", OFFICIAL)
+def test_official_languages_have_their_names(language: str) -> None:
+    text = OFFICIAL[language]
+    labels, scores = identify([text, text.upper(), text.lower()])
+    limits = default_settings().thresholds
+    assert labels == [language] * 3 and min(scores) > limits.get(language, limits["default"])
+    assert scores[1] == scores[2]
+    assert identify([text], settings(labels=176))[0] == ["und"]
+
+
+def test_labels_are_named_one_by_one() -> None:
+    texts = [OFFICIAL["zul_Latn"], OFFICIAL["sot_Latn"], GERMAN]
+    some = settings(labels=["sot_Latn"])
+    assert identify(texts, some)[0] == ["und", "sot_Latn", "de"]
+    assert "sot_Latn" in LanguageIdentifier(some).languages > {"de", "und"}
+    with pytest.raises(ConfigError, match=r"labels: the model has no language 'sot'.*sot_Latn"):
+        LanguageIdentifier(settings(labels=["sot"])).load()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GERMAN,
+        ENGLISH,
+        SOMALI,
+        "Le comité publiera son rapport sur la récolte à la fin de l’année.",
+        "Komiteja gada beigās publicēs savu ziņojumu par ražu un turpmākajiem darbiem.",
+        "Odbor će krajem godine objaviti svoje izvješće o žetvi i daljnjim radovima.",
+        "Komitee avaldab aasta lõpus oma aruande saagi ja edasiste tööde kohta.",
+        "Jawatankuasa akan menerbitkan laporannya mengenai hasil tuaian pada akhir tahun.",
+        "Komitetas metų pabaigoje paskelbs savo ataskaitą apie derlių ir tolesnius darbus.",
+        "Die komitee sal aan die einde van die jaar sy verslag oor die oes bekend maak.",
+        "Комитет опубликует свой доклад об урожае в конце этого года.",
+        "Одбор ће крајем године објавити свој извештај о жетви и даљим радовима.",
+        "Η επιτροπή θα δημοσιεύσει την έκθεσή της για τη συγκομιδή στο τέλος του έτους.",
+        "Հանձնաժողովը տարվա վերջում կհրապարակի բերքի մասին իր զեկույցը։",
+    ],
+)
+def test_capitals_cost_no_language(text: str) -> None:
+    """The score of a text in capitals is that of small letters."""
+    labels, scores = identify([text.upper(), text.upper().lower(), text])
+    assert labels[0] == labels[1] == labels[2] and scores[0] == scores[1]
 
 
 def test_nothing_known_is_nothing_found(corrector: Corrector) -> None:
