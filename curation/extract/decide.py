@@ -28,6 +28,7 @@ _LEVELS_OF_KIN = 4
 CUTS = 40  # thresholds between 0 and 1 that are weighed against each other
 _COMMENTS = NAMES.index("region_0")
 _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
+_FORUM = NAMES.index("page_forum")
 _DIGITS, _ENDS = NAMES.index("b_digits"), NAMES.index("b_ends")
 _WORD_SCORE, _CLASS_MIN = NAMES.index("word_score"), NAMES.index("class_min")
 _STOCK = -2.0  # score of words that are mostly beside content: notices of rights, requests
@@ -110,6 +111,7 @@ class Places(NamedTuple):
     ends: npt.NDArray[np.int8]  # 1: as sentences do, 2: in a colon
     stock: npt.NDArray[np.bool_]  # in words that are mostly beside content
     names: npt.NDArray[np.float32]  # the lowest score of the class names around
+    thread: bool  # the page says that it is of a forum
 
 
 def places(
@@ -135,6 +137,7 @@ def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-
     ends = np.zeros(n, np.int8)
     stock = np.zeros(n, np.bool_)
     names = np.zeros(n, np.float32)
+    thread = n > 0 and measured[rows[0], _FORUM] > 0
     for b in range(n):
         r = rows[b]
         ends[b] = measured[r, _ENDS]
@@ -148,7 +151,7 @@ def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-
         unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
         hidden[b] = above & _HIDDEN != 0 and not unfolds
         gutter[b] = above & _GUTTER != 0
-    return Places(comments, short_comments, hidden, gutter, ends, stock, names)
+    return Places(comments, short_comments, hidden, gutter, ends, stock, names, thread)
 
 
 @kernel

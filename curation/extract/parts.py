@@ -18,7 +18,7 @@ from curation.extract.units import same_text
 
 _P, _FIGURE, _FORM = TAG["p"], TAG["figure"], TAG["form"]
 _QUOTE = TAG["blockquote"]
-_HEADING = ANCESTOR["heading"]
+_HEADING, _QUOTED = ANCESTOR["heading"], ANCESTOR["quote"]
 _BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
 _MOST = 0.5  # of the kept text, that the holders of paragraphs have
 _LABEL = 40  # characters of a label at most
@@ -134,7 +134,7 @@ def _label_of(page, b):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _points_away(parts, k, page, where, article, limits):  # type: ignore[no-untyped-def]
+def _points_away(parts, k, page, where, limits):  # type: ignore[no-untyped-def]
     """Whether a paragraph between two others is a headline that is a link, by itself or behind a label
     with a colon."""
     b, rest = parts.start[k], parts.chars[k] - parts.linked[k]
@@ -145,7 +145,7 @@ def _points_away(parts, k, page, where, article, limits):  # type: ignore[no-unt
     if not (_is_prose(parts, k - 1, limits) and _is_prose(parts, k + 1, limits)):
         return False
     if rest <= 1:
-        return article and where.ends[b] != SENTENCE
+        return where.ends[b] != SENTENCE
     return rest <= _LABEL and abs(_label_of(page, b) - rest) <= 1
 
 
@@ -158,10 +158,13 @@ def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-de
         return limits.likely_probability if label else 0.0
     if parts.asks[k]:
         return 1.0
-    points = parts.linked[k] > _POINTS * parts.chars[k]
-    if points or tag == _FIGURE or where.names[b] < names:
+    if parts.linked[k] > _POINTS * parts.chars[k]:
         return limits.article_threshold
-    prose = _is_prose(parts, k, limits) and where.ends[b] == SENTENCE
+    if page.e_above[page.b_element[b]] & _QUOTED:
+        return 0.0
+    if where.names[b] < names:
+        return limits.article_threshold
+    prose = _is_prose(parts, k, limits) and where.ends[b] == SENTENCE and tag != _FIGURE
     return 0.0 if prose else limits.likely_probability
 
 
@@ -207,7 +210,7 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
             first, last = k if first < 0 else first, k
     labels = _labels(parts, page, where)
     names = where.names[parts.start[max(first, 0)]]
-    for k in range(first + 1, last):
+    for k in range(first + 1, 0 if where.thread else last):
         start, end = parts.start[k], parts.start[k + 1]
         special = page.b_flags[start:end] & s.PRE != 0
         if end - start > limits.hole_blocks or special.any() or page.b_atoms[start:end].any():
@@ -222,8 +225,9 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
             score[start - 1 : end] = 0.0
         else:
             other = labels[k] and (tag == _P or not _TEXT[tag])
-            other = other or parts.likely[k] < _needed(parts, k, page, where, names, limits)
-            if other or _points_away(parts, k, page, where, article, limits):
+            likely = max(parts.likely[k], score[start] if parts.own[k] else 0.0)
+            other = other or likely < _needed(parts, k, page, where, names, limits)
+            if other or (article and _points_away(parts, k, page, where, limits)):
                 kept[start:end] = False
                 score[start:end] = 0.0
     return added
