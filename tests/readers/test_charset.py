@@ -14,6 +14,7 @@ from curation.readers import decode_html
 from curation.readers.charset import declared_encoding, encoding_of_label
 from curation.readers.utf8 import survey
 from curation.resources import root
+from tests.damage_of_texts import CZECH, LATVIAN, written
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 3
 SAMPLES = {
@@ -204,27 +205,47 @@ def test_signs_that_relatives_share_need_no_detection(monkeypatch: pytest.Monkey
     assert charset_module.detect_encoding(b"<p>\x93Text\x94 \x97 \xa9") == "windows-1252"
 
 
+_POLISH, _TURKISH = "".join(written("pl")[:2]), "".join(written("tr")[:2])
 _FOUND = {
-    **{encoding: SAMPLES[encoding] for encoding in SAMPLES if encoding != "iso2022_jp_ext"},
-    "windows-1250": "Příliš žluťoučký kůň úpěl ďábelské ódy, čeština má mnoho háčků a čárek. " * 4,
-    "iso-8859-2": "Zażółć gęślą jaźń, pisał uczeń w zeszycie, choć nauczyciel się śmiał. " * 4,
-    "windows-1254": "Şişli'de güneşli bir gün; çocuklar ağaçların altında ığıl ığıl yürüyor. " * 4,
-    "windows-1255": "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם. " * 4,
-    "windows-1256": "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق. " * 4,
-    "windows-1257": "Visi cilvēki piedzimst brīvi un vienlīdzīgi savā pašcieņā un tiesībās. " * 4,
-    "cp874": "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ " * 4,
+    "koi8-r": written("ru")[0],
+    "windows-1251": written("uk")[0],
+    "windows-1253": written("el")[0],
+    "windows-1255": written("he")[0],
+    "windows-1256": written("ar")[0],
+    "windows-874": written("th")[0],
+    "gb18030": written("zh")[0],
+    "shift_jis": written("ja")[0],
+    "euc-jp": written("ja")[0],
+    "euc-kr": written("ko")[0],
+    "windows-1250": CZECH,
+    "iso-8859-2": _POLISH,
+    "windows-1254": _TURKISH,
+    "windows-1257": LATVIAN,
 }
+_WITHOUT = {ord(sign): None for sign in "—–’“”„…"}  # signs that some of them lack
+
+
+def _page(encoding: str, before: str = "") -> tuple[str, bytes]:
+    """A page in the encoding of a label, and its bytes."""
+    text = _FOUND[encoding].translate(_WITHOUT).replace("\n", "</p><p>")
+    codec = charset_module.encoding_of_label(encoding) or ""
+    html = f"<html><head>{before}</head><body><div class=text>\n<p>{text}</p></div></body></html>"
+    content = html.encode(codec, "ignore")
+    return content.decode(codec), content
+
+
 _HEAD = "<link rel=stylesheet href='/static/css/site-main-layout.css'>\n"
 
 
 @pytest.mark.parametrize("head", [3 << 10, 24 << 10, 65 << 10, 200 << 10])
 @pytest.mark.parametrize("encoding", _FOUND)
 def test_nothing_named_behind_a_long_head(encoding: str, head: int) -> None:
-    rest = f"<body><div class=text>\n<p>{_FOUND[encoding]}</p></div></body></html>"
-    html = f"<html><head>{_HEAD * (head // len(_HEAD))}</head>{rest}"
-    assert decode_html(html.encode(encoding), None)[0] == html
-    plain = "All of this is ASCII, as is much of the web. " * (head // 45) + _FOUND[encoding]
-    assert charset_module.decode_text(plain.encode(encoding), None)[0] == plain
+    html, content = _page(encoding, _HEAD * (head // len(_HEAD)))
+    assert decode_html(content, None)[0] == html
+    line = "All of this is ASCII, as is much of the web. "
+    plain, body = line * (head // len(line)), _page(encoding)[1]
+    text, _ = charset_module.decode_text(plain.encode() + body, None)
+    assert text == plain + _page(encoding)[0]
 
 
 def test_escapes_behind_a_long_head() -> None:
@@ -247,21 +268,21 @@ _WRONG = ["iso-8859-1", "utf-8", "windows-1251", "gb2312", "shift_jis", "koi8-r"
 @pytest.mark.parametrize("label", [*_WRONG, "iso-8859-7", "windows-1256", "tis-620"])
 @pytest.mark.parametrize("encoding", _FOUND)
 def test_labels_that_the_bytes_contradict(encoding: str, label: str) -> None:
-    html = f"<html><body><p>{_FOUND[encoding]}</p></body></html>"
-    assert decode_html(html.encode(encoding), label)[0] == html
-    declared = f"<meta charset={label}>{html}"
-    assert decode_html(declared.encode(encoding), None)[0] == declared
-    both = f"<meta charset={encoding}>{html}"  # the page knows better than its server
-    assert decode_html(both.encode(encoding), label)[0] == both
+    html, content = _page(encoding)
+    assert decode_html(content, label)[0] == html
+    html, content = _page(encoding, f"<meta charset={label}>")
+    assert decode_html(content, None)[0] == html
+    html, content = _page(encoding, f"<meta charset={encoding}>")
+    assert decode_html(content, label)[0] == html
 
 
 @pytest.mark.parametrize("encoding", _FOUND)
 def test_labels_that_are_right_are_believed(encoding: str) -> None:
-    named = charset_module.encoding_of_label(encoding) or encoding
-    for text in (_FOUND[encoding], _FOUND[encoding][:60], "10 °C × 3"):
-        html = f"<p>{text}".encode(encoding, "ignore")
-        if not html.isascii():
-            assert decode_html(html, encoding)[1] == named
+    named = charset_module.encoding_of_label(encoding) or ""
+    for text in (_FOUND[encoding], _FOUND[encoding][:60], _FOUND[encoding][:15], "10 °C"):
+        content = f"<p>{text}".encode(named, "ignore")
+        if not content.isascii():
+            assert decode_html(content, encoding)[1] == named
 
 
 @pytest.mark.parametrize(
@@ -269,9 +290,10 @@ def test_labels_that_are_right_are_believed(encoding: str) -> None:
     [
         b"%PDF-1.7\n1 0 obj << /Type /Catalog >> endobj\n" * 9, b"\x89PNG\r\n\x1a\n" + b"IDAT" * 99,
         b"\xff\xd8\xff\xe0 JFIF", b"GIF89a" + b"a" * 99, b"PK\x03\x04" + b"plain text " * 99,
-        b"\x1f\x8b\x08 not gzip at all", b"wOF2" + bytes(40), b"\xd0\xcf\x11\xe0 Word", b"\x7fELF" + b"x" * 90,
+        b"\x1f\x8b\x08 not gzip at all", b"wOF2" + bytes(40), b"\xd0\xcf\x11\xe0 Word",
         b"\x00\x00\x00\x18ftypmp42" + b"a" * 300, b"SQLite format 3\x00" + b" " * 99,
-        bytes(range(256)) * 3, "Text".encode() * 40 + bytes(20), b"a\x01b\x02c" * 30,
+        bytes(range(256)) * 3, b"Text" * 40 + bytes(20),
+        b"\x7fELF" + b"x" * 90, b"a\x01b\x02c" * 30,
     ],
 )  # fmt: skip
 def test_binary(content: bytes) -> None:
@@ -281,9 +303,10 @@ def test_binary(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "charset"),
     [
-        (b"", None), (b"plain", None), (RUSSIAN.encode("koi8-r"), None), ("a\tb\f\v\n".encode(), None),
+        (b"", None), (b"plain", None), (RUSSIAN.encode("koi8-r"), None),
         (RUSSIAN.encode("utf-16-le"), "utf-16"), ("\ufeff港口".encode("utf-16-be") * 9, None),
-        (SAMPLES["iso2022_jp_ext"].encode("iso2022_jp"), None), ("Ein Text".encode("utf-32-le") * 9, None),
+        (SAMPLES["iso2022_jp_ext"].encode("iso2022_jp"), None), (b"a\tb\f\v\n", None),
+        ("Ein Text".encode("utf-32-le") * 9, None),
         (b"N\bNA\bAM\bME\bE\n    ls - list directory contents\n" * 9, None),
         (b"\x1b[31mred\x1b[0m \x1b[1mbold\x1b[0m\n" * 9, None),
         (b"MZ and BM are initials, OTTO is a name, RIFF a word, BZh nothing; true is true.", None),
