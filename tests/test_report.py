@@ -18,7 +18,8 @@ from pipelines.report.render import _cut
 from pipelines.view import ledger
 from pipelines.view.ledger import Source
 
-_LIMITS = Alarms(0.01, 0.9, 0.25, 0.9, 100)
+_NOISE = {"binary": 0.005, "repaired": 0.05, "undecodable": 0.02, "und": 0.2}
+_LIMITS = Alarms(0.01, 0.9, 0.25, 0.9, 100, _NOISE)
 
 
 def entry(stage: str, into: int, removed: dict[str, int], **more: Any) -> dict[str, Any]:
@@ -46,6 +47,24 @@ def test_no_alarm() -> None:
     first = entry("extract", 990, {"http.status": 200}, counters=aside)
     assert told(first, entry("filter", 790, {"a.b": 190})) == []
     assert told(first, entry("mix", 790, {"mix.over_budget": 780})) == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "removed", "counters", "alarm"),
+    [
+        ("extract", {}, {"set_aside.http.binary": 11, "set_aside": 11, "records": 1011}, "bodies"),
+        ("extract", {}, {"repaired.encoding": 40, "repaired.mojibake": 11}, "51 of 1,000 pages"),
+        ("filter", {"text.escapes": 12, "text.mojibake": 9}, {}, "21 of 1,000 documents are not"),
+        ("identify-language", {"language.low_score": 201}, {}, "201 of 1,000 documents"),
+    ],
+)
+def test_an_alarm_for_each_kind_of_what_is_no_text(
+    stage: str, removed: dict[str, int], counters: dict[str, int], alarm: str
+) -> None:
+    usual = {name: n // 4 for name, n in counters.items()}
+    few = {name: n // 4 for name, n in removed.items()}
+    assert told(entry(stage, 1000, few, counters=usual)) == []
+    assert any(alarm in line for line in told(entry(stage, 1000, removed, counters=counters)))
 
 
 def test_alarms_name_stage_rule_and_numbers() -> None:

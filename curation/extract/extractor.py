@@ -13,7 +13,12 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import Extraction, PageTooLargeError
 from curation.extract.head import declared_language, deepest, title_of
 from curation.extract.native import run
-from curation.readers.charset import decode_html, utf8_html
+from curation.readers.charset import (
+    declared_encoding,
+    decode_html,
+    encoding_of_label,
+    utf8_html,
+)
 from curation.rights.page import PageRights, read_page
 
 
@@ -23,6 +28,7 @@ class Begun(NamedTuple):
     source: bytes  # UTF-8
     encoding: str
     rights: PageRights
+    corrected: bool  # it is in another encoding than the one that was named
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,18 @@ class Extractor:
         """
         self._check_size(html)
         if isinstance(html, str):
-            source, encoding = html.encode("utf-8", "replace"), ""
-        else:
-            source, encoding = utf8_html(html, charset)
-        return Begun(source, encoding, read_page(source))
+            source = html.encode("utf-8", "replace")
+            return Begun(source, "", read_page(source), False)
+        source, encoding = utf8_html(html, charset)
+        named = None
+        if encoding != "utf-8":
+            named = encoding_of_label(charset) or declared_encoding(html)
+        return Begun(source, encoding, read_page(source), named not in (None, encoding))
 
     def finish(self, begun: Begun) -> Extraction:
         """Return what `extract` returns, by the own engine."""
         found = run(begun.source, self.settings)
+        content_score, link_share = found.evidence or (None, None)
         return Extraction(
             found.text,
             found.title,
@@ -73,7 +83,9 @@ class Extractor:
             begun.encoding,
             found.code_languages,
             begun.rights,
-            *(found.evidence or (None, None)),
+            content_score,
+            link_share,
+            "encoding" if begun.corrected else "mojibake" if found.mended else "",
         )
 
     def _check_size(self, html: bytes | str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +63,7 @@ class Judged:
     where: Places
     stated: npt.NDArray[np.bool_]  # [n] kept because the page's JSON-LD says the same
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
+    mended: bool = False
 
 
 class Evidence(NamedTuple):
@@ -82,17 +83,19 @@ class Result:
     code_languages: tuple[str, ...]
     stated: bool  # the text is the `articleBody` that the page states, not its blocks
     evidence: Evidence | None  # None if the text is stated, so that no blocks were judged
+    mended: bool  # letters that were encoded twice
 
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
     """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
-    source = with_sources(in_place(mended(source)))
+    sound = mended(source)
+    is_mended, source = sound is not source, with_sources(in_place(sound))
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
     if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.decisions.kept):
         # A hidden element swallowed the page, or everything is hidden until a script runs.
         judged = _judge(source, settings, model, keep_hidden=True)
-    return judged
+    return replace(judged, mended=is_mended)
 
 
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
@@ -163,6 +166,7 @@ def run(source: bytes, settings: ExtractSettings) -> Result:
 def result(judged: Judged, settings: ExtractSettings) -> Result:
     """Main content, title and declared language of a judged page. Raises PageTooLargeError."""
     source, page, kept = judged.source, judged.page, judged.decisions.kept
+    is_mended = judged.mended
     limit = settings.max_characters
     if len(page.text) > limit and (length := int(page.b_chars[kept].sum())) > limit:
         raise PageTooLargeError("extract.too_long", length, limit)
@@ -184,10 +188,12 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if ("&" in text or "&" in title) and not _has_code(page):
         text, title = unescaped(text, title)
     if not made.normalized or text is not made.text:
-        text = normal(repaired(text))
+        made_sound = repaired(text)
+        is_mended, text = is_mended or made_sound is not text, normal(made_sound)
     language = _fact(source, page, s.LANGUAGE).lower()
     seen = None if stated else evidence(page, judged.decisions)
-    return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated, seen)
+    title = clean(repaired(title))
+    return Result(text, title, language[:20], made.code_languages, stated, seen, is_mended)
 
 
 def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:

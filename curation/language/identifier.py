@@ -34,6 +34,9 @@ OWN = 0.1
 #: Probability, before it is read, that a line is in a language of its page.
 PAGE = 0.5
 
+#: Languages that a page's words may be in: so many, each of at least this probability.
+_LIKELY, _POSSIBLE = 3, 0.02
+
 
 class _Lines(NamedTuple):
     """Lines of texts; those of text i are `firsts[i]:firsts[i + 1]`."""
@@ -68,11 +71,11 @@ class LanguageIdentifier:
         to 0 and `und`.
         """
         windows = self._cut(texts)
-        labels, scores = self._by_page(texts, windows)
-        return self._as_read(windows, labels, scores)
+        evidence = self._evidence(windows)
+        labels, scores = self._by_line(texts, *self._decide(evidence))
+        return self._as_read(windows, evidence, labels, scores)
 
-    def _by_page(self, texts: Texts, windows: Windows) -> tuple[pa.Array, pa.Array]:
-        labels, scores = self._decide(self._evidence(windows))
+    def _by_line(self, texts: Texts, labels: pa.Array, scores: pa.Array) -> tuple[pa.Array, ...]:
         unsure = pc.less(scores, self.settings.lines_below)
         if not pc.any(unsure).as_py():
             return labels, scores
@@ -85,16 +88,26 @@ class LanguageIdentifier:
         return pa.array(names, pa.string()), pa.array(values, pa.float32())
 
     def _as_read(
-        self, windows: Windows, labels: pa.Array, scores: pa.Array
+        self,
+        windows: Windows,
+        evidence: npt.NDArray[np.float64],
+        labels: pa.Array,
+        scores: pa.Array,
     ) -> tuple[pa.Array, pa.Array]:
         """Lower the scores of texts whose letters were read in another encoding."""
         if self.settings.corrector is None:
             return labels, scores
         corrector = _load_corrector(self.settings.corrector, self.settings.model)
-        known = pc.index_in(labels, pa.array(corrector.labels)).to_numpy(zero_copy_only=False)
-        known = np.where(np.isnan(known), corrector.familiar.everywhere, known).astype(np.int64)
+        own = pc.index_in(labels, pa.array(corrector.labels)).fill_null(-1).to_numpy()
+        rows, rest = np.arange(len(own)), evidence[:, : self._known].copy()
+        candidates = np.empty((len(own), 1 + _LIKELY), np.int64)
+        candidates[:, 0] = np.where(own < 0, rest.argmax(1), own)
+        for k in range(1, 1 + _LIKELY):
+            best = rest.argmax(1)
+            candidates[:, k] = np.where(rest[rows, best] < _POSSIBLE, candidates[:, 0], best)
+            rest[rows, best] = 0
         lines = letters_only(windows.texts)
-        misread = corrector.familiar.misread(lines, windows.firsts, known)
+        misread = corrector.familiar.misread(lines, windows.firsts, candidates)
         sound = (scores.to_numpy() * (1 - misread)).round(DECIMALS)
         labels = pc.if_else(pa.array(misread > NONE), UNKNOWN, labels)
         return labels, pa.array(sound, pa.float32())

@@ -24,7 +24,8 @@ _SPACED = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u05bf\u0600-\u0dff\u1e00-
 _SMALL = "[a-z\xdf-\xf6\xf8-\u02af\u0386-\u03ce\u0430-\u052f\u05d0-\u0dff\u1e01-\u1eff]"
 _LETTER = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u1fff\u3040-\u9fff\uac00-\ud7a3]"
 _FOREIGN = "[\u0400-\u1dff\u2e80-\ud7ff\ue000-\ufe6f\uff66-\uffdc]"
-_ACCENTED = "[\xc0-\xd6\xd8-\xf6\xf8-\xff]"
+# UTF-8 of Cyrillic has a dash for every other byte in the encoding of the Macintosh.
+_DENSE = "[\xc0-\xd6\xd8-\xf6\xf8-\xff]{4}|(?:[–—][^\\x00-\\x7f–—]){3}"
 _LATIN = "[a-z\xdf-\xf6\xf8-\xff]"
 # Signs that no spelling has between letters: all but accents that stand for apostrophes, bars
 # between cells, stars and pictures, marks of brands.
@@ -50,14 +51,14 @@ _PATTERNS = (
     r"&(?:amp;)?(?:#(?:19[2-9]|[2-9][0-9]{2}|[1-79][0-9]{3}|[1-9][0-9]{4})|#[xX](?:[c-fC-F]|"
     rf"[1-9a-fA-F][0-9a-fA-F])[0-9a-fA-F]|#[xX]{_CODE}|[A-Za-z]{{1,2}}(?:{_ACCENTS}));",
     rf"{_LETTER}{_SIGN}+{_LETTER}{{2}}|{_LETTER}{{2}}{_SIGN}+{_LETTER}|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
-    rf"[ÂÃÄÅÎÏÐÑØÙ][\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„…†‡ˆ‰‹•˜™›Ÿ]|{_ACCENTED}{{4}}",
+    rf"[ÂÃÄÅÎÏÐÑØÙ][\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„…†‡ˆ‰‹•˜™›Ÿ]|{_DENSE}",
     rf"{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}",
 )
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
     rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
     rf"<U\+|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
-    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_ACCENTED}{{4}}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
+    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
 )
 
 

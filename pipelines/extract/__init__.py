@@ -6,6 +6,7 @@ Each input file gives one shard; several small ones share a shard, a large one g
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ class PageBatch:
     thresholds: list[float | None] = field(default_factory=list)
     characters: int = 0
     fetched: int = field(default_factory=lambda: RawFile.fetched)
+    repaired: Counter[str] = field(default_factory=Counter)
 
     def add(
         self,
@@ -217,6 +219,8 @@ class ExtractShards:
     ) -> None:
         documents = documents_batch(batch.rows, batch.own, others, EXTRACTED)
         tally.add_in(documents)
+        for what, pages in batch.repaired.items():
+            tally.add(what, pages)
         kept = writer.write(documents, batch.verdicts())
         progress(len(batch.rows), kept, RawFile.fetched - batch.fetched)
 
@@ -280,6 +284,8 @@ class JudgePages:
 
     def _extracted(self, row: Row, own: Row, answer: Extraction, batch: PageBatch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title
+        if answer.repaired:
+            batch.repaired[f"repaired.{answer.repaired}"] += 1
         refused = wrong_length(len(answer.text), self.extract)
         if refused is None:
             batch.add(row, own, None)

@@ -15,6 +15,19 @@ _NOT_KNOWN = "None"
 _ENTRY = Mapping[str, Any]
 
 
+class _Noise(NamedTuple):
+    counted: str  # beginning of the counters, or of the reasons, that count it
+    said: str
+
+
+_NOISE = {
+    "binary": _Noise("set_aside.http.binary", "bodies are no text (http.binary)"),
+    "repaired": _Noise("repaired.", "pages were read in another encoding than the one named"),
+    "undecodable": _Noise("text.", "documents are not as they were written (rules text.*)"),
+    "und": _Noise("language.low_score", "documents are in no language that is known for sure"),
+}
+
+
 class Alarms(NamedTuple):
     """Shares of documents or records, from 0 to 1, above which there is an alarm."""
 
@@ -23,6 +36,7 @@ class Alarms(NamedTuple):
     rule_share: float
     language_share: float
     language_documents: int
+    noise_share: Mapping[str, float]  # by kind, see _NOISE
 
 
 def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
@@ -34,6 +48,7 @@ def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
         *_poison(funnel),
         *(f"{entry['stage']}: {what}." for entry in funnel for what in _noted(entry)),
         *_unread(funnel[0], limits),
+        *(line for entry in funnel for line in _noise(entry, limits)),
         *(line for entry in funnel for line in _removed(entry, limits)),
         *_languages(funnel, limits),
         *_advice(funnel),
@@ -65,6 +80,17 @@ def _unread(first: _ENTRY, limits: Alarms) -> Iterator[str]:
     of = counters.get("records", 0) - skipped(counters)
     if of and aside / of > limits.set_aside_share:
         yield f"{aside:,} of {of:,} records ({aside / of:.1%}) could not be read."
+
+
+def _noise(entry: _ENTRY, limits: Alarms) -> Iterator[str]:
+    """Yield one sentence for each kind of what is no text that is more frequent than usual."""
+    removed = {reason: n["documents"] for reason, n in entry["removed"].items()}
+    for kind, what in _NOISE.items():
+        counts = entry["counters"] | removed
+        found = sum(counts[name] for name in counts if name.startswith(what.counted))
+        into = entry["documents_in"] + (found if kind == "binary" else 0)
+        if into and found / into > limits.noise_share[kind]:
+            yield f"{entry['stage']}: {found:,} of {into:,} {what.said} ({found / into:.1%})."
 
 
 def _removed(entry: _ENTRY, limits: Alarms) -> Iterator[str]:

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.filters import load_filter
+from curation.filters import judge, load_filter
 from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.rules import RuleBook
 from curation.filters.signals import NAMES, measure
 from curation.schema import DOCUMENTS
+from tests.damage_of_texts import ESCAPED, LOST, Damage, read_as, written
 
 
 def signals(**columns: list[float]) -> pa.StructArray:
@@ -251,3 +252,34 @@ def test_newlines_are_counted_by_words_worth_of_letters(
     found = signals(fineweb_newlines_per_word=[menu, text])
     decided = RuleBook(default_settings()).decide(found, pa.array([language, language]))
     assert decided.reason.to_pylist() == ["fineweb.newlines_per_word", None]
+
+
+_LISTING = "def f(x):\n    if x == 1:\n        return {'a': x}\n    return x * 2\n"
+_FORMULAS = (
+    "Let $x^2 + y_1 = \\alpha$ and $f(x) \\leq \\sqrt{x}$ hold for all $x > 0$ of this kind.\n"
+)
+
+
+@pytest.mark.parametrize("of_path", ["", _LISTING * 60, _FORMULAS * 30])
+@pytest.mark.parametrize(
+    ("rule", "damage"),
+    [
+        ("text.undecoded", LOST["U+FFFD for letters"]),
+        ("text.question_marks", LOST["? for letters"]),
+        ("text.escapes", ESCAPED["&#x"]),
+        ("text.escapes", ESCAPED["\\u"]),
+        ("text.mojibake", read_as("utf-8", "windows-1252")),
+    ],
+)
+def test_noise_is_removed_on_every_path(rule: str, damage: Damage, of_path: str) -> None:
+    text = "\n".join(written("pl"))
+    sound, noisy = judge([f"{text}\n{of_path}", f"{damage(text)}\n{of_path}"]).to_pylist()
+    assert not (sound["reason"] or "").startswith("text.")
+    assert noisy["reason"] == rule and noisy["value"] > noisy["threshold"]
+
+
+def test_recipes_of_other_tools_have_no_rules_of_noise() -> None:
+    damaged = LOST["U+FFFD for letters"]("\n".join(written("fr")))
+    for recipe in ("fineweb", "fineweb2"):
+        (row,) = judge([damaged], recipe).to_pylist()
+        assert not (row["reason"] or "").startswith("text.") and row["text_undecoded"] > 0.01

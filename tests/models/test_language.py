@@ -19,6 +19,7 @@ from curation.language.scripts import by_script
 from curation.language.windows import cut, letters_only
 from curation.models import ModelFile
 from curation.text import characters as ch
+from tests.damage_of_texts import CZECH, ESCAPED, LATVIAN, SLOVENE, read_as, written
 
 SENTENCES = {
     "en": "The committee will publish its report on the harvest at the end of the year.",
@@ -255,3 +256,67 @@ def test_shares_of_scripts() -> None:
         [("Kana", 0.5), ("Hani", 0.25), ("Hira", 0.25)],
     )
     assert shares == [halves, quarters, [], [("Zzzz", 1.0)]]
+
+
+@pytest.mark.parametrize(
+    ("language", "encodings", "wrong"),
+    [
+        ("cs", ("cp1250", "iso8859-2", "cp852"), "windows-1252"),
+        ("sl", ("cp1250", "iso8859-2"), "windows-1252"),
+        ("lv", ("cp1257", "iso8859-13"), "windows-1252"),
+        ("pl", ("cp1250",), "windows-1252"),
+        ("tr", ("cp1254", "iso8859-9"), "windows-1252"),
+        ("de", ("mac-roman",), "windows-1252"),
+        ("fr", ("mac-roman", "utf-8"), "cp1250"),
+        ("es", ("utf-8",), "cp1250"),
+        ("ru", ("cp1251", "koi8-r", "iso8859-5"), "windows-1252"),
+        ("el", ("cp1253",), "windows-1252"),
+    ],
+)
+def test_letters_of_another_encoding_cost_a_text_its_score(
+    language: str, encodings: tuple[str, ...], wrong: str
+) -> None:
+    own = {"cs": CZECH, "sl": SLOVENE, "lv": LATVIAN}
+    text = own[language] if language in own else "\n".join(written(language)[:3])
+    labels, scores = identify([text, *(read_as(e, wrong)(text) for e in encodings)])
+    assert labels[0] == language and scores[0] > 0.6
+    assert labels[1:] == ["und"] * len(encodings) and max(scores[1:]) < 0.5
+
+
+def test_names_of_other_languages_cost_nothing() -> None:
+    english = (
+        "The exhibition shows drawings by Józef Mączyński, Þórunn Guðmundsdóttir and Ğülşen "
+        "Yıldız, who met in the harbour of a small town in the north. They worked there for a "
+        "whole summer, painted boats and fishermen, and sold most of what they had made before "
+        "the first snow. Visitors can see forty sheets, letters to their families, and the "
+        "wooden boxes in which they carried paper and ink along the coast."
+    )
+    german = "\n".join(written("de")[:2]) + " Łódź, Żywiec, Ústí nad Labem und Þingvellir."
+    labels, scores = identify([english, german])
+    assert labels == ["en", "de"] and min(scores) > 0.65
+
+
+_PATHS = default_settings()
+_LISTING = "def f(x):\n    if x == 1:\n        return {'a': x}\n    return x * 2\n"
+_LETTERS = "qwv zxk pfgh bnmr tglk vvrt hsdfg lkjq mznx bcvq wrtp ghfd xcvb " * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("sin(x) = 2 cos(x) ± √(1 − x²) ≤ ∑ aᵢ ∈ ℝ\n" * 9, True),
+        (r"$$\int_0^1 x^2\,dx = \frac{1}{3},\quad \sum_{k=1}^n k = \frac{n(n+1)}{2}$$" * 5, True),
+        (_LISTING * 4, True),
+        (_LETTERS, False),
+        (_LETTERS + "± ÷ ≤ ≥ ∑", False),
+        (_LETTERS + "x² ≤ y² ± 3", False),
+        ("\n".join(read_as("cp1251", "windows-1252")(t) for t in written("ru")), False),
+        ("\n".join(read_as("euc-kr", "windows-1252")(t) for t in written("ko")), False),
+        ("\n".join(ESCAPED["quoted-printable"](t) for t in written("ru")), False),
+        ("\n".join(ESCAPED["\\x"](t) for t in written("ru")), False),
+        ("\n".join(ESCAPED["\\u"](t) for t in written("el")), False),
+    ],
+)
+def test_no_path_lets_pass_what_is_in_no_language(text: str, stays: bool) -> None:
+    unknown = pa.array(["und"]), pa.array([0.0], pa.float32())
+    assert decide(*unknown, _PATHS, [text]).kept.to_pylist() == [stays]

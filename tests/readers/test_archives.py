@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from curation.errors import InputError
@@ -279,3 +282,68 @@ def test_the_type_that_the_crawler_identified_decides(
         assert (event.kind, event.content, event.status) == (kind, page_body(1), 200)
     else:
         assert isinstance(event, Skipped) and event.reason == kind
+
+
+def _noise(size: int) -> bytes:
+    return np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes()
+
+
+_BODIES = {
+    "pdf": b"%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n",
+    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1",
+    "jpeg": b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1",
+    "gif": b"GIF89a\x01\0\x01\0\x80\0\0",
+    "webp": b"RIFF\x24\0\0\0WEBPVP8 ",
+    "zip": b"PK\x03\x04\x14\0\0\0\x08\0",
+    "woff": b"wOFF\0\x01\0\0",
+    "elf": b"\x7fELF\x02\x01\x01\0",
+    "mp4": b"\0\0\0\x18ftypmp42\0\0\0\0",
+    "sqlite": b"SQLite format 3\0\x10\0\1\1",
+    "none": b"",
+}
+
+
+@pytest.mark.parametrize("kind", _BODIES)
+@pytest.mark.parametrize(
+    "declared", ["text/html", "text/plain; charset=utf-8", "application/xhtml+xml"]
+)
+def test_bodies_that_are_no_text_are_set_aside(tmp_path: Path, kind: str, declared: str) -> None:
+    bodies = [_BODIES[kind] + _noise(size) for size in (60, 700, 5000, 90_000)]
+    head = b"Content-Type: " + declared.encode()
+    records = [warc_record(i, http_response(body, head)) for i, body in enumerate(bodies)]
+    found = events_of(tmp_path, b"".join([*records, warc_record(9, http_response(page_body(9)))]))
+    *aside, page = found
+    assert [e.reason for e in aside if isinstance(e, Damage)] == ["http.binary"] * 4
+    assert [e.url for e in aside if isinstance(e, Damage)] == [
+        f"http://site.example/{i}" for i in range(4)
+    ]
+    assert isinstance(page, Page) and page.content == page_body(9)
+
+
+def test_gzip_that_no_field_names(tmp_path: Path) -> None:
+    packed = gzip.compress(page_body(1))
+    for body, head in (
+        (packed, b"Content-Type: text/html"),
+        (gzip.compress(packed), b"Content-Type: text/html\r\nContent-Encoding: gzip"),
+        (packed, b"Content-Type: text/plain\r\nContent-Encoding: identity"),
+    ):
+        found = events_of(tmp_path, warc_record(1, http_response(body, head)))
+        assert contents(found) == [page_body(1)]
+    for inner in (_BODIES["png"] + _noise(900), gzip.compress(packed)):
+        found = events_of(tmp_path, warc_record(1, http_response(gzip.compress(inner))))
+        assert [e.reason for e in found if isinstance(e, Damage)] == ["http.binary"]
+    (cut,) = events_of(tmp_path, warc_record(1, http_response(packed[:-20])))
+    assert isinstance(cut, Page) and cut.mended == "http.bad_gzip"
+
+
+def test_files_and_cells_that_are_no_text(tmp_path: Path) -> None:
+    for name in ("page.html", "notes.txt"):
+        (found,) = events_of(tmp_path, _BODIES["pdf"] + _noise(500), name)
+        assert isinstance(found, Damage) and found.reason == "http.binary"
+    table = pa.table(
+        {"html": [page_body(1), _BODIES["jpeg"] + _noise(500), "Größe".encode("latin-1")]}
+    )
+    pq.write_table(table, tmp_path / "pages.parquet")
+    found = list(read(str(tmp_path / "pages.parquet"), default_settings()))
+    assert [type(e) for e in found] == [Page, Damage, Page]
+    assert isinstance(found[1], Damage) and found[1].reason == "http.binary"

@@ -14,6 +14,7 @@ from curation.readers import decode_html
 from curation.readers.charset import declared_encoding, encoding_of_label
 from curation.readers.utf8 import survey
 from curation.resources import root
+from tests.damage_of_texts import CZECH, LATVIAN, written
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 3
 SAMPLES = {
@@ -202,3 +203,115 @@ def test_survey_agrees_with_python(content: bytes) -> None:
 def test_signs_that_relatives_share_need_no_detection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chardet, "detect_all", None)
     assert charset_module.detect_encoding(b"<p>\x93Text\x94 \x97 \xa9") == "windows-1252"
+
+
+_POLISH, _TURKISH = "".join(written("pl")[:2]), "".join(written("tr")[:2])
+_FOUND = {
+    "koi8-r": written("ru")[0],
+    "windows-1251": written("uk")[0],
+    "windows-1253": written("el")[0],
+    "windows-1255": written("he")[0],
+    "windows-1256": written("ar")[0],
+    "windows-874": written("th")[0],
+    "gb18030": written("zh")[0],
+    "shift_jis": written("ja")[0],
+    "euc-jp": written("ja")[0],
+    "euc-kr": written("ko")[0],
+    "windows-1250": CZECH,
+    "iso-8859-2": _POLISH,
+    "windows-1254": _TURKISH,
+    "windows-1257": LATVIAN,
+}
+_WITHOUT = {ord(sign): None for sign in "—–’“”„…"}  # signs that some of them lack
+
+
+def _page(encoding: str, before: str = "") -> tuple[str, bytes]:
+    """A page in the encoding of a label, and its bytes."""
+    text = _FOUND[encoding].translate(_WITHOUT).replace("\n", "</p><p>")
+    codec = charset_module.encoding_of_label(encoding) or ""
+    html = f"<html><head>{before}</head><body><div class=text>\n<p>{text}</p></div></body></html>"
+    content = html.encode(codec, "ignore")
+    return content.decode(codec), content
+
+
+_HEAD = "<link rel=stylesheet href='/static/css/site-main-layout.css'>\n"
+
+
+@pytest.mark.parametrize("head", [3 << 10, 24 << 10, 65 << 10, 200 << 10])
+@pytest.mark.parametrize("encoding", _FOUND)
+def test_nothing_named_behind_a_long_head(encoding: str, head: int) -> None:
+    html, content = _page(encoding, _HEAD * (head // len(_HEAD)))
+    assert decode_html(content, None)[0] == html
+    line = "All of this is ASCII, as is much of the web. "
+    plain, body = line * (head // len(line)), _page(encoding)[1]
+    text, _ = charset_module.decode_text(plain.encode() + body, None)
+    assert text == plain + _page(encoding)[0]
+
+
+def test_escapes_behind_a_long_head() -> None:
+    html = _HEAD * 1200 + f"<p>{SAMPLES['iso2022_jp_ext']}"
+    assert decode_html(html.encode("iso2022_jp"), None)[0] == html
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "big5hkscs", "cp932", "euc-jp", "cp949"])
+def test_a_broken_character_does_not_hide_an_encoding(encoding: str) -> None:
+    text = SAMPLES[encoding] * 3
+    content = f"<p>{text}</p>".encode(encoding)
+    for broken in (content[:40] + content[41:], content[:20] + b"\xff" + content[20:]):
+        found, _ = decode_html(broken, None)
+        assert sum(a in found for a in re.findall(r"\w{4,}", text)) > 5
+
+
+_WRONG = ["iso-8859-1", "utf-8", "windows-1251", "gb2312", "shift_jis", "koi8-r", "big5", "euc-kr"]
+
+
+@pytest.mark.parametrize("label", [*_WRONG, "iso-8859-7", "windows-1256", "tis-620"])
+@pytest.mark.parametrize("encoding", _FOUND)
+def test_labels_that_the_bytes_contradict(encoding: str, label: str) -> None:
+    html, content = _page(encoding)
+    assert decode_html(content, label)[0] == html
+    html, content = _page(encoding, f"<meta charset={label}>")
+    assert decode_html(content, None)[0] == html
+    html, content = _page(encoding, f"<meta charset={encoding}>")
+    assert decode_html(content, label)[0] == html
+
+
+@pytest.mark.parametrize("encoding", _FOUND)
+def test_labels_that_are_right_are_believed(encoding: str) -> None:
+    named = charset_module.encoding_of_label(encoding) or ""
+    for text in (_FOUND[encoding], _FOUND[encoding][:60], _FOUND[encoding][:15], "10 °C"):
+        content = f"<p>{text}".encode(named, "ignore")
+        if not content.isascii():
+            assert decode_html(content, encoding)[1] == named
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"%PDF-1.7\n1 0 obj << /Type /Catalog >> endobj\n" * 9, b"\x89PNG\r\n\x1a\n" + b"IDAT" * 99,
+        b"\xff\xd8\xff\xe0 JFIF", b"GIF89a" + b"a" * 99, b"PK\x03\x04" + b"plain text " * 99,
+        b"\x1f\x8b\x08 not gzip at all", b"wOF2" + bytes(40), b"\xd0\xcf\x11\xe0 Word",
+        b"\x00\x00\x00\x18ftypmp42" + b"a" * 300, b"SQLite format 3\x00" + b" " * 99,
+        bytes(range(256)) * 3, b"Text" * 40 + bytes(20),
+        b"\x7fELF" + b"x" * 90, b"a\x01b\x02c" * 30,
+    ],
+)  # fmt: skip
+def test_binary(content: bytes) -> None:
+    assert charset_module.is_binary(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "charset"),
+    [
+        (b"", None), (b"plain", None), (RUSSIAN.encode("koi8-r"), None),
+        (RUSSIAN.encode("utf-16-le"), "utf-16"), ("\ufeff港口".encode("utf-16-be") * 9, None),
+        (SAMPLES["iso2022_jp_ext"].encode("iso2022_jp"), None), (b"a\tb\f\v\n", None),
+        ("Ein Text".encode("utf-32-le") * 9, None),
+        (b"N\bNA\bAM\bME\bE\n    ls - list directory contents\n" * 9, None),
+        (b"\x1b[31mred\x1b[0m \x1b[1mbold\x1b[0m\n" * 9, None),
+        (b"MZ and BM are initials, OTTO is a name, RIFF a word, BZh nothing; true is true.", None),
+        (b"one stray \x01 in a text " + b"that is long enough " * 9, None),
+    ],
+)  # fmt: skip
+def test_text(content: bytes, charset: str | None) -> None:
+    assert not charset_module.is_binary(content, charset)
