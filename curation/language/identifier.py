@@ -99,7 +99,7 @@ class LanguageIdentifier:
             return labels, scores
         corrector = _load_corrector(self.settings.corrector, self.settings.model)
         own = pc.index_in(labels, pa.array(corrector.labels)).fill_null(-1).to_numpy()
-        rows, rest = np.arange(len(own)), evidence[:, : self._known].copy()
+        rows, rest = np.arange(len(own)), evidence[:, : len(self._every)].copy()
         candidates = np.empty((len(own), 1 + _LIKELY), np.int64)
         candidates[:, 0] = np.where(own < 0, rest.argmax(1), own)
         for k in range(1, 1 + _LIKELY):
