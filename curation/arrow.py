@@ -120,10 +120,9 @@ def storable(kind: pa.DataType, level: int = 0) -> pa.DataType | None:
             return None
         return pa.struct([field.with_type(k) for field, k in zip(kind, inner, strict=True)])
     if pa.types.is_map(kind):
-        key, item = (storable(k, level + 1) for k in (kind.key_type, kind.item_type))
-        if key is None or item is None:
-            return None
-        return pa.map_(kind.key_field.with_type(key), kind.item_field.with_type(item))
+        inner = [storable(k, level + 1) for k in (kind.key_type, kind.item_type)]
+        fields = zip((kind.key_field, kind.item_field), inner, strict=True)
+        return None if None in inner else pa.map_(*(f.with_type(k) for f, k in fields))
     if _is_one(kind, _LISTS):
         of = storable(kind.value_type, level + 1)
         make = pa.large_list if _is_one(kind, _LARGE) else pa.list_

@@ -233,6 +233,25 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
     return added
 
 
+@borrowing
+def _is_beside(parts, k, last, page, where):  # type: ignore[no-untyped-def]
+    """Whether part k asks for something, or is outside what the kept block `last` is in."""
+    start, end = parts.start[k], parts.start[k + 1]
+    above = page.e_above[page.b_element[start:end]]
+    beside = where.names[start:end].min() < where.names[last] or (above & _BESIDE).any()
+    return parts.asks[k] or beside or where.comments[start:end].any()
+
+
+@borrowing
+def _own_characters(start, end, page, where):  # type: ignore[no-untyped-def]
+    """Characters of blocks that are neither links for the most part nor stock phrases."""
+    chars = 0
+    for b in range(start, end):
+        unlinked = 2 * page.b_link_chars[b] < page.b_chars[b]
+        chars += page.b_chars[b] if unlinked and not where.stock[b] else 0
+    return chars
+
+
 @kernel
 def keep_end(parts, kept, added, probabilities, score, page, where, limits):  # type: ignore[no-untyped-def]
     """Add to `kept` [n] the parts behind the last kept block that are prose, whatever holds it, and note
@@ -246,20 +265,15 @@ def keep_end(parts, kept, added, probabilities, score, page, where, limits):  # 
         start, end = parts.start[k], parts.start[k + 1]
         if end <= last + 1:
             continue
-        above = page.e_above[page.b_element[start:end]]
-        beside = where.names[start:end].min() < where.names[last] or (above & _BESIDE).any()
-        if parts.asks[k] or beside or where.comments[start:end].any():
+        if _is_beside(parts, k, last, page, where):
             break
-        if end - start == 1 and above[0] & _HEADING:
+        if end - start == 1 and page.e_above[page.b_element[start]] & _HEADING:
             begin = start if begin < 0 else begin
             continue
         completes = start == last + 1 and _list_of_links(parts, k, page, where, limits) > 0
-        chars = 0
-        for b in range(start, end):
-            unlinked = 2 * page.b_link_chars[b] < page.b_chars[b]
-            chars += page.b_chars[b] if unlinked and not where.stock[b] else 0
         short = start > last and not some and parts.chars[k] < _LABEL
-        prose = parts.likely[k] >= limits.entry_probability and 2 * chars >= parts.chars[k]
+        own = 2 * _own_characters(start, end, page, where) >= parts.chars[k]
+        prose = own and parts.likely[k] >= limits.entry_probability
         if end - start > limits.hole_blocks or not (completes or (prose and not short)):
             if short:
                 continue

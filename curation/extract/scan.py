@@ -397,12 +397,14 @@ def _behind_copy(src, n, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _lines_follow(src, n, i, mark, held):  # type: ignore[no-untyped-def]
-    """Whether at i, behind a tag whose class is one of listings, lines of a listing begin.
+def _lines_follow(src, n, i, mark, tag, above):  # type: ignore[no-untyped-def]
+    """Whether lines of a listing begin at i, behind a `tag` inside `above` with a class's `mark`.
 
-    Themes of pages use the same names around paragraphs. `held`: in a cell or an item, which may
-    be a line itself.
+    Themes of pages use the same names around paragraphs. A cell or an item may be a line itself.
     """
+    if mark != MARK_CODE and mark != MARK_CODE_CELL and mark != MARK_FRAGMENT:
+        return False
+    held = mark == MARK_CODE and (tag in _HOLDERS or above in _HOLDERS)
     for _ in range(_TAGS_AHEAD):
         while i < n and src[i] <= ch.SPACE:
             i += 1
@@ -730,11 +732,7 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         )  # fmt: skip
         hidden, rendered, keeps_space, typed, above = visibility(
             src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
-            (mark == MARK_CODE or mark == MARK_CODE_CELL or mark == MARK_FRAGMENT)
-            and _lines_follow(
-                src, n, i, mark,
-                mark == MARK_CODE and (tag in _HOLDERS or stack.tags[now.top] in _HOLDERS),
-            ),
+            _lines_follow(src, n, i, mark, tag, stack.tags[now.top]),
         )  # fmt: skip
         # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
         sign = src[i] == ch.SLASH or src[i] == ch.PLUS
