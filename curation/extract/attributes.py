@@ -220,6 +220,8 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
     placed = False
     wrapped = False
     typed = False
+    clipped = False
+    tiny = 0  # of width and height
     font = -1  # where the value of `font-family` begins
     found = 0
     for k in range(i, j + 1):
@@ -228,7 +230,9 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
             font = k + 1
         if c == ch.SEMICOLON and font >= 0 and stands_at(src, k - len(_QUOTE), j, _QUOTE):
             continue  # a quotation mark around the name of a font
+        clipped = clipped or (c == ch.COLON and word == _CLIP) or word == _CLIPPED
         if c == ch.SEMICOLON:
+            tiny += word == _NARROW or word == _LOW
             if font >= 0:
                 typed = typed or _of_one_width(src, font, k)
                 font = -1
@@ -245,6 +249,8 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
             word = FNV_START
         elif not BYTES[c] & SPACE:
             word = (word ^ np.uint64(LOWER[c])) * FNV_PRIME
+    if clipped or tiny == 2:
+        return STYLE_HIDDEN
     if found == 0 and typed:
         return STYLE_PRE if wrapped else STYLE_TYPED
     return STYLE_WAITS if found == STYLE_HIDDEN and placed else found
@@ -259,7 +265,7 @@ def _of_one_width(src, i, j):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-STYLE_HIDDEN = 1  # `display:none`, `visibility:hidden` or far off the page
+STYLE_HIDDEN = 1  # `display:none`, `visibility:hidden`, far off the page or clipped
 STYLE_WAITS = 2  # invisible, but laid out as it shall be shown
 STYLE_PRE = 3  # `white-space:pre`, or `pre-wrap` in a font for code
 STYLE_TYPED = 4  # in a font for code
@@ -270,6 +276,9 @@ _INVISIBLE = np.uint64(fnv(b"visibility:hidden"))
 _DISPLAY_BLOCK = np.uint64(fnv(b"display:block"))
 _DISPLAY_INLINE = np.uint64(fnv(b"display:inline"))
 _FAR_LEFT, _FURTHER_LEFT = np.uint64(fnv(b"left:-9999px")), np.uint64(fnv(b"left:-10000px"))
+# What screen readers get only.
+_CLIP, _CLIPPED = np.uint64(fnv(b"clip")), np.uint64(fnv(b"clip-path:inset(50%"))
+_NARROW, _LOW = np.uint64(fnv(b"width:1px")), np.uint64(fnv(b"height:1px"))
 _WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
 _WHITE_SPACE_PRE_WRAP = np.uint64(fnv(b"white-space:pre-wrap"))
 _QUOTE = np.frombuffer(b"&quot", np.uint8)
@@ -324,6 +333,7 @@ def visibility(  # type: ignore[no-untyped-def]
         hidden = hidden or in_code
     elif mark == MARK_SCREEN_READER:
         hidden = hidden or not is_block
+        above |= 0 if keep_hidden else _HIDDEN
     elif mark == MARK_RENDERED:
         # "mathjax" on a block asks for formulas to be drawn in it.
         rendered = not is_block or not has_name(

@@ -223,8 +223,12 @@ _MARKS = {
     # notes in the middle of a sentence: LaTeXML, Tufte
     MARK_NOTE: "ltx_note_outer sidenote marginnote modern-footnotes-footnote__note",
     MARK_KATEX_SOURCE: "katex-mathml",
-    MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden
-        screen-reader-only""",
+    # Bootstrap, WordPress, HTML5 Boilerplate, Drupal, Bulma, Foundation, Angular, jQuery UI, GOV.UK
+    MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden screen-reader-only
+        visually-hidden-focusable sr-only-focusable screen-reader screenreader-only screenreader
+        element-invisible is-sr-only show-for-sr cdk-visually-hidden ui-helper-hidden-accessible
+        govuk-visually-hidden u-visually-hidden u-hiddenvisually hidden-visually a11y-hidden
+        assistive-text""",
     MARK_FORMULA: """tex latex math mwe-math-fallback-image-inline mwe-math-fallback-image-display
         latex-image formula equation mimetex wp-latex ql-img-inline-formula
         ql-img-displayed-equation mathtex texrender texhtml""",

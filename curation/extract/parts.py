@@ -14,7 +14,7 @@ from curation.extract import blocks as s
 from curation.extract.byte_names import COLON
 from curation.extract.containers import group, like
 from curation.extract.markup import ANCESTOR, FLAG_ASKS, OTHER, TAG
-from curation.extract.units import same_text
+from curation.hashing import xxh64
 
 _P, _FIGURE, _FORM = TAG["p"], TAG["figure"], TAG["form"]
 _QUOTE = TAG["blockquote"]
@@ -23,6 +23,7 @@ _BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
 _MOST = 0.5  # of the kept text, that the holders of paragraphs have
 _LABEL = 40  # characters of a label at most
 _HEADLINE = 10  # characters of a link at least that may be a headline
+_OF_ALL = 3  # parts of a kind, one of which at least says the same
 _POINTS = 0.3  # share of links from which a part points elsewhere
 # Elements that hold text of an article, whatever its site; others say nothing by themselves.
 _TEXT = np.zeros(OTHER + 1, np.bool_)
@@ -170,18 +171,18 @@ def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-de
 
 @kernel
 def _labels(parts, page, where):  # type: ignore[no-untyped-def]
-    """Which parts [k] are short and say what all others of their tag and class say: `Advertisement`."""
+    """Which parts [k] are short and say the same as a third of all of their tag and class: `Advertisement`."""
+    said = np.arange(len(parts.own)).astype(np.uint64)  # each something else
+    for k in range(len(said)):
+        b = parts.start[k]
+        if parts.start[k + 1] == b + 1 and parts.chars[k] <= _LABEL and where.ends[b] == 0:
+            if not (page.b_flags[max(b - 1, 0) : b + 2] & s.PRE != 0).any():  # of a listing
+                said[k] = xxh64(page.text, page.b_start[b], page.b_end[b], np.uint64(0))
+    says, times = group(said)
+    for k in range(1, len(says)):
+        times[says[k]] *= says[k] != says[k - 1]  # several in a row are a list
     kinds, sizes = group(page.e_signature[parts.element])
-    first = np.full(len(sizes), -1, np.int32)
-    differs = np.zeros(len(sizes), np.bool_)
-    for k in range(len(kinds)):
-        b, g = parts.start[k], kinds[k]
-        if first[g] < 0:
-            first[g] = b
-        says = parts.start[k + 1] > b + 1 or parts.chars[k] > _LABEL or where.ends[b] == ANNOUNCES
-        code = page.b_flags[max(b - 1, 0) : b + 2] & s.PRE
-        differs[g] = differs[g] or says or code.any() or not same_text(page, first[g], b)
-    return (sizes[kinds] > 1) & ~differs[kinds]
+    return (times[says] > 1) & (_OF_ALL * times[says] >= sizes[kinds])
 
 
 @borrowing
@@ -210,13 +211,14 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
             first, last = k if first < 0 else first, k
     labels = _labels(parts, page, where)
     names = where.names[parts.start[max(first, 0)]]
-    for k in range(first + 1, 0 if where.thread else last):
+    for k in range(0 if where.thread else len(parts.own)):
         start, end = parts.start[k], parts.start[k + 1]
         special = page.b_flags[start:end] & s.PRE != 0
         if end - start > limits.hole_blocks or special.any() or page.b_atoms[start:end].any():
             continue
         tag = page.e_tag[parts.element[k]]
-        listed = _list_of_links(parts, k, page, where, limits)
+        between = first < k < last
+        listed = _list_of_links(parts, k, page, where, limits) if between else 0
         if listed > 0 and kept[start - 1]:
             added[start:end] = ~kept[start:end]
             kept[start:end] = True
@@ -225,9 +227,11 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
             score[start - 1 : end] = 0.0
         else:
             other = labels[k] and (tag == _P or not _TEXT[tag])
-            likely = max(parts.likely[k], score[start] if parts.own[k] else 0.0)
-            other = other or likely < _needed(parts, k, page, where, names, limits)
-            if other or (article and _points_away(parts, k, page, where, limits)):
+            if between and not other:
+                likely = max(parts.likely[k], score[start] if parts.own[k] else 0.0)
+                other = likely < _needed(parts, k, page, where, names, limits)
+                other = other or (article and _points_away(parts, k, page, where, limits))
+            if other:
                 kept[start:end] = False
                 score[start:end] = 0.0
     return added

@@ -268,7 +268,7 @@ def _keep_headings(run, page, limits, filled):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def same_text(page, one, other):  # type: ignore[no-untyped-def]
+def _same_text(page, one, other):  # type: ignore[no-untyped-def]
     size = page.b_end[one] - page.b_start[one]
     if page.b_end[other] - page.b_start[other] != size:
         return False
@@ -302,7 +302,7 @@ def _keep_unfolding(run, page, filled):  # type: ignore[no-untyped-def]
         if not (words and answered) or kept[b] or run.score[b] <= 0.0 or run.comments[b]:
             continue
         if last >= 0 and signature[page.b_element[last]] == signature[e]:
-            if not same_text(page, last, b):
+            if not _same_text(page, last, b):
                 kept[last] = filled[last] = kept[b] = filled[b] = True
         last = b
 
