@@ -237,7 +237,7 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
     return added
 
 
-@borrowing
+@kernel
 def _is_beside(parts, k, last, page, where):  # type: ignore[no-untyped-def]
     """Whether part k asks for something, or is outside what the kept block `last` is in."""
     start, end = parts.start[k], parts.start[k + 1]
