@@ -18,6 +18,7 @@ from curation.errors import InputError
 from curation.recipe import STAGES, load
 from curation.tokenize import TokenShards
 from pipelines.cli import main
+from pipelines.storage.files import Folder
 from tests.conftest import curate, curate_alone, curate_well
 from tests.readers.archives import http_response, warc_record
 
@@ -395,3 +396,14 @@ def test_a_shell_completes(shell: str, typed: str, choices: list[str], completio
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
 def test_the_script_for_zsh_is_sound(completions: Path) -> None:
     subprocess.run(["zsh", "-n", "zsh"], cwd=completions, check=True)
+
+
+def test_messages_show_whole_paths_of_what_lies_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`../../x` would be shorter at times, and is harder to find and to copy."""
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    given = {"out": "out", f"{tmp_path}/a/b": "b", "../b": f"{tmp_path}/b", "/": "/", ".": "."}
+    given["..b"] = "..b"
+    assert {place: Folder(place).shown for place in given} == given

@@ -18,6 +18,7 @@ from curation.html_page import harmless
 from pipelines.cli import main
 from pipelines.commands import view as command
 from pipelines.commands.view import has_desktop
+from pipelines.storage.files import Folder
 from pipelines.view.explorer import Explorer
 from pipelines.view.server import Server
 from tests.conftest import ROOT
@@ -207,8 +208,9 @@ def test_a_run_that_is_gone_or_damaged_is_told(viewed_run: Path, tmp_path: Path)
         data = path.read_bytes()
         path.write_bytes(data[:40] + bytes(400) + data[440:])
         kept = [row["row"] for row in server.explorer.documents({"stage": "kept"})["rows"]]
+        shown = Folder(str(run)).shown
         errors = {told(f"api/document?row={kept[-1]}")}
-        assert all("a file is damaged" in e and f"curate verify --run {run}" in e for e in errors)
+        assert all("a file is damaged" in e and f"curate verify --run {shown}" in e for e in errors)
         shutil.rmtree(run)
         for name in ("api/run", "api/document?row=0", "api/limits"):
             assert "removed or written again since it was opened" in told(name)
