@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import mmap
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
@@ -28,24 +27,21 @@ _NUMBERED = re.compile(r"(.*-)(\d+)-of-(\d+)\.bin")
 
 
 class BatchReader:
-    """Numbered batches, each counted once, in whichever process it is taken.
+    """Gives numbered batches of one folder of shards after the other.
 
-    Numbers begin where the reader begins, or where a state was loaded.
+    Numbers begin where the reader begins, or where a state was loaded. Each batch is counted once,
+    in whichever process it is taken.
     """
 
-    def __init__(self, torch: bool) -> None:
-        self._torch, self._taken = torch, 0
+    _stages: Sequence[TokenShards]
+
+    def __init__(self, rank: int, world_size: int, seed: int, shuffle: bool, torch: bool) -> None:
+        self.rank, self.world_size, self.seed, self.shuffle = rank, world_size, seed, shuffle
+        self._start, self._taken = (0, 0), 0  # stage and sample, batches since then
         self._by_workers = mmap.mmap(-1, 1)  # whether a DataLoader's do; shared with forked ones
+        self._torch = torch
         if torch:
             register(self.__class__)
-
-    def batch(self, number: int) -> npt.NDArray | None:
-        """Return a batch of this rank [batch_size, context_length]; None behind the last."""
-        raise NotImplementedError
-
-    def _left(self) -> int | None:
-        """Return the number of batches, None if they never end."""
-        raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
         """Batches [batch_size, context_length] from the current sample on.
@@ -61,38 +57,57 @@ class BatchReader:
             self._taken += workers
             yield as_torch(batch) if self._torch else batch
 
-    def _count(self, steps: int | None) -> int:
-        """Return the batches taken, as counted here or as given. Raises ConfigError."""
-        left = self._left()
-        taken = self._taken if left is None else min(self._taken, left)
-        if steps is None:
-            if self._by_workers[0] and not (self._torch and loader_worker()):
-                raise ConfigError(
-                    "state_dict(): a DataLoader's workers read ahead; give the number of batches "
-                    "that it returned since the beginning or the last load_state_dict"
-                )
-            return taken
-        if taken not in (0, steps):
+    def batch(self, number: int) -> npt.NDArray | None:
+        """Return a batch of this rank [batch_size, context_length]; None behind the last."""
+        stage, first = self._after(number)
+        shards = self._stages[stage]
+        if first + shards.step > shards.end:
+            return None
+        first += self.rank * shards.batch_size
+        return shards.take(shards.sequence_numbers(first, shards.batch_size))
+
+    def _after(self, steps: int) -> tuple[int, int]:
+        """Stage and sample after `steps` full steps, at the beginning of a stage if one is over.
+
+        At the end of all: the last stage, where fewer samples are left than a step takes.
+        """
+        stage, first = self._start
+        while True:
+            shards = self._stages[stage]
+            left = max(0, shards.end - first) // shards.step
+            if steps < left or stage == len(self._stages) - 1:
+                return stage, first + min(steps, left) * shards.step
+            stage, first, steps = stage + 1, 0, steps - left
+
+    def _place(self, steps: int | None) -> tuple[int, int]:
+        """Stage and sample after the batches taken, counted here or given. Raises ConfigError."""
+        if steps is None and self._by_workers[0] and not (self._torch and loader_worker()):
             raise ConfigError(
-                f"state_dict({steps}): this process took {taken} batches, and counts them; give no "
-                "number, or that of all since the beginning or the last load_state_dict"
+                "state_dict(): a DataLoader's workers read ahead; give the number of batches that "
+                "it returned since the beginning or the last load_state_dict"
             )
-        if not 0 <= steps <= (math.inf if left is None else left):
-            raise ConfigError(f"state_dict({steps}): there are {left} batches from the start on")
-        return steps
+        if steps is not None and self._taken not in (0, steps):
+            raise ConfigError(
+                f"state_dict({steps}): this process took {self._taken} batches, and counts them; "
+                "give no number, or that of all since the beginning or the last load_state_dict"
+            )
+        if steps and (steps < 0 or self.batch(steps - 1) is None):
+            raise ConfigError(f"state_dict({steps}): there are not so many batches from the start")
+        return self._after(self._taken if steps is None else steps)
 
     def _stream(self) -> dict[str, Any]:
-        """Return what a saved state must agree on."""
-        raise NotImplementedError
+        """What a state must agree on."""
+        return {"seed": self.seed, "shuffle": self.shuffle}
 
-    def _begin(self, state: Mapping[str, Any], wrong: str = "") -> None:
-        """Begin to count. Raises ConfigError if the state is of another stream, or `wrong`."""
+    def _begin(self, state: Mapping[str, Any], stage: Any, first: Any) -> None:
+        """Go on at a place. Raises ConfigError if the state is of another stream."""
         own = self._stream()
-        other = [f"{k} {state.get(k)} is not {v}" for k, v in own.items() if state.get(k) != v]
-        if other or wrong:
-            details = ", ".join([*other, *filter(None, [wrong])])
-            raise ConfigError(f"the saved state is of another stream: {details}")
-        self._taken = self._by_workers[0] = 0
+        wrong = [f"{k} {state.get(k)} is not {v}" for k, v in own.items() if state.get(k) != v]
+        known = isinstance(stage, int) and isinstance(first, int)
+        if wrong or not known or not 0 <= first <= self._stages[stage].end:
+            wrong = wrong or [f"it has no sample {first} in stage {stage}"]
+            raise ConfigError(f"the saved state is of another stream: {', '.join(wrong)}")
+        self._start, self._taken, self._by_workers[0] = (stage, first), 0, 0
 
     def __getstate__(self) -> dict[str, Any]:
         if get_spawning_popen() is not None:  # on the way to a worker that is not forked
@@ -149,22 +164,17 @@ class TokenShards(BatchReader):
             )
         if epochs is not None and epochs < 1:
             raise ConfigError(f"epochs is {epochs}: give at least 1, or none for an endless stream")
-        self.batch_size, self.rank, self.world_size = batch_size, rank, world_size
-        self.seed, self.shuffle, self.epochs = seed, shuffle, epochs
-        super().__init__(torch)
-        self._start = 0
+        super().__init__(rank, world_size, seed, shuffle, torch)
+        self.batch_size, self.epochs, self._stages = batch_size, epochs, [self]
         self._path = Path(path)
         self._shards = _open_shards(self._path)
         self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
-        notes = _notes(self._path)
-        self._phases: list[tuple[str, int]] = notes.get("phases", [])
-        if self._phases and self.epochs not in (None, 1):
-            raise ConfigError(f"epochs is {epochs}, but a mix with phases is read once")
+        self._phases, blocks = _notes(self._path)
+        self._blocks = np.unique(np.arange(blocks + 1) * self.samples // blocks)
         if self._phases:
-            self.epochs = 1
-        self._blocks = np.unique(np.arange(notes["blocks"] + 1) * self.samples // notes["blocks"])
-        if self._phases:
-            self._blocks = np.unique(self._firsts)
+            if epochs not in (None, 1):
+                raise ConfigError(f"epochs is {epochs}, but a mix with phases is read once")
+            self.epochs, self._blocks = 1, self._firsts
 
     @property
     def samples(self) -> int:
@@ -172,9 +182,9 @@ class TokenShards(BatchReader):
         return int(self._firsts[-1])
 
     @property
-    def context_length(self) -> int:
-        """Tokens of a sequence."""
-        return int(self._shards[0].shape[1])
+    def end(self) -> int:
+        """Samples of the stream; of an endless one, more than anybody takes."""
+        return self.samples * (1 << 40 if self.epochs is None else self.epochs)
 
     @property
     def step(self) -> int:
@@ -182,9 +192,14 @@ class TokenShards(BatchReader):
         return self.batch_size * self.world_size
 
     @property
+    def context_length(self) -> int:
+        """Tokens of a sequence."""
+        return int(self._shards[0].shape[1])
+
+    @property
     def epoch(self) -> int:
         """Epoch of the next sample, from 0."""
-        return (self._start + self._taken * self.step) // self.samples
+        return self._after(self._taken)[1] // self.samples
 
     @property
     def phases(self) -> list[tuple[str, int, int]]:
@@ -199,20 +214,7 @@ class TokenShards(BatchReader):
         """Steps from the first sample on. Raises TypeError for an endless stream."""
         if self.epochs is None:
             raise TypeError("an endless stream has no length: give `epochs`")
-        return self.epochs * self.samples // self.step
-
-    def _left(self) -> int | None:
-        return (
-            None if self.epochs is None else (self.epochs * self.samples - self._start) // self.step
-        )
-
-    def batch(self, number: int) -> npt.NDArray | None:
-        """Return a batch of this rank [batch_size, context_length]; None behind the last."""
-        left = self._left()
-        if left is not None and number >= left:
-            return None
-        first = self._start + number * self.step + self.rank * self.batch_size
-        return self.take(self.sequence_numbers(first, self.batch_size))
+        return self.end // self.step
 
     def sequence_numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
         """Sequence numbers over all shards of `count` samples of the stream from `first` on."""
@@ -246,18 +248,14 @@ class TokenShards(BatchReader):
         number of batches that came since the beginning or the last `load_state_dict`; it is the
         same number in either case. Raises ConfigError where it can't be right.
         """
-        return {"position": self._start + self._count(steps) * self.step} | self._stream()
+        return {"position": self._place(steps)[1]} | self._stream()
 
     def _stream(self) -> dict[str, Any]:
-        return {"samples": self.samples, "seed": self.seed, "shuffle": self.shuffle}
+        return {"samples": self.samples} | super()._stream()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was saved. Raises ConfigError if the data or order differ."""
-        position = state.get("position")
-        end = math.inf if self.epochs is None else self.epochs * self.samples
-        known = isinstance(position, int) and 0 <= position <= end
-        self._begin(state, "" if known else f"position {position} of {end}")
-        self._start = int(state["position"])
+        self._begin(state, 0, state.get("position"))
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers that are not forked open the shards themselves: pickled, they would be copied.
@@ -330,21 +328,16 @@ def _shard_files(folder: Path) -> list[Path]:
     return paths
 
 
-def _notes(folder: Path) -> dict[str, Any]:
+def _notes(folder: Path) -> tuple[list[tuple[str, int]], int]:
     """Name and sequences of each phase, and blocks in which samples are shuffled, by manifest."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_bytes()) if path.exists() else {}
     notes = manifest.get("notes", {})
-    return {
-        "blocks": int(notes.get("blocks", 1)),
-        "phases": [
-            (
-                str(phase["phase"]),
-                sum(manifest["files"][f"{shard}.bin"]["rows"] for shard in phase["shards"]),
-            )
-            for phase in notes.get("phases", [])
-        ],
-    }
+    phases = [
+        (phase["phase"], sum(manifest["files"][f"{s}.bin"]["rows"] for s in phase["shards"]))
+        for phase in notes.get("phases", [])
+    ]
+    return phases, int(notes.get("blocks", 1))
 
 
 def _open_shards(folder: Path) -> list[npt.NDArray]:

@@ -17,7 +17,7 @@ from curation.hashing import hash_spans, mix64
 from curation.readers.documents import as_json, plain
 from curation.schema import MADE, PLACES, RIGHTS, SOURCE, column_of
 from curation.tokenize.megatron import IndexedWriter, token_dtype
-from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill
+from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill, together
 from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 
@@ -158,14 +158,6 @@ def alike(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Number the rows of ENCODED or DOCUMENT_INDEX by cluster, or document: int64 [rows]."""
     names = pc.coalesce(column_of(rows, "cluster"), rows.column("id"))  # no clusters: older runs
     return names.dictionary_encode().indices.to_numpy().astype(np.int64)
-
-
-def together(
-    sequences: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return the places of spans whose sequence has an earlier span of the same group: int64."""
-    pairs = sequences * (groups.max(initial=0) + 1) + groups
-    return np.setdiff1d(np.arange(len(pairs)), np.unique(pairs, return_index=True)[1])
 
 
 def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:

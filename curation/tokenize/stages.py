@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-import numpy.typing as npt
-
 from curation.errors import ConfigError
 from curation.tokenize.reader import BatchReader, TokenShards
 
@@ -40,11 +38,8 @@ class TokenStages(BatchReader):
         """
         if not paths:
             raise ConfigError("no folder of token shards is given")
-        self.batch_tokens, self.rank, self.world_size = batch_tokens, rank, world_size
-        self.seed, self.shuffle = seed, shuffle
-        super().__init__(torch)
-        self._stages: list[TokenShards] = []
-        self._start = (0, 0)  # stage and position
+        super().__init__(rank, world_size, seed, shuffle, torch)
+        self.batch_tokens, self._stages = batch_tokens, []
         for path in paths:
             shards = TokenShards(path, 1, rank, world_size, seed, shuffle, 1)
             unit = world_size * shards.context_length
@@ -67,57 +62,17 @@ class TokenStages(BatchReader):
         """Steps of all stages, from the beginning."""
         return sum(map(len, self._stages))
 
-    def _left(self) -> int:
-        stage, position = self._start
-        sizes = ((s.samples, s.step) for s in self._stages[stage:])
-        return sum(
-            max(0, samples - (0 if k else position)) // step
-            for k, (samples, step) in enumerate(sizes)
-        )
-
-    def batch(self, number: int) -> npt.NDArray | None:
-        """Return a batch of this rank [samples, context length]; None behind the last."""
-        stage, position = self._after(number)
-        shards = self._stages[stage]
-        if position + shards.step > shards.samples:
-            return None
-        first = position + self.rank * shards.batch_size
-        return shards.take(shards.sequence_numbers(first, shards.batch_size))
-
     def state_dict(self, steps: int | None = None) -> dict[str, Any]:
         """Return the place in the stages, the same on every rank; `steps` as in `TokenShards`."""
-        stage, position = self._after(self._count(steps))
+        stage, position = self._place(steps)
         return {"stage": stage, "position": position} | self._stream()
 
     def _stream(self) -> dict[str, Any]:
         return {
             "samples": [shards.samples for shards in self._stages],
             "context_lengths": [shards.context_length for shards in self._stages],
-            "seed": self.seed,
-            "shuffle": self.shuffle,
-        }
+        } | super()._stream()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was saved. Raises ConfigError if the data or order differ."""
-        stage, position = state.get("stage"), state.get("position")
-        known = (
-            isinstance(stage, int)
-            and isinstance(position, int)
-            and 0 <= stage < len(self._stages)
-            and 0 <= position <= self._stages[stage].samples
-        )
-        self._begin(state, "" if known else f"stage {stage}, position {position}")
-        self._start = int(state["stage"]), int(state["position"])
-
-    def _after(self, steps: int) -> tuple[int, int]:
-        """Stage and position after `steps` full steps, at the beginning of a stage if one is over.
-
-        At the end of all: the last stage, where fewer samples are left than a step takes.
-        """
-        stage, position = self._start
-        while True:
-            shards = self._stages[stage]
-            left = max(0, shards.samples - position) // shards.step
-            if steps < left or stage == len(self._stages) - 1:
-                return stage, position + min(steps, left) * shards.step
-            stage, position, steps = stage + 1, 0, steps - left
+        self._begin(state, state.get("stage"), state.get("position"))

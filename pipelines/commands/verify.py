@@ -28,7 +28,8 @@ from curation.stages import find
 from curation.summary.bom import differences
 from curation.summary.signing import is_signed
 from curation.tokenize.megatron import token_dtype
-from curation.tokenize.shard import alike, together
+from curation.tokenize.pack import together
+from curation.tokenize.shard import alike
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
@@ -180,14 +181,13 @@ def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
 def _copies(place: Folder, stage: str, manifest: Manifest) -> Iterator[str]:
     """Yield shards where copies share a sequence, although there is one for each of them."""
     for name in files_of(manifest, "index"):
-        batches = [*read_batches(place, name, ["sequence", "document_offset", "id", "cluster"])]
+        batches = [*read_batches(place, name, ["sequence", "id", "cluster"])]
         if not batches:
             continue
         rows = concatenated(batches)
         sequences, groups = rows.column("sequence").to_numpy(), alike(rows)
-        copies = np.bincount(groups[rows.column("document_offset").to_numpy() == 0])
         found = together(sequences, groups)
-        found = found[copies[groups[found]] <= sequences.max(initial=-1) + 1]
+        found = found[np.bincount(groups)[groups[found]] <= sequences.max(initial=-1) + 1]
         if len(found):
             yield (
                 f"{stage}: {shard_name(name)}: {len(found):,} copies are in a sequence with "
