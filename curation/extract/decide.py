@@ -108,7 +108,7 @@ class Places(NamedTuple):
     short_comments: npt.NDArray[np.bool_]
     hidden: npt.NDArray[np.bool_]  # out of sight, and nothing says that a reader can unfold it
     gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout are
-    ends: npt.NDArray[np.int8]  # 1: as sentences do, 2: in a colon
+    closed: npt.NDArray[np.bool_]  # they end as sentences do
     stock: npt.NDArray[np.bool_]  # in words that are mostly beside content
     names: npt.NDArray[np.float32]  # the lowest score of the class names around
     thread: bool  # the page says that it is of a forum
@@ -134,13 +134,13 @@ def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-
     short_comments = np.zeros(n, np.bool_)
     hidden = np.zeros(n, np.bool_)
     gutter = np.zeros(n, np.bool_)
-    ends = np.zeros(n, np.int8)
+    closed = np.zeros(n, np.bool_)
     stock = np.zeros(n, np.bool_)
     names = np.zeros(n, np.float32)
     thread = n > 0 and measured[rows[0], _FORUM] > 0
     for b in range(n):
         r = rows[b]
-        ends[b] = measured[r, _ENDS]
+        closed[b] = measured[r, _ENDS] == 1
         stock[b] = measured[r, _WORD_SCORE] < _STOCK
         names[b] = measured[r, _CLASS_MIN]
         above = e_above[b_element[b]]
@@ -151,7 +151,7 @@ def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-
         unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
         hidden[b] = above & _HIDDEN != 0 and not unfolds
         gutter[b] = above & _GUTTER != 0
-    return Places(comments, short_comments, hidden, gutter, ends, stock, names, thread)
+    return Places(comments, short_comments, hidden, gutter, closed, stock, names, thread)
 
 
 @kernel

@@ -14,6 +14,7 @@ from curation.extract import blocks as s
 from curation.extract.byte_names import COLON
 from curation.extract.containers import group, like
 from curation.extract.markup import ANCESTOR, FLAG_ASKS, OTHER, TAG
+from curation.extract.units import ends_in_colon
 from curation.hashing import xxh64
 
 _P, _FIGURE, _FORM = TAG["p"], TAG["figure"], TAG["form"]
@@ -23,15 +24,12 @@ _BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
 _MOST = 0.5  # of the kept text, that the holders of paragraphs have
 _LABEL = 40  # characters of a label at most
 _HEADLINE = 10  # characters of a link at least that may be a headline
-_OF_ALL = 3  # parts of a kind, one of which at least says the same
+_OF_ALL = 5  # parts of a kind, one of which at least says the same
 _POINTS = 0.3  # share of links from which a part points elsewhere
 # Elements that hold text of an article, whatever its site; others say nothing by themselves.
 _TEXT = np.zeros(OTHER + 1, np.bool_)
 for _name in "p h1 h2 h3 h4 h5 h6 ul ol dl dir menu li table pre listing xmp blockquote center hgroup".split():
     _TEXT[TAG[_name]] = True
-
-
-SENTENCE, ANNOUNCES = 1, 2  # how a block ends: as a sentence, in a colon
 
 
 class Parts(NamedTuple):
@@ -146,7 +144,7 @@ def _points_away(parts, k, page, where, limits):  # type: ignore[no-untyped-def]
     if not (_is_prose(parts, k - 1, limits) and _is_prose(parts, k + 1, limits)):
         return False
     if rest <= 1:
-        return where.ends[b] != SENTENCE
+        return not where.closed[b]
     return rest <= _LABEL and abs(_label_of(page, b) - rest) <= 1
 
 
@@ -155,7 +153,7 @@ def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-de
     """The mean probability that a part between paragraphs needs; `names` is what the names around these say."""
     b, tag = parts.start[k + 1] - 1, page.e_tag[parts.element[k]]
     if parts.own[k] or _TEXT[tag]:
-        label = parts.own[k] and parts.chars[k] <= _LABEL and where.ends[b] == 0
+        label = parts.own[k] and parts.chars[k] <= _LABEL and not where.closed[b]
         return limits.likely_probability if label else 0.0
     if parts.asks[k]:
         return 1.0
@@ -165,17 +163,21 @@ def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-de
         return 0.0
     if where.names[b] < names:
         return limits.article_threshold
-    prose = _is_prose(parts, k, limits) and where.ends[b] == SENTENCE and tag != _FIGURE
+    prose = _is_prose(parts, k, limits) and where.closed[b] and tag != _FIGURE
     return 0.0 if prose else limits.likely_probability
 
 
 @kernel
-def _labels(parts, page, where):  # type: ignore[no-untyped-def]
-    """Which parts [k] are short and say the same as a third of all of their tag and class: `Advertisement`."""
+def _labels(parts, page, where, limits):  # type: ignore[no-untyped-def]
+    """Which parts [k] are short, next to prose, and say the same as a fifth of all of their tag and class:
+    `Advertisement`."""
     said = np.arange(len(parts.own)).astype(np.uint64)  # each something else
     for k in range(len(said)):
         b = parts.start[k]
-        if parts.start[k + 1] == b + 1 and parts.chars[k] <= _LABEL and where.ends[b] == 0:
+        words = parts.start[k + 1] > b + 1 or where.closed[b] or ends_in_colon(page, b)
+        beside = k > 0 and _is_prose(parts, k - 1, limits)
+        beside = beside or (k + 1 < len(said) and _is_prose(parts, k + 1, limits))
+        if beside and parts.chars[k] <= _LABEL and not words:
             if not (page.b_flags[max(b - 1, 0) : b + 2] & s.PRE != 0).any():  # of a listing
                 said[k] = xxh64(page.text, page.b_start[b], page.b_end[b], np.uint64(0))
     says, times = group(said)
@@ -193,7 +195,7 @@ def _list_of_links(parts, k, page, where, limits):  # type: ignore[no-untyped-de
         return 0
     b = parts.start[k] - 1
     heading = page.e_above[page.b_element[b]] & _HEADING != 0
-    if parts.start[k - 1] != b or not (heading or where.ends[b] == ANNOUNCES):
+    if parts.start[k - 1] != b or not (heading or ends_in_colon(page, b)):
         return 0
     if parts.chars[k - 1] * parts.links[k] < parts.linked[k]:
         return 0 if heading and parts.likely[k] >= limits.article_threshold else -1
@@ -209,7 +211,7 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
     for k in range(len(parts.own)):
         if parts.own[k] and kept[parts.start[k]]:
             first, last = k if first < 0 else first, k
-    labels = _labels(parts, page, where)
+    labels = _labels(parts, page, where, limits)
     names = where.names[parts.start[max(first, 0)]]
     for k in range(0 if where.thread else len(parts.own)):
         start, end = parts.start[k], parts.start[k + 1]

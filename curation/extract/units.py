@@ -111,10 +111,10 @@ def _of_rights(page, b):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _announces(page, b):  # type: ignore[no-untyped-def]
-    """Whether block b is short and ends in a colon: what it announces isn't kept where it is the last."""
+def ends_in_colon(page, b):  # type: ignore[no-untyped-def]
+    """Return whether block b ends in a colon, a wide one of Chinese or Japanese among them."""
     text, end = page.text, page.b_end[b]
-    if page.b_chars[b] > _ANNOUNCEMENT or end - page.b_start[b] < 3:
+    if end - page.b_start[b] < 3:
         return False
     wide = text[end - 3] == 0xEF and text[end - 2] == 0xBC and text[end - 1] == 0x9A
     return wide or text[end - 1] == COLON
@@ -137,7 +137,8 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
         if not kept[b]:
             continue
         heading, rights = _ends_in_heading(page, kept, b), _of_rights(page, b)
-        heading = heading or _announces(page, b)
+        # What it announces isn't kept.
+        heading = heading or (page.b_chars[b] <= _ANNOUNCEMENT and ends_in_colon(page, b))
         special = page.b_flags[b] & _PRE != 0 or page.b_atoms[b] > 0 or data[b] >= 0
         special = special or run.comments[b]
         # The last post of a thread may be short.
