@@ -114,6 +114,7 @@ _LINE_DIV, _LINE = _word(b'<div class="line"'), _word(b"line")
 _DIV_TAG, _DIV_END, _SPAN_TAG = _word(b"<div"), _word(b"</div"), _word(b"<span")
 _PRE_TAG, _LIST_TAG, _TABLE_TAG = _word(b"<pre"), _word(b"<ol"), _word(b"<table")
 _TAGS_AHEAD = 6
+_OF_LISTINGS = (MARK_CODE, MARK_CODE_CELL, MARK_FRAGMENT)
 _HOLDERS = (TAG["pre"], TAG["table"], TAG["tr"], TAG["td"], TAG["ol"], TAG["li"])
 _CURSOR = _word(b"read-only-cursor")  # GitHub's, over the code that it shows
 _COLSPAN, _ROWSPAN = _word(b"colspan="), _word(b"rowspan=")
@@ -418,10 +419,8 @@ def _lines_follow(src, n, i, mark, held):  # type: ignore[no-untyped-def]
         i += 1
         if stands_at(src, i, n, _DIV_END):
             i += len(_DIV_END) + 1
-    return (
-        stands_at(src, i, n, _PRE_TAG) or stands_at(src, i, n, _CODE_TAG)
-        or stands_at(src, i, n, _LIST_TAG) or stands_at(src, i, n, _TABLE_TAG)
-    )  # fmt: skip
+    before = stands_at(src, i, n, _PRE_TAG) or stands_at(src, i, n, _CODE_TAG)
+    return before or stands_at(src, i, n, _LIST_TAG) or stands_at(src, i, n, _TABLE_TAG)
 
 
 @borrowing
@@ -725,13 +724,10 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         now.tokens, mark, kind = names(
             src, given, hashed, is_block, scan.tokens, first_token, scan.known
         )  # fmt: skip
+        held = mark == MARK_CODE and (tag in _HOLDERS or stack.tags[now.top] in _HOLDERS)
         hidden, rendered, keeps_space, typed, above = visibility(
             src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
-            (mark == MARK_CODE or mark == MARK_CODE_CELL or mark == MARK_FRAGMENT)
-            and _lines_follow(
-                src, n, i, mark,
-                mark == MARK_CODE and (tag in _HOLDERS or stack.tags[now.top] in _HOLDERS),
-            ),
+            mark in _OF_LISTINGS and _lines_follow(src, n, i, mark, held),
         )  # fmt: skip
         # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
         sign = src[i] == ch.SLASH or src[i] == ch.PLUS
