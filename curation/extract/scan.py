@@ -115,6 +115,7 @@ _LINE_DIV, _LINE = _word(b'<div class="line"'), _word(b"line")
 _DIV_TAG, _DIV_END, _SPAN_TAG = _word(b"<div"), _word(b"</div"), _word(b"<span")
 _PRE_TAG, _LIST_TAG, _TABLE_TAG = _word(b"<pre"), _word(b"<ol"), _word(b"<table")
 _TAGS_AHEAD = 6
+_OF_LISTINGS = (MARK_CODE, MARK_CODE_CELL, MARK_FRAGMENT)
 _HOLDERS = (TAG["pre"], TAG["table"], TAG["tr"], TAG["td"], TAG["ol"], TAG["li"])
 _CURSOR = _word(b"read-only-cursor")  # GitHub's, over the code that it shows
 _COLSPAN, _ROWSPAN = _word(b"colspan="), _word(b"rowspan=")
@@ -402,7 +403,7 @@ def _lines_follow(src, n, i, mark, tag, above):  # type: ignore[no-untyped-def]
 
     Themes of pages use the same names around paragraphs. A cell or an item may be a line itself.
     """
-    if mark != MARK_CODE and mark != MARK_CODE_CELL and mark != MARK_FRAGMENT:
+    if mark not in _OF_LISTINGS:
         return False
     held = mark == MARK_CODE and (tag in _HOLDERS or above in _HOLDERS)
     for _ in range(_TAGS_AHEAD):
@@ -421,10 +422,8 @@ def _lines_follow(src, n, i, mark, tag, above):  # type: ignore[no-untyped-def]
         i += 1
         if stands_at(src, i, n, _DIV_END):
             i += len(_DIV_END) + 1
-    return (
-        stands_at(src, i, n, _PRE_TAG) or stands_at(src, i, n, _CODE_TAG)
-        or stands_at(src, i, n, _LIST_TAG) or stands_at(src, i, n, _TABLE_TAG)
-    )  # fmt: skip
+    before = stands_at(src, i, n, _PRE_TAG) or stands_at(src, i, n, _CODE_TAG)
+    return before or stands_at(src, i, n, _LIST_TAG) or stands_at(src, i, n, _TABLE_TAG)
 
 
 @borrowing

@@ -121,14 +121,6 @@ def look_again(
     return Content(merged, paths, signals)
 
 
-def content_signals(
-    texts: Texts, settings: PathSettings | None = None
-) -> dict[str, npt.NDArray[np.float64]]:
-    """Return `names.CONTENT` of every text, where nothing else is to be measured."""
-    found = look_at(texts, settings).signals
-    return {name: found[:, k].copy() for k, name in enumerate(CONTENT)}
-
-
 def licence_share(source: str) -> float:
     """Return the share of a source file in the comment at its head, if that states a licence."""
     end = 0

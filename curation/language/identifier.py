@@ -99,14 +99,11 @@ class LanguageIdentifier:
             return labels, scores
         corrector = _load_corrector(self.settings.corrector, self.settings.model)
         own = pc.index_in(labels, pa.array(corrector.labels)).fill_null(-1).to_numpy()
-        rows, rest = np.arange(len(own)), evidence[:, : len(self._every)].copy()
-        candidates = np.empty((len(own), 1 + _LIKELY), np.int64)
-        candidates[:, 0] = np.where(own < 0, rest.argmax(1), own)
-        for k in range(1, 1 + _LIKELY):
-            best = rest.argmax(1)
-            candidates[:, k] = np.where(rest[rows, best] < _POSSIBLE, candidates[:, 0], best)
-            rest[rows, best] = 0
-        lines = letters_only(windows.texts)
+        known = evidence[:, : len(self._every)]
+        first = np.where(own < 0, known.argmax(1), own)[:, None]
+        likely = np.argpartition(-known, _LIKELY, 1)[:, :_LIKELY]
+        likely = np.where(np.take_along_axis(known, likely, 1) < _POSSIBLE, first, likely)
+        lines, candidates = letters_only(windows.texts), np.hstack([first, likely])
         misread = corrector.familiar.misread(lines, windows.firsts, candidates)
         sound = (scores.to_numpy() * (1 - misread)).round(DECIMALS)
         labels = pc.if_else(pa.array(misread > NONE), UNKNOWN, labels)

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from curation.readers import http, members, tables
+from curation.readers.charset import is_binary
 from curation.readers.files import read_file
 from curation.readers.headers import may_begin_warc, parse_arc
 from curation.readers.raw import RawFile
@@ -53,7 +54,7 @@ def compression_of(head: bytes, name: str) -> str:
         return by_name
     if members.RECORD.match(head) or head.lstrip().startswith(b"<"):
         return ""
-    return "" if http.looks_like_text(head) else by_name
+    return by_name if is_binary(head) else ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import brotli
 import zstandard
 
+from curation.readers.charset import is_binary
 from curation.readers.members import ZSTD_MAGIC, ZstdFrameError, zstd_blocks
 from curation.readers.raw import RawFile
 
@@ -34,7 +35,6 @@ _HTML_START = re.compile(
     rb"br|p|a|b|center)[\s>/]",
     re.IGNORECASE | re.DOTALL,
 )
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _GZIP = b"\x1f\x8b"
 _STEP = 1 << 18  # bytes of output at once
 _FINE_STEP = 1 << 8
@@ -152,11 +152,6 @@ def looks_like_html(body: bytes) -> bool:
     return _HTML_START.match(body[:_SNIFFED]) is not None
 
 
-def looks_like_text(body: bytes) -> bool:
-    """Whether the beginning is free of the control characters that binary data has."""
-    return _BINARY.search(body[:_SNIFFED]) is None
-
-
 def decode_body(
     body: bytes, fields: dict[str, str], max_bytes: int, obey_length: bool = False
 ) -> Body:
@@ -187,7 +182,7 @@ def decode_body(
             step = _unchunk(body)
         elif name in _DECODERS:
             step = _decompress(body, name, max_bytes)
-        elif looks_like_text(body):
+        elif not is_binary(body):
             continue  # a charset or another word that is no coding
         else:
             return Body(b"", "http.unknown_coding", False)
@@ -311,7 +306,7 @@ def _decompress(body: bytes, name: str, max_bytes: int) -> Body:
         return Body(b"", "record.too_large", False, too_large=True)
     if not failed:
         return Body(content, "", True)
-    if looks_like_html(body) or (not content and looks_like_text(body)):
+    if looks_like_html(body) or (not content and not is_binary(body)):
         return Body(body, "", False)  # the crawler undid the coding and kept the header
     content, _, _ = _collect(body, name, max_bytes, _FINE_STEP)
     return Body(content, f"http.bad_{name}", False)

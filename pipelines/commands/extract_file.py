@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,11 @@ from curation.extract.engines import check_installed
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import Refused, extract_page
 from curation.readers import Page, ReaderSettings
-from curation.readers.charset import utf8_html
-from curation.readers.http import looks_like_html, looks_like_text
+from curation.readers.charset import is_binary, utf8_html
+from curation.readers.http import looks_like_html
 from curation.recipe import load
 from pipelines.commands.options import add_dry_run, add_set, end_dry_run
 from pipelines.terminal import hand_over, say_json, tell
-
-#: Byte order marks of UTF-16, whose text contains NUL bytes as binary files do.
-_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -118,7 +114,7 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
 
 
 def _html(content: bytes, options: argparse.Namespace) -> Page:
-    if not (looks_like_text(content) or looks_like_html(content) or content.startswith(_BOMS)):
+    if is_binary(content, options.charset):
         raise ConfigError(f"{options.page}: a binary file, neither HTML nor text")
     return Page(
         url=options.url or "",

@@ -15,16 +15,13 @@ _NOT_KNOWN = "None"
 _ENTRY = Mapping[str, Any]
 
 
-class _Noise(NamedTuple):
-    counted: str  # beginning of the counters, or of the reasons, that count it
-    said: str
-
-
+#: Kinds of what is no text: how the names of the counters or reasons begin that count it, and what
+#: there is to say.
 _NOISE = {
-    "binary": _Noise("set_aside.http.binary", "bodies are no text (http.binary)"),
-    "repaired": _Noise("repaired.", "pages were read in another encoding than the one named"),
-    "undecodable": _Noise("text.", "documents are not as they were written (rules text.*)"),
-    "und": _Noise("language.low_score", "documents are in no language that is known for sure"),
+    "binary": ("set_aside.http.binary", "bodies are no text (http.binary)"),
+    "repaired": ("repaired.", "pages had letters of another encoding, which were repaired"),
+    "undecodable": ("text.", "documents are not as they were written (rules text.*)"),
+    "und": ("language.low_score", "documents are in no language that is known for sure"),
 }
 
 
@@ -85,12 +82,12 @@ def _unread(first: _ENTRY, limits: Alarms) -> Iterator[str]:
 def _noise(entry: _ENTRY, limits: Alarms) -> Iterator[str]:
     """Yield one sentence for each kind of what is no text that is more frequent than usual."""
     removed = {reason: n["documents"] for reason, n in entry["removed"].items()}
-    for kind, what in _NOISE.items():
-        counts = entry["counters"] | removed
-        found = sum(counts[name] for name in counts if name.startswith(what.counted))
+    counts = entry["counters"] | removed
+    for kind, (counted, said) in _NOISE.items():
+        found = sum(counts[name] for name in counts if name.startswith(counted))
         into = entry["documents_in"] + (found if kind == "binary" else 0)
         if into and found / into > limits.noise_share[kind]:
-            yield f"{entry['stage']}: {found:,} of {into:,} {what.said} ({found / into:.1%})."
+            yield f"{entry['stage']}: {found:,} of {into:,} {said} ({found / into:.1%})."
 
 
 def _removed(entry: _ENTRY, limits: Alarms) -> Iterator[str]:

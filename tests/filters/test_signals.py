@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.filters.content import content_signals
 from curation.filters.filter_settings import default_settings
 from curation.filters.signals import NAMES, measure
+from curation.text.structure import structure
 from curation.text.words import word_list
 
 SETTINGS = default_settings(signals={"reference": None}).signals
@@ -232,13 +232,13 @@ def test_content_tells_code_and_mathematics_from_prose() -> None:
     code = "def f(x):\n    return g(x) + 1\n\nfor i in range(3):\n    print(f(i))\n"
     tex = r"Let $\alpha \in \mathbb{R}$ and $x^2 = 4$; then $x = \pm 2$."
     prose = "It cost $100 in 2019.\nNobody (but me) knew: why = unknown."
-    found = content_signals([code, tex, prose])
-    assert found["code_share"][0] >= 0.75
-    assert found["code_share"][2] == 0
-    assert found["math_ratio"][1] > 0.1
-    assert found["math_ratio"][2] == 0
+    found = structure([code, tex, prose])
+    assert found.code_share[0] >= 0.75
+    assert found.code_share[2] == 0
+    assert found.math_ratio[1] > 0.1
+    assert found.math_ratio[2] == 0
     row = measured(code)
-    assert row["code_share"] == found["code_share"][0]
+    assert row["code_share"] == found.code_share[0]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_content_tells_code_and_mathematics_from_prose() -> None:
     ],
 )
 def test_arrows_and_faces_are_no_mathematics(text: str, marks: int) -> None:
-    assert content_signals([text])["math_ratio"][0] * len(text) == pytest.approx(marks)
+    assert structure([text]).math_ratio[0] * len(text) == pytest.approx(marks)
 
 
 def test_empty_texts_measure_nothing() -> None:
