@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import json
 import types
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -187,6 +188,22 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
         node[key] = node = dict(child or {})
     last = keys[-1]
     node[last] = merge(node, {last: value})[last]
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[list[Any]]:
+    """Return [key, value in our tree, value in theirs] of the values that differ, as JSON."""
+    a, b = _flat(ours), _flat(theirs)
+    return [[key, a.get(key), b.get(key)] for key in sorted({*a, *b}) if a.get(key) != b.get(key)]
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + str(name)] = json.dumps(value, ensure_ascii=False, default=str)
+    return found
 
 
 def validate(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
+from curation.config import differences
 from curation.stages import find
 from pipelines.engine.stage import StageRun, settings_written
-from pipelines.extract.sources import fingerprint_now
+from pipelines.extract.sources import fingerprints_now
 from pipelines.plan import Plan
 from pipelines.run import draws, mixes_of, stage_run
 from pipelines.runners.execute import Executor, RunnerOptions
 from pipelines.runners.tasks import Task
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import MANIFEST, TIMINGS, Manifest, named_files, read_manifest
+from pipelines.storage.manifest import (
+    MANIFEST,
+    TIMINGS,
+    Manifest,
+    named_files,
+    read_manifest,
+    shard_name,
+)
 
 #: Most changes that are named, and characters of a value.
 _NAMED, _SHOWN = 3, 40
@@ -80,15 +88,11 @@ def _of_stage(run: StageRun, flow: _Flow, fresh: bool) -> tuple[Forecast, _Flow]
         left = {n for n in names if {f"shards/{n}.json", *records[n].get("files", ())} & {*wrong}}
         # What is damaged is made again with the same bytes.
         why, made_by = f"missing or damaged: {', '.join(wrong[:_NAMED])}" if wrong else "", ""
-    shards = {
-        n: ""
-        if n in left
-        else r.get("files", {}).get(f"documents/{n}.parquet", {}).get("sha256", "")
-        for n, r in records.items()
-    }
+    files = {f"documents/{n}.parquet": records[n].get("files", {}) for n in names if n not in left}
+    made = {shard_name(file): held[file]["sha256"] for file, held in files.items() if file in held}
     one = Forecast(run.stage, len(left), len(tasks), why)
     one, leaving = _estimated(one, run, manifest, flow.documents)
-    return one, _Flow(shards, leaving, made_by)
+    return one, _Flow(dict.fromkeys(names, "") | made, leaving, made_by)
 
 
 def _planned(
@@ -96,7 +100,7 @@ def _planned(
 ) -> tuple[list[tuple[str, str]], list[Task]]:
     """Return what a stage reads, with fingerprints as far as they are known, and its tasks."""
     if find(run.stage).is_source:
-        hashes = {f.name: fingerprint_now(f, run.folder, then.get(f.name, "")) for f in run.files}
+        hashes = fingerprints_now(run.files, run.folder, then)
         module = importlib.import_module(find(run.stage).module)
         return sorted(hashes.items()), module.source_tasks(run, hashes)
     read = sorted(flow.shards.items())
@@ -136,12 +140,10 @@ def _why(
         return "interrupted" if run.folder.exists("shards") else "not run yet"
     sections = {run.stage: run.settings, **run.also}
     now = {name: settings_written(section) for name, section in sections.items()} | run.facts
-    then_set = manifest | {run.stage: manifest["settings"]}
-    past = dict(_flat({name: then_set.get(name) for name in now}))
+    known = manifest | {run.stage: manifest["settings"]}
     changed = [
-        f"{key}: {str(past.get(key))[:_SHOWN]} -> {str(value)[:_SHOWN]}"
-        for key, value in _flat(now)
-        if past.get(key) != value
+        f"{key}: {str(old)[:_SHOWN]} -> {str(new)[:_SHOWN]}"
+        for key, old, new in differences({name: known.get(name) for name in now}, now)
     ]
     why = [*changed[:_NAMED], *(["other settings"] if len(changed) > _NAMED else [])]
     if flow.made_by:
@@ -150,10 +152,3 @@ def _why(
     counts = {"new": len(read.keys() - then), "changed": other, "gone": len(then.keys() - read)}
     why += [f"inputs {word}: {count:,}" for word, count in counts.items() if count]
     return "; ".join(why) or "what decides its output has changed"
-
-
-def _flat(tree: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a tree with their keys, joined by dots."""
-    for name, value in tree.items():
-        inner = f"{key}.{name}" if key else str(name)
-        yield from _flat(value, inner) if isinstance(value, dict) else [(inner, value)]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
-from curation.readers import InputFile, Page, PassedOver, discover, read
+from curation.readers import InputFile, PassedOver, discover
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import TABLES, without_compression
 from curation.recipe import STAGES, Recipe, check_order
@@ -139,6 +139,8 @@ def _with_input(
 
 def _refuse_pages(files: Sequence[InputFile], recipe: Recipe) -> None:
     """Raise ConfigError for pages, which have no texts yet, by the first record that is one."""
+    from curation.readers import Page, read  # slow, seldom needed
+
     for event in itertools.islice(read(files[0].path, recipe.readers, files[0].name), _PEEK):
         if isinstance(event, Page):
             if event.kind != "text":
@@ -283,7 +285,7 @@ def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
 
 def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
     """Return the folder of the nearest earlier stage that is complete."""
-    order = recipe.stages if stage in recipe.stages else STAGES
+    order = recipe.stages if stage in recipe.stages else (*STAGES, stage)
     for earlier in reversed(order[: order.index(stage)]):
         if complete_manifest(folder / earlier):
             return (folder / earlier).url
@@ -315,8 +317,8 @@ def _refuse_other_run(work: Plan) -> None:
 
 def _is_inside(work: Plan) -> bool:
     """Return whether a run reads documents in its own folder, and nothing else is given."""
-    urls = (Folder(path).url for path in work.inputs)
-    return not work.files and all(url.startswith(f"{work.output.url}/") for url in urls)
+    paths = map(as_given, work.inputs)
+    return not work.files and all(path.startswith(f"{work.output.url}/") for path in paths)
 
 
 def _reads_again(work: Plan, stage: str, manifest: Mapping[str, Any]) -> bool:
@@ -324,23 +326,20 @@ def _reads_again(work: Plan, stage: str, manifest: Mapping[str, Any]) -> bool:
 
     The same is what has the same path, or the same name and content.
     """
-    from pipelines.extract.sources import fingerprint_now, source_shards  # slow, seldom needed
+    from pipelines.extract.sources import fingerprints_now, source_shards  # slow, seldom needed
 
     place = work.output / stage
     read_then = {entry["name"]: entry["fingerprint"] for entry in manifest["inputs"]}
     shards = {} if work.files else {shard.name: shard for shard in stage_inputs(work.inputs)}
-    files = {file.name: file for file in work.files}
-    paths = {as_given(file.path) for file in work.files}
-    paths |= {as_given(shard.folder.url_of(shard.file)) for shard in shards.values()}
     if manifest.get("after"):  # the stage before it was deleted: the names of its shards tell
         names = shards.keys() | {shard.name for shard in source_shards(work.files, (), 0)}
         return any({name, name.rpartition("-")[0]} & names for name in read_then)
-    known, found = place.read_own_json(TIMINGS).get(PATHS, {}), False
-    for name, before in read_then.items():
-        now = shards[name].fingerprint if name in shards else ""
-        now = fingerprint_now(files[name], place, before) if name in files else now
-        if known.get(name) in paths or now == before:
-            found = True
-        elif Folder(known[name]).exists() if name in known else not known:
-            return False
-    return found
+    known = place.read_own_json(TIMINGS).get(PATHS, {})
+    paths = {as_given(file.path) for file in work.files}
+    paths |= {as_given(shard.folder.url_of(shard.file)) for shard in shards.values()}
+    moved = {name: before for name, before in read_then.items() if known.get(name) not in paths}
+    now = {name: shard.fingerprint for name, shard in shards.items()}
+    now |= fingerprints_now((f for f in work.files if f.name in moved), place, moved)
+    lost = [name for name, before in moved.items() if now.get(name) != before]
+    there = (Folder(known[name]).exists() if name in known else not known for name in lost)
+    return len(lost) < len(read_then) and not any(there)

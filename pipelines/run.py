@@ -130,7 +130,7 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
 def _check_code(manifest: Mapping[str, Any], work: Plan) -> None:
     """Raise WorkerError if code of the user's own failed on everything that it was given."""
     counts, engine = manifest["counts"], work.recipe.extract.engine
-    removed = {reason: found["documents"] for reason, found in counts["removed"].items()}
+    removed = {reason: found["documents"] for reason, found in counts.get("removed", {}).items()}
     if not {ERRORS, "set_aside.format.corrupt", "extract.error"} & {*counts, *removed}:
         return
     given = {str(engine): counts["documents_in"] - removed.get("http.status", 0)}

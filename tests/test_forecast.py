@@ -62,6 +62,7 @@ def test_a_changed_threshold(home: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert found["filter"]["documents"] == 18 and found["filter"]["cpu_seconds"] > 0
     assert found["filter"]["bytes"] > 0
     assert found["tokenize"]["why"] == "reads what filter makes"
+    assert "filter.rules.c4." in forecast(capsys, "--set", "filter.rules.c4=null")["filter"]["why"]
     before = {s: (home / f"out/{s}/manifest.json").read_bytes() for s in ("extract", "filter")}
     assert run("run", "mine.yaml", "--input", "crawl", "--set", changed) == 0  # as foreseen
     now = {stage: (home / f"out/{stage}/manifest.json").read_bytes() for stage in before}

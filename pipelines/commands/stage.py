@@ -11,6 +11,7 @@ from curation.errors import ConfigError
 from curation.stages import Stage, find
 from pipelines.commands.options import add_index, add_input, add_recipe_options
 from pipelines.commands.run import run
+from pipelines.engine.stage import as_given
 from pipelines.run_folder import RECIPE_FILE, load_run
 from pipelines.storage.files import Folder
 
@@ -54,10 +55,10 @@ def settle(options: argparse.Namespace) -> None:
         options.output = options.run
     if not options.output or not (options.input or options.run):
         missing = " and ".join(f"--{n}" for n in ("input", "output") if not getattr(options, n))
-        raise ConfigError(f"{options.stages}: {missing} missing; or name a run with --run DIR")
+        raise ConfigError(f"{missing} or --run is required (see `curate {options.stages} --help`)")
     folder = Folder(options.output)
     if options.recipe is None:
-        inside = all(Folder(p).url.startswith(f"{folder.url}/") for p in options.input)
+        inside = all(as_given(path).startswith(f"{folder.url}/") for path in options.input)
         own = inside and folder.is_local and folder.exists(RECIPE_FILE)
         options.recipe = folder.url_of(RECIPE_FILE) if own else RECIPE
 

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -95,18 +95,25 @@ def content_fingerprints(
     return {name: entry[0] for name, entry in ordered.items()}
 
 
-def fingerprint_now(file: InputFile, folder: Folder, before: str) -> str:
-    """Return the fingerprint of a file's content if it is still `before`; else anything else.
+def fingerprints_now(
+    files: Iterable[InputFile], folder: Folder, before: Mapping[str, str]
+) -> dict[str, str]:
+    """Return by name the fingerprints of files that are still `before`; anything else for others.
 
-    It is read only if its size is the same, but not its other attributes.
+    A local file is read only if its size is the same, but not its other attributes.
     """
-    if stores.is_url(file.path):
-        return f"{file.size} {file.version or _checksum(file.path)}"
-    state = _state(file.path)
-    old = _known_fingerprints(folder).get(file.name, [before, *state[:1]])
-    if old[1:] == state:
-        return str(old[0])
-    return _content_hash(file.path) if before and old[1] == state[0] else ""
+    known = _known_fingerprints(folder)
+
+    def one(file: InputFile, then: str) -> str:
+        if stores.is_url(file.path):
+            return f"{file.size} {file.version or _checksum(file.path)}"
+        state = _state(file.path)
+        old = known.get(file.name, [then, *state[:1]])
+        if old[1:] == state:
+            return str(old[0])
+        return _content_hash(file.path) if then and old[1] == state[0] else ""
+
+    return {file.name: one(file, before.get(file.name, "")) for file in files}
 
 
 def part_hashes(folder: Folder, split_bytes: int) -> dict[str, list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -80,23 +79,6 @@ class Comparison:
             return []
         pair = self.names.index(was) * len(self.names) + self.names.index(now)
         return self._examples.get(pair, [])
-
-
-def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[list[Any]]:
-    """Return [key, value in our recipe, value in theirs] of the settings that differ."""
-    a, b = _flat(ours), _flat(theirs)
-    keys = sorted(k for k in {*a, *b} if a.get(k) != b.get(k))
-    return [[key, a.get(key), b.get(key)] for key in keys[:_SHOWN]]
-
-
-def _flat(recipe: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in recipe.items():
-        if isinstance(value, Mapping) and value:
-            found |= _flat(value, f"{prefix}{name}.")
-        else:
-            found[prefix + str(name)] = json.dumps(value, ensure_ascii=False, default=str)
-    return found
 
 
 def _fates(ledger: Ledger) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from curation.config import differences
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
 from curation.histograms import bins_for, histogram
@@ -22,7 +23,7 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.verdict_counts import measured_stages
 from pipelines.view import document, search, summaries
-from pipelines.view.compare import Comparison, changed_settings
+from pipelines.view.compare import Comparison
 from pipelines.view.judging import Labels, draw, scores
 from pipelines.view.ledger import DIMENSIONS, load, write_ledger
 from pipelines.view.masks import FATE, Masks
@@ -30,7 +31,7 @@ from pipelines.view.pages import Inputs
 from pipelines.view.signals import Signals, measuring_stage
 
 #: Most rows of an answer, bins of a histogram, languages of a change, characters of a snippet.
-_ROWS, _BINS, _LANGUAGES, _SNIPPET = 500, 72, 12, 280
+_ROWS, _BINS, _LANGUAGES, _SNIPPET, _SETTINGS = 500, 72, 12, 280, 200
 #: Values of each of two runs that the bins of both are made for.
 _SAMPLED = 1 << 17
 #: Groups of documents in a histogram: kept, removed by the rule in question, by others.
@@ -470,7 +471,7 @@ class Explorer:
         both = (self, other)
         return {
             "runs": [self.folder.shown, other.folder.shown],
-            "settings": changed_settings(*(run_recipe(run.folder) for run in both)),
+            "settings": differences(*(run_recipe(run.folder) for run in both))[:_SETTINGS],
             "mixes": [summaries.mixes(run.folder, run.all_stages) for run in both],
             "signals": self._common_signals(),
             "documents": [len(self.ledger), len(theirs)],
