@@ -93,7 +93,7 @@ class LanguageIdentifier:
         own, default = self.settings, default_settings()
         check_known(f"{key}.thresholds", set(own.thresholds) - set(default.thresholds), known)
         if (own.model, own.corrector) == (default.model, default.corrector):
-            for model in own.models().values():
+            for model in filter(None, (own.model, own.corrector)):
                 locate(model)
             return
         _load(own.model)
