@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -86,7 +87,7 @@ def from_buffers(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) ->
 
 #: Most levels of nesting in a column; Arrow's streams have 64 at most.
 _DEEPEST = 32
-VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _LARGE = (pa.types.is_large_list, pa.types.is_large_list_view)
 _LISTS = (pa.types.is_list, pa.types.is_list_view, pa.types.is_fixed_size_list, *_LARGE)
 _BYTES = {
@@ -100,34 +101,37 @@ def _is_one(kind: pa.DataType, tests: Sequence[Any]) -> bool:
     return any(test(kind) for test in tests)
 
 
-def storable(kind: pa.DataType, level: int = 0) -> pa.DataType | None:
+def storable(kind: pa.DataType, settled: bool = True, level: int = 0) -> pa.DataType | None:
     """Return the type that a column has in documents; None if it must be JSON.
 
-    That is so of unions, intervals and structs without fields, which Parquet lacks, and of structs
-    with two fields of one name. pyarrow can't
-    read fixed-size lists with nulls that it wrote, and has no kernels for views and runs.
+    That is so of unions, intervals and structs without fields, which Parquet lacks, of structs with
+    two fields of one name, and of what is nested very deep. pyarrow can't read fixed-size lists
+    with nulls that it wrote, has no kernels for views and runs, and wrong ones for nulls in lists:
+    these are strings, unless other values of the column may still say what they are (`settled`).
     """
     if level > _DEEPEST or pa.types.is_union(kind) or pa.types.is_interval(kind):
         return None
+    if pa.types.is_null(kind):
+        return pa.string() if settled and level else kind
     if pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind):
-        return storable(kind.value_type, level)
+        return storable(kind.value_type, settled, level)
     if isinstance(kind, pa.BaseExtensionType):
-        given = storable(kind.storage_type, level)
+        given = storable(kind.storage_type, settled, level)
         return kind if given == kind.storage_type else given
+    fields = [kind.key_field, kind.item_field] if pa.types.is_map(kind) else []
+    fields += [kind.value_field] if _is_one(kind, _LISTS) else []
+    fields += list(kind) if pa.types.is_struct(kind) else []
+    inner = [storable(field.type, settled, level + 1) for field in fields]
+    if None in inner or (pa.types.is_struct(kind) and len({*kind.names}) < max(1, len(fields))):
+        return None
+    found = [field.with_type(k) for field, k in zip(fields, inner, strict=True)]
     if pa.types.is_struct(kind):
-        inner = [storable(field.type, level + 1) for field in kind]
-        if None in inner or not inner or len({*kind.names}) < len(inner):
-            return None
-        return pa.struct([field.with_type(k) for field, k in zip(kind, inner, strict=True)])
+        return pa.struct(found)
     if pa.types.is_map(kind):
-        inner = [storable(k, level + 1) for k in (kind.key_type, kind.item_type)]
-        fields = zip((kind.key_field, kind.item_field), inner, strict=True)
-        return None if None in inner else pa.map_(*(f.with_type(k) for f, k in fields))
-    if _is_one(kind, _LISTS):
-        of = storable(kind.value_type, level + 1)
-        make = pa.large_list if _is_one(kind, _LARGE) else pa.list_
-        return None if of is None else make(kind.value_field.with_type(of))
-    return VIEWS.get(kind, kind)
+        return pa.map_(*found)
+    if fields:
+        return pa.large_list(*found) if _is_one(kind, _LARGE) else pa.list_(*found)
+    return _VIEWS.get(kind, kind)
 
 
 def is_sound(column: pa.Array) -> bool:
@@ -148,11 +152,10 @@ def stored(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
     if not is_sound(column):
         data = column.view(as_bytes(column.type)).to_pylist()
         return pa.array([everywhere(value, _decoded) for value in data], kind)
-    try:
-        if "list_view" not in str(column.type):  # for which it gives too short offsets
-            return column if column.type == kind else column.cast(kind)
-    except pa.ArrowNotImplementedError:
-        pass
+    with contextlib.suppress(pa.ArrowNotImplementedError):
+        found = column if column.type == kind else column.cast(kind)
+        if found is column or is_sound(found):  # of views and nulls in lists it may not be
+            return found
     return pa.array(column.to_pylist(), kind)
 
 

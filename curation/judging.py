@@ -63,7 +63,7 @@ def opened(code: UserCode, settings: Mapping[str, Any], positional: int = 1) -> 
     passed in each call. Cached per process by code, settings and the contents of files. Raises
     ValueError for a setting that the function does not take, or that its class rejects.
     """
-    contents = [path.sha256 for _, path, _ in walk(settings, "") if isinstance(path, NamedPath)]
+    contents = [path.sha256 for _, path, _ in walk(settings, "", (NamedPath,))]
     given = everywhere(settings, lambda v: resolve(v) if isinstance(v, NamedPath) else v)
     found = code.found, tuple(contents)
     return _opened(code, found, json.dumps(given, sort_keys=True), positional)

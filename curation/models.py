@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -68,12 +68,6 @@ class About:
     command: str
 
 
-class UsesModels(Protocol):
-    """Settings that name models."""
-
-    def models(self) -> dict[str, ModelFile]: ...
-
-
 def list_models() -> dict[Path, ModelCard]:
     """Return the built-in models' cards by folder. Raises ConfigError for an invalid one."""
     folder = resources.root() / "models"
@@ -109,11 +103,6 @@ def locate(model: ModelFile) -> tuple[Path, str]:
     if expected is not None and found != expected:
         raise ConfigError(f"{model.path}: wrong model file: sha256 {found}, expected {expected}")
     return path, found
-
-
-def model_checksums(settings: UsesModels) -> dict[str, str]:
-    """Return the checksum of every model in the settings, e.g. {"language": "8f34..."}."""
-    return {name: locate(model)[1] for name, model in sorted(settings.models().items())}
 
 
 def _card_sha256(name: str, path: Path) -> str | None:

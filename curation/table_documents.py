@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from curation.arrow import stored
 from curation.errors import InputError
 from curation.readers.headers import any_date
 from curation.recipe import Recipe
@@ -69,16 +70,9 @@ def _ids(table: pa.Table) -> pa.Array:
 
 def _strings(table: pa.Table, names: Sequence[str]) -> pa.Array:
     name = first_column(table, names)
-    column = (
-        known(table, name)
-        if name is not None and fits("url", table.schema.field(name).type)
-        else None
-    )
-    if column is None:
+    if name is None or not fits("url", table.schema.field(name).type):
         return pa.array([""] * table.num_rows, pa.string())
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.cast(pa.string()).fill_null("")
+    return stored(combined(table, name), pa.string()).fill_null("")
 
 
 def _dates(table: pa.Table, names: Sequence[str]) -> pa.Array:

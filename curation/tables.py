@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import large_strings
+from curation.arrow import large_strings, stored
 from curation.errors import InputError
 from curation.language.codes import labelled
 from curation.schema import check_quality, fits
@@ -147,13 +147,7 @@ def texts_of(table: pa.Table, names: Sequence[str] = TEXT_COLUMNS) -> pa.Array:
     column = combined(table, name)
     if not fits("text", column.type):
         raise InputError(f"column {name!r} is {column.type}, not strings")
-    return _strings(column)
-
-
-def _strings(column: pa.Array) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.cast(pa.large_string())
+    return stored(column, pa.large_string())
 
 
 def known(table: pa.Table, name: str) -> pa.Array | None:

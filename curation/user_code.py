@@ -25,7 +25,7 @@ import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -42,6 +42,8 @@ from curation.config import Settings, nearest
 from curation.errors import raising, told
 from curation.resources import PREFIX, NamedPath
 from curation.text.surrogates import everywhere
+
+T = TypeVar("T")
 
 #: Description of the field `files`.
 FILES = "arguments that are files or folders; null: strings in `settings` that are a path of one"
@@ -195,13 +197,13 @@ class CodeSettings(Settings):
 
 
 def walk(
-    settings: Any, key: str, given: Mapping[str, Any] | None = None
-) -> Iterator[tuple[str, UserCode | NamedPath, Mapping[str, Any]]]:
-    """Yield all user code, with its arguments, and all paths in settings, in order.
+    settings: Any, key: str, kinds: tuple[type[T], ...], given: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, T, Mapping[str, Any]]]:
+    """Yield all objects of some kinds in settings, in order.
 
-    Each comes with its key, which is below `key`.
+    Each comes with its key, which is below `key`, and, if it is user code, its arguments.
     """
-    if isinstance(settings, UserCode | NamedPath):
+    if isinstance(settings, kinds):
         yield key, settings, given or {}
         return
     parts: Iterator[tuple[str, Any]] = iter(())
@@ -215,7 +217,7 @@ def walk(
     elif isinstance(settings, list | tuple):
         parts = ((f"[{i}]", part) for i, part in enumerate(settings))
     for name, part in parts:
-        yield from walk(part, f"{key}{name}", getattr(settings, "settings", None))
+        yield from walk(part, f"{key}{name}", kinds, getattr(settings, "settings", None))
 
 
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:

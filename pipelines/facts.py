@@ -13,7 +13,7 @@ from curation.golden import golden_digest
 from curation.judging import check_opens
 from curation.resources import NamedPath
 from curation.stages import Stage
-from curation.user_code import walk
+from curation.user_code import UserCode, walk
 from pipelines.named_files import checksums
 
 
@@ -27,12 +27,11 @@ def stage_facts(
     """
     code, lists = dict[str, str](), dict[str, str]()
     for section, part in {stage.name: settings, **also}.items():
-        for key, named, given in walk(part, section):
-            if isinstance(named, NamedPath):
-                lists |= checksums(named)
-            else:
-                check_opens(named, given, key, named.positional)
-                code[named.reference] = named.found.sha256
+        for _, path, _ in walk(part, section, (NamedPath,)):
+            lists |= checksums(path)
+        for key, named, given in walk(part, section, (UserCode,)):
+            check_opens(named, given, key, named.positional)
+            code[named.reference] = named.found.sha256
     packages = {"pyarrow", *stage.packages_of(settings)}
     versions = {name: _version(name, stage.name) for name in sorted(packages)}
     golden = golden_digest(stage.name)

@@ -26,12 +26,11 @@ from pipelines.storage.files import SCRATCH, Folder
 
 def check_named_files(stage: Stage[Any], settings: Settings) -> None:
     """Raise ConfigError, with key and path, for a missing or unusable file of a stage."""
-    for key, path, _ in walk(settings, stage.name):
-        if isinstance(path, NamedPath):
-            try:
-                _check(path)
-            except ConfigError as error:
-                raise ConfigError(f"{key}: {error}") from None
+    for key, path, _ in walk(settings, stage.name, (NamedPath,)):
+        try:
+            _check(path)
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from None
     index: Any = getattr(settings, "index", None)
     if stage.is_indexed and index.against:
         try:
@@ -83,9 +82,7 @@ def send(step: Any, folder: Folder) -> None:
 
     Workers on other machines read them there (`NamedPath.local`), unless they have them.
     """
-    for _, path, _ in walk(step, ""):
-        if not isinstance(path, NamedPath) or not path.sha256:
-            continue
+    for path in (p for _, p, _ in walk(step, "", (NamedPath,)) if p.sha256):
         copy = f"{SCRATCH}/files/{path.sha256}"
         path.store = folder.url_of(copy)
         for file in files_below(path.place):

@@ -363,7 +363,7 @@ def test_a_stage_that_goes_by_language_takes_a_table_without_one(home: Path, sta
     found = kept("out/read-tables/documents")
     assert [row["language"] for row in found] == ["de", "ja", "fr"]
     manifest = json.loads(Path("out/read-tables/manifest.json").read_text())
-    assert "language" in manifest["models"]
+    assert "identify-language.model" in manifest["models"]
 
 
 def test_languages_are_added_only_where_a_stage_needs_them(home: Path) -> None:

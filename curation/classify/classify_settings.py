@@ -185,29 +185,6 @@ class ClassifySettings(Settings):
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 
-    def models(self) -> dict[str, ModelFile]:
-        """The models these settings name."""
-        named = {
-            "quality": self.quality,
-            "domain": self.domain,
-            "topic": self.topic,
-            "format": self.format,
-        }
-        if self.fasttext is not None:
-            named["quality_fasttext"] = self.fasttext.model
-        if self.onnx is not None:
-            named["quality_onnx"] = self.onnx.model
-            named["quality_onnx_tokenizer"] = self.onnx.tokenizer
-        if self.ranking is not None:
-            named["quality_ranking"] = self.ranking
-        for name, own in self.classifiers.items():
-            if own.onnx is not None:
-                named[f"{name}_onnx"], named[f"{name}_onnx_tokenizer"] = (
-                    own.onnx.model,
-                    own.onnx.tokenizer,
-                )
-        return named
-
 
 @functools.cache
 def default_settings() -> ClassifySettings:

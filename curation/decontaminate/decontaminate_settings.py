@@ -123,10 +123,6 @@ class DecontaminationSettings(Settings):
             for name in names
         }
 
-    def models(self) -> dict[str, ModelFile]:
-        """Return the models by name."""
-        return {"ngrams": self.background}
-
 
 def default_settings() -> DecontaminationSettings:
     """Return the settings of configs/defaults/decontaminate.yaml."""

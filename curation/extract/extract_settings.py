@@ -223,7 +223,3 @@ class ExtractSettings(Settings):
                     f"{', '.join(engines)}: leave it at {json.dumps(without)}"
                 )
         return self
-
-    def models(self) -> dict[str, ModelFile]:
-        """The models that these settings use, for manifests."""
-        return {"extract": self.model} if self.engine == "curation" else {}

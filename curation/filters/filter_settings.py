@@ -423,10 +423,6 @@ class FilterSettings(Settings):
                         for language in getattr(rule, key) or ():
                             yield f"{where}.{family}.{name}.{key}", language
 
-    def models(self) -> dict[str, ModelFile]:
-        """Return the models these settings name."""
-        return {} if self.overrule is None else {"filter_quality": self.overrule.model}
-
     @property
     def custom_signals(self) -> dict[str, CustomSignal]:
         """The signals that code of the user's own measures, by name, in the order of the rules."""

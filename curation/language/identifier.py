@@ -124,7 +124,7 @@ class LanguageIdentifier:
         further = set(own.labels if isinstance(own.labels, tuple) else ())
         further -= {*(default.labels if isinstance(default.labels, tuple) else ())}
         if not further and (own.model, own.corrector) == (default.model, default.corrector):
-            for model in own.models().values():
+            for model in filter(None, (own.model, own.corrector)):
                 locate(model)
             return
         _load(own.model)

@@ -57,13 +57,6 @@ class LanguageSettings(Settings):
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 
-    def models(self) -> dict[str, ModelFile]:
-        """The models these settings name."""
-        named = {"language": self.model}
-        if self.corrector is not None:
-            named["language_corrector"] = self.corrector
-        return named
-
 
 @functools.cache
 def default_settings() -> LanguageSettings:

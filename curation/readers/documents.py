@@ -103,7 +103,7 @@ def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.Da
     groups = (texts, settings.url_columns, settings.date_columns)
     used = {found for group in groups for found in [n for n in group if n in schema.names][:1]}
     used |= {n for n in ("id", "title") if n in schema.names and _is_string(schema.field(n).type)}
-    return {f.name: storable(f.type) or _MIXED for f in schema if f.name not in used}
+    return {f.name: storable(f.type, settled=False) or _MIXED for f in schema if f.name not in used}
 
 
 def _is_string(kind: pa.DataType) -> bool:
@@ -142,7 +142,8 @@ def joined(
     named = wanted if only is not None else wanted[:_MOST_COLUMNS]
     fields = {
         name: pa.field(
-            _own_name(name, kind, taken), pa.string() if pa.types.is_null(kind) else kind
+            _own_name(name, kind, taken),
+            pa.string() if pa.types.is_null(kind) else storable(kind),
         )
         for name, kind in ((name, found[name]) for name in named)
     }
@@ -161,7 +162,7 @@ def _own_name(name: str, kind: pa.DataType, taken: Sequence[str]) -> str:
 
 def _kind(values: Sequence[Any]) -> pa.DataType:
     try:
-        return storable(pa.array(values).type) or _MIXED
+        return storable(pa.array(values).type, settled=False) or _MIXED
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return _MIXED
 
@@ -221,8 +222,11 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     except (pa.ArrowException, TypeError):
         if kind == _MIXED:
             return pa.array([as_text(value) for value in values], _MIXED)
-    # pyarrow makes no array of scalars that have a null inside.
-    return pa.concat_arrays([_cell(value, kind) for value in values])
+    try:  # pyarrow makes no array of scalars that have a null inside
+        return pa.concat_arrays([_cell(value, kind) for value in values])
+    except pa.ArrowException:  # nor does it always repeat them right
+        cells = [v.as_py() if isinstance(v, pa.Scalar) else v for v in values]
+        return pa.array(cells, kind)
 
 
 def _cast(value: Any, kind: pa.DataType) -> Any:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from curation.arrow import VIEWS, as_bytes, is_sound, storable, stored
+from curation.arrow import as_bytes, is_sound, storable, stored
 from curation.readers.charset import is_binary
 from curation.readers.headers import any_date, clean_url
 from curation.readers.raw import RawFile
@@ -231,8 +231,9 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
     mended = [renamed(batch.schema.names) if first else "", *([""] * batch.num_rows)]
     columns = dict[str, Sequence[Any]]()
     for name, column in zip(names, batch.columns, strict=True):
-        if pa.types.is_dictionary(column.type) and column.dictionary.type not in VIEWS:
-            column = column.dictionary_decode()
+        if pa.types.is_dictionary(column.type):
+            whole = is_sound(column.dictionary)
+            column = stored(column, storable(column.type)) if whole else column.dictionary_decode()
         if name in settings.date_columns:
             column = _dates(column)
         if not (sound := is_sound(column)):
@@ -346,7 +347,9 @@ class _Limited:
         at = self._handle.tell()
         left = max(0, self._size - at)
         data = self._handle.read(left if size < 0 else min(size, left))
-        return data.replace(b"ARROW:schema", b"arrow:schema") if at >= self._footer else data
+        cut = max(0, self._footer - at)
+        hidden = data[cut:].replace(b"ARROW:schema", b"arrow:schema")
+        return data[:cut] + hidden if hidden else data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handle, name)
@@ -497,7 +500,7 @@ def _wrong_buffers(batch: pa.RecordBatch) -> str:
     isn't UTF-8 is mended later.
     """
     try:
-        for column in batch.columns:
+        for column in (column for column in batch.columns if not is_sound(column)):
             column.view(as_bytes(column.type)).validate(full=True)
     except pa.ArrowException as error:
         return str(error)

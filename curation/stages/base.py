@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from curation.config import Settings, read_yaml
-from curation.models import model_checksums
+from curation.models import ModelFile, locate
 from curation.resources import root
+from curation.user_code import walk
 
 S = TypeVar("S", bound=Settings)
 
@@ -115,8 +116,11 @@ class Stage(Generic[S]):
         return self.packages
 
     def models(self, settings: S, also: Mapping[str, Any]) -> dict[str, str]:
-        """Return SHA-256 of the models by name; `also`: what `also` returns. Raises ConfigError."""
-        return model_checksums(settings) if hasattr(settings, "models") else {}
+        """Return SHA-256 of the models by key; `also`: what `also` returns. Raises ConfigError."""
+        parts = {self.name: settings, **also}
+        found = (walk(part, name, (ModelFile,)) for name, part in parts.items())
+        models = sorted((key, model) for some in found for key, model, _ in some)
+        return {key.removeprefix(f"{self.name}."): locate(model)[1] for key, model in models}
 
     def mixes(self, settings: S) -> tuple[str, ...]:
         """Return the names of mixes that the settings describe."""

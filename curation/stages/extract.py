@@ -32,8 +32,8 @@ class _Extract(Stage[ExtractSettings]):
     def load(self, settings: ExtractSettings) -> None:
         from curation.extract.model import load as load_model  # here and below: compiled kernels
 
-        for model in settings.models().values():
-            load_model(model)
+        if settings.engine == "curation":
+            load_model(settings.model)
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
         characters = len(row["text"])

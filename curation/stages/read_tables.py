@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
 
 from curation.config import Settings
-from curation.models import model_checksums
 from curation.stages.base import Stage
 
 #: The section that says how the languages of a table's documents are identified.
@@ -48,9 +47,6 @@ class _ReadTables(Stage[TableSettings]):
 
     def packages_of(self, settings: TableSettings) -> tuple[str, ...]:
         return (*self.packages, "regex") if settings.add_language else self.packages
-
-    def models(self, settings: TableSettings, also: Mapping[str, Any]) -> dict[str, str]:
-        return model_checksums(also[LANGUAGES]) if LANGUAGES in also else {}
 
 
 def made_anew(recipe: Any, stages: Sequence[Stage[Any]]) -> tuple[str, ...]:

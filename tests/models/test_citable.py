@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from curation.classify import Classifier, ClassifySettings, default_settings
 from curation.errors import ConfigError, InputError
+from curation.stages import find
 from models.training import About, train_citable
 from models.training.settings import LanguageTraining
 from models.training.settings import default_settings as training_settings
@@ -47,7 +48,7 @@ def test_trained_from_two_files_and_used_for_quality(tmp_path: Path) -> None:
     base = default_settings().model_dump()
     chosen = base | {"fasttext": {"model": model, "label": "1", "characters": 500}}
     settings = ClassifySettings.model_validate(chosen)
-    assert "quality_fasttext" in settings.models()
+    assert "fasttext.model" in find("classify").models(settings, {})
     quality = Classifier(settings).apply([GOOD, BAD, "", "12"]).quality.to_pylist()
     assert quality[0] > 0.5 > quality[1] and quality[2:] == [0.0, 0.0]
     chosen["fasttext"]["label"] = "hq"

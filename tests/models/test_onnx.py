@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from curation.classify import Classifier, ClassifySettings, default_settings
 from curation.classify.onnx import OnnxSettings, batches, load
 from curation.errors import ConfigError
+from curation.stages import find
 
 WORDS = ["[UNK]", "good", "bad", "text"]
 WEIGHTS = np.array([[0.0, 0.0], [5.0, 1.0], [-1.0, 2.0], [1.0, 0.5]], np.float32)
@@ -92,7 +93,7 @@ def test_it_judges_quality_where_the_recipe_says_so(files: tuple[Path, Path]) ->
     settings = ClassifySettings.model_validate(
         default_settings().model_dump() | {"onnx": chosen(files).model_dump()}
     )
-    assert {"quality_onnx", "quality_onnx_tokenizer"} <= set(settings.models())
+    assert {"onnx.model", "onnx.tokenizer"} <= set(find("classify").models(settings, {}))
     found = Classifier(settings).apply(pa.array(["good good", "bad", None]))
     assert found.quality.to_pylist() == [1.0, 0.0, 0.0]
     assert found.topic.null_count == 0

@@ -14,6 +14,7 @@ from curation.classify import Classifier, ClassifySettings, decide, default_sett
 from curation.classify.ranking import load
 from curation.errors import ConfigError
 from curation.models import ModelFile
+from curation.stages import find
 from pipelines.cli import main
 
 
@@ -60,7 +61,7 @@ def test_documents_are_removed_by_rank(ranking: Path) -> None:
     chosen = ClassifySettings.model_validate(
         base | {"ranking": file, "min_rank": {"multilingual": 0.5}, "min_quality": {}}
     )
-    assert "quality_ranking" in chosen.models()
+    assert "ranking" in find("classify").models(chosen, {})
     texts = ["Die Ernte war gut in diesem Jahr.", "Ein Satz über die Ernte."]
     result = Classifier(chosen).apply(texts, pa.array(["so", "en"]))
     assert result.rank is not None and result.rank.type == pa.float32()

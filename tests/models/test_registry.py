@@ -9,7 +9,8 @@ import pytest
 
 from curation import classify, language, resources
 from curation.errors import ConfigError
-from curation.models import ModelFile, list_models, locate, model_checksums
+from curation.models import ModelFile, list_models, locate
+from curation.stages import find
 
 
 def test_every_card_matches_its_files() -> None:
@@ -23,13 +24,13 @@ def test_every_card_matches_its_files() -> None:
 
 
 def test_default_models_are_the_cards() -> None:
-    sums = model_checksums(language.default_settings()) | model_checksums(
-        classify.default_settings()
-    )
     cards = {c.name: c.sha256 for c in list_models().values()}
-    assert sums.pop("language_corrector") == cards["corrector"]
-    assert sums == {
-        name: cards[name] for name in ("language", "quality", "domain", "topic", "format")
+    assert find("identify-language").models(language.default_settings(), {}) == {
+        "model": cards["language"],
+        "corrector": cards["corrector"],
+    }
+    assert find("classify").models(classify.default_settings(), {}) == {
+        name: cards[name] for name in ("quality", "domain", "topic", "format")
     }
 
 

@@ -168,7 +168,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
         b"HTTP/1.1 200 Connection Established\r\nProxy-Agent: Proxy/1.0\r\nVia: 1.1 x\r\n\r\n",
         b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
         b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 301 Moved\r\nLocation: /x\r\nContent-Type: text/html\r\n\r\n",
+        b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Type: a/b\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n",
         b"HTTP/1.1 100 Continue\nX-Cache: miss\n",
         b"HTTP/1.1 100 Continue\r\n\r\n\r\n\r\n",

@@ -171,4 +171,4 @@ def test_csv_rows_of_other_lengths_than_the_head(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text('\ntext,a,a\nx\n\n"y\n",1,2\n')
     pages = [e for e in read(str(path), settings()) if isinstance(e, Page)]
-    assert [(p.content, p.fields) for p in pages] == [(b"x", {}), (b"y\n", {"a": "2"})]
+    assert [(p.content, p.fields) for p in pages] == [(b"x", {}), (b"y\n", {"a": "1", "a_2": "2"})]
