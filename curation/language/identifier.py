@@ -101,7 +101,7 @@ class LanguageIdentifier:
         own = pc.index_in(labels, pa.array(corrector.labels)).fill_null(-1).to_numpy()
         known = evidence[:, : len(self._every)]
         first = np.where(own < 0, known.argmax(1), own)[:, None]
-        likely = np.argpartition(-known, _LIKELY, 1)[:, :_LIKELY]
+        likely = np.argsort(-known, 1, kind="stable")[:, :_LIKELY]
         likely = np.where(np.take_along_axis(known, likely, 1) < _POSSIBLE, first, likely)
         lines, candidates = letters_only(windows.texts), np.hstack([first, likely])
         misread = corrector.familiar.misread(lines, windows.firsts, candidates)
