@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import logging
 import os
@@ -205,6 +206,7 @@ def _main(arguments: list[str]) -> int:
         check_address_space()
         options = build_parser(own or ["--help"]).parse_args(own or ["--help"])
         options.beam_args = beam
+        options.whole = functools.partial(build_parser, whole=True)
         options.typed = arguments
         return int(options.command(options) or 0)
     except BrokenPipeError:

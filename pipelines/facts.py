@@ -8,7 +8,7 @@ from typing import Any
 
 import curation
 from curation.config import Settings
-from curation.extras import missing
+from curation.errors import missing
 from curation.golden import golden_digest
 from curation.judging import check_opens
 from curation.resources import NamedPath

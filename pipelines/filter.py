@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from curation.errors import ConfigError
 from curation.filters import load_filter
-from curation.filters.filter_settings import FilterSettings
+from curation.filters.filter_settings import FilterSettings, filter_manifest
 from curation.filters.hosts import FOLDER, HOSTS, most_personal
-from curation.filters.personal_hosts import manifest_url
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import (
     Outcome,
@@ -52,7 +51,7 @@ class FilterDocuments(Transform):
 def run(run: StageRun) -> dict[str, Any]:
     """Measure and judge every document; the manifest names hosts with much personal data."""
     for earlier in run.settings.personal_hosts.runs if run.settings.personal_hosts else ():
-        if Folder(manifest_url(earlier)) == run.folder / MANIFEST:
+        if Folder(filter_manifest(earlier)[0]) == run.folder / MANIFEST:
             raise ConfigError(
                 f"filter.personal_hosts.runs: {earlier}: this is the folder of this run"
             )

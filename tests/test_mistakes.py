@@ -24,8 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from curation.errors import ConfigError
-from curation.extras import EXTRAS, missing
+from curation.errors import EXTRAS, ConfigError, missing
 from curation.recipe import STAGES
 from curation.stores import persist
 from curation.summary.signing import sign

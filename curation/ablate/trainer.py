@@ -26,8 +26,7 @@ from curation.ablate.windows import (
     task_windows,
     text_windows,
 )
-from curation.errors import ConfigError
-from curation.extras import require
+from curation.errors import ConfigError, require
 
 Watch = Callable[[int, int], None]  # steps done, steps in all
 

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from curation.arrow import Texts, large_strings
 from curation.classify.classify_settings import OnnxSettings
 from curation.classify.linear import sigmoid, softmax
-from curation.errors import ConfigError, first_line
-from curation.extras import require
+from curation.errors import ConfigError, first_line, require
 from curation.models import locate
 
 _IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"

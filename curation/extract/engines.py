@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from curation.errors import raising, told
+from curation.errors import raising, require, told
 from curation.extract.extract_settings import CustomEngine, ExtractSettings
-from curation.extras import require
 
 #: HTML text and settings to main content; "" when there is none.
 Engine = Callable[[str, str | None, ExtractSettings], str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 from pydantic import Field, model_validator
 
 from curation.config import Natural, Positive, Settings, Share, merge, nearest, read_yaml
+from curation.errors import ConfigError
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
 from curation.paths import PathSettings
@@ -22,6 +24,8 @@ from curation.resources import (
     root,
 )
 from curation.user_code import FILES, Arguments, UserCode
+
+MANIFEST = "manifest.json"
 
 Form = TypeVar("Form", bound=tuple[Any, ...])
 Action = Literal["replace", "remove", "keep"]
@@ -280,9 +284,29 @@ class FilterRun(RunFolder):
 
     @property
     def witness(self) -> str:  # type: ignore[override]
-        from curation.filters.personal_hosts import manifest_url  # compiled kernels
+        return filter_manifest(resolve(self))[0]
 
-        return manifest_url(resolve(self))
+
+def filter_manifest(run: str) -> tuple[str, dict[str, Any]]:
+    """Return the manifest of a run's finished filter stage, with its URL.
+
+    `run` may also name the stage's folder. Raises ConfigError when there is none.
+    """
+    from curation import stores  # slow
+
+    for folder in (run.rstrip("/"), f"{run.rstrip('/')}/filter"):
+        url = f"{folder}/{MANIFEST}"
+        system, path = stores.file_system(url)
+        if stores.info(system, path, url) is None:
+            continue
+        try:
+            with stores.open_url(url) if stores.is_url(url) else open(url, "rb") as file:
+                found = json.load(file)
+            if found["stage"] == "filter" and isinstance(found["files"], dict):
+                return url, found
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{url}: is no manifest: {error!r}") from None
+    raise ConfigError(f"{run}: no finished filter stage")
 
 
 class PersonalHostSettings(Settings):

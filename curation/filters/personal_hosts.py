@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,14 +14,17 @@ import pyarrow.parquet as pq
 from curation import stores
 from curation.errors import ConfigError
 from curation.filters.blocklists import UrlBlocker
-from curation.filters.filter_settings import BlockListSettings, PersonalHostSettings
+from curation.filters.filter_settings import (
+    MANIFEST,
+    BlockListSettings,
+    PersonalHostSettings,
+    filter_manifest,
+)
 from curation.filters.hosts import FOLDER, HOSTS, hosts_of, total
 from curation.resources import NamedPath, resolve
 from curation.schema import Verdicts
 
 REASON = "blocklist.personal_data"
-_STAGE = "filter"
-_MANIFEST = "manifest.json"
 
 
 class PersonalHosts:
@@ -51,29 +53,6 @@ class PersonalHosts:
         return Verdicts.where(removed, REASON, rates, self._least)
 
 
-def manifest_url(run: str) -> str:
-    """Manifest of the finished filter stage of a run; `run` may also name the stage's folder.
-
-    Raises ConfigError when there is none.
-    """
-    for folder in (run.rstrip("/"), f"{run.rstrip('/')}/{_STAGE}"):
-        url = f"{folder}/{_MANIFEST}"
-        system, path = stores.file_system(url)
-        if stores.info(system, path, url) is not None and _manifest(url)["stage"] == _STAGE:
-            return url
-    raise ConfigError(f"{run}: no finished filter stage")
-
-
-def _manifest(url: str) -> dict[str, Any]:
-    try:
-        with _open(url) as file:
-            held: dict[str, Any] = json.load(file)
-            held["stage"], held["files"]  # both are needed
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{url}: is no manifest: {error!r}") from None
-    return held
-
-
 def _rates(settings: PersonalHostSettings) -> dict[str, float]:
     """Items of personal data per document, of the hosts that have enough of both."""
     files = [file for run in settings.runs for file in _files(run)]
@@ -88,9 +67,9 @@ def _rates(settings: PersonalHostSettings) -> dict[str, float]:
 
 
 def _files(run: str) -> list[str]:
-    url = manifest_url(resolve(run))
-    names = [name for name in _manifest(url)["files"] if name.startswith(f"{FOLDER}/")]
-    return [f"{url.removesuffix(_MANIFEST)}{name}" for name in sorted(names)]
+    url, manifest = filter_manifest(resolve(run))
+    names = [name for name in manifest["files"] if name.startswith(f"{FOLDER}/")]
+    return [f"{url.removesuffix(MANIFEST)}{name}" for name in sorted(names)]
 
 
 def _batches(files: list[str]) -> Iterator[pa.RecordBatch]:

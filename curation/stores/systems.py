@@ -11,8 +11,7 @@ from typing import Any, cast
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from curation.errors import ConfigError
-from curation.extras import missing
+from curation.errors import ConfigError, missing
 from curation.stores.persist import is_transient, is_unknown_host, persistently
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curation.errors import ConfigError
-from curation.extras import require
+from curation.errors import ConfigError, require
 
 
 def sign(data: bytes, pem: bytes, name: str) -> bytes:

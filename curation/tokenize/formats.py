@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from curation.errors import ConfigError
-from curation.extras import missing
+from curation.errors import ConfigError, missing
 from curation.tokenize.tokenize_settings import CustomFormat
 
 #: Package and module of each format; the extra has the format's name.

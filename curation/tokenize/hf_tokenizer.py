@@ -19,8 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.errors import ConfigError, InputError, first_line
-from curation.extras import require
+from curation.errors import ConfigError, InputError, first_line, require
 from curation.text.surrogates import well_formed
 from curation.tokenize.card import HF_FILE
 

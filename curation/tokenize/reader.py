@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.errors import ConfigError, InputError
-from curation.extras import require
+from curation.errors import ConfigError, InputError, require
 from curation.hashing import mix64
 from curation.tokenize.megatron import read_index
 from curation.tokenize.order import permute

@@ -20,9 +20,7 @@ def completion(options: argparse.Namespace) -> int:
     """Print the script. Values without a list of choices, or a type, are completed as files."""
     import shtab
 
-    from pipelines.cli import build_parser
-
-    parser = build_parser(whole=True)
+    parser = options.whole()
     for action in _actions(parser):
         if action.nargs != 0 and action.choices is None and action.type is None:
             action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -14,8 +14,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
-from curation.errors import ConfigError
-from curation.extras import require
+from curation.errors import ConfigError, require
 
 
 def is_dataflow(runner: str) -> bool:

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.errors import InputError
+from curation.errors import InputError, require
 from curation.extract import blocks as s
 from curation.extract import default_settings
 from curation.extract.scan import scan
-from curation.extras import require
 from curation.readers.charset import utf8_html
 from models.training.extract import variants
 from models.training.extract.labels import Labels, checksum, keys_of, read_labels
