@@ -1,4 +1,4 @@
-"""Measures the size of the house. Ceilings are in `house.yaml`; `test_house.py` compares.
+"""Measures the size of the house. Ceilings are in `ceilings.yaml`; `test_house.py` compares.
 
 python -m tests.house            # every figure beside its ceiling, and the largest functions
 python -m tests.house --lower    # lower the ceilings to what was measured; none is raised
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-CEILINGS = Path(__file__).with_suffix(".yaml")
+CEILINGS = Path(__file__).with_name("ceilings.yaml")
 #: Folders of Python code whose size is bounded. Tests may grow: each mended fault brings one.
 FOLDERS = {
     "curation and pipelines": ("curation", "pipelines"),
@@ -44,8 +44,9 @@ LAYERS = (
     {"dedup", "masking", "repacking", "texts", "token_formats"},
     {"engine"},
     {"runners"},
+    {"facts", "named_files"},
     {"storage"},
-    {"facts", "named_files", "process", "console", "terminal"},
+    {"process", "console", "terminal"},
 )
 _NO_CODE = {
     tokenize.COMMENT,

@@ -12,7 +12,7 @@ import yaml
 from tests import house
 
 MOST_PARAMETERS = 8
-#: Machine code differs by processor: on one that `house.yaml` doesn't name, at most this factor.
+#: Machine code differs by processor: on one that `ceilings.yaml` doesn't name, at most this factor.
 OTHER_PROCESSOR = 1.15
 
 
