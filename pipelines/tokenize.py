@@ -88,11 +88,10 @@ class EncodeShards:
                 kept, encoded = part.answer
                 tally.add_in(part.batch)
                 tally.add_kept(kept)
-                lengths = pc.list_value_length(encoded.column("tokens")).to_numpy()
-                lengths = lengths + self.settings.marks
-                tally.add("tokens", int(lengths.sum()))
-                first = encoded.column("repeat").to_numpy() == 0
-                tally.add("distinct_tokens", int(lengths[first].sum()))
+                sizes = pc.list_value_length(encoded.column("tokens")).to_numpy()
+                copies = encoded.column("repeat").to_numpy()
+                for name, rows in (("tokens", copies >= 0), ("distinct_tokens", copies == 0)):
+                    tally.add(name, int((sizes[rows] + self.settings.marks).sum()))
                 if part.reason is not None:
                     writer.write_lost(part.batch, part.batch.schema, part.reason)
                 progress(part.batch.num_rows, kept.num_rows)

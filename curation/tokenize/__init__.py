@@ -9,15 +9,7 @@ from curation.lazy import lazily
 if TYPE_CHECKING:
     from curation.tokenize.megatron import IndexedWriter, read_index
     from curation.tokenize.reader import TokenShards
-    from curation.tokenize.shard import (
-        DOCUMENT_INDEX,
-        ENCODED,
-        ShardStats,
-        count_tokens,
-        encoded_rows,
-        write_rows,
-        write_shard,
-    )
+    from curation.tokenize.shard import DOCUMENT_INDEX, count_tokens, write_shard
     from curation.tokenize.stages import TokenStages
     from curation.tokenize.tokenize_settings import TokenizeSettings
     from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
@@ -25,21 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DOCUMENT_INDEX",
-    "ENCODED",
     "IndexedWriter",
-    "ShardStats",
     "TokenShards",
     "TokenStages",
     "TokenizeSettings",
     "Tokenizer",
     "TokenizerTraining",
     "count_tokens",
-    "encoded_rows",
     "load_tokenizer",
     "read_index",
     "train",
     "train_tokenizer",
-    "write_rows",
     "write_shard",
 ]
 
@@ -48,10 +36,7 @@ _MODULES = {
     "reader": ("TokenShards",),
     "stages": ("TokenStages",),
     "tokenize_settings": ("TokenizeSettings",),
-    "shard": (
-        *("DOCUMENT_INDEX", "ENCODED", "ShardStats", "count_tokens", "encoded_rows"),
-        *("write_rows", "write_shard"),
-    ),
+    "shard": ("DOCUMENT_INDEX", "count_tokens", "write_shard"),
     "tokenizer": ("Tokenizer", "load_tokenizer"),
     "train": ("TokenizerTraining", "train", "train_tokenizer"),
 }

@@ -37,7 +37,6 @@ _FINEST = 8
 _MOST_PADDING = 0.003
 #: Tries to bring copies apart by their order, before sequences stay short.
 _TURNS = 16
-_NONE = np.int64(np.iinfo(np.int64).max)
 
 
 def together(sequences: I64, groups: I64) -> I64:
@@ -138,7 +137,7 @@ def _take(bins, need, part, piece):  # type: ignore[no-untyped-def]
 
 @kernel
 def _best_fit(pieces, counts, capacity, limit):  # type: ignore[no-untyped-def]
-    """Bin and start of every piece, bins, the fewest copies of a text of which two share a bin.
+    """Bin and start of every piece, and the number of bins.
 
     Pieces have a size, a group and a part of the order. Each goes into the fullest bin with room
     that has no copy of it, found in O(log capacity). Only texts with more copies than `limit` share
@@ -157,7 +156,7 @@ def _best_fit(pieces, counts, capacity, limit):  # type: ignore[no-untyped-def]
     )
     placed, starts = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
     latest, before = np.full(len(counts), -1, np.int64), np.empty(len(sizes), np.int64)
-    count, fewest = 0, _NONE
+    count = 0
     for piece in range(len(sizes)):
         group, part = groups[piece], parts[piece]
         other = latest[group] if counts[group] > 1 else -1
@@ -167,8 +166,6 @@ def _best_fit(pieces, counts, capacity, limit):  # type: ignore[no-untyped-def]
         chosen, room = _take(bins, sizes[piece], part, piece)
         if chosen < 0 and counts[group] > limit:
             chosen, room = _take(bins, sizes[piece], part, -2)
-            if chosen >= 0:
-                fewest = min(fewest, counts[group])
         if chosen < 0:
             chosen, room = count, capacity
             bins.opened[chosen] = part
@@ -183,7 +180,7 @@ def _best_fit(pieces, counts, capacity, limit):  # type: ignore[no-untyped-def]
             while node >= 1 and bins.tree[node] == 0:
                 bins.tree[node] = 1
                 node >>= 1
-    return placed, starts, count, fewest
+    return placed, starts, count
 
 
 def best_fit(lengths: I64, context_length: int, groups: I64 | None = None) -> Spans:
@@ -206,9 +203,12 @@ def best_fit(lengths: I64, context_length: int, groups: I64 | None = None) -> Sp
         parts = ((np.cumsum(lengths) - lengths) * divided // max(total, 1))[documents]
         order = np.argsort(parts * (context_length + 1) - sizes, kind="stable")
         pieces = sizes[order], groups[documents[order]], parts[order]
-        count, fewest = needed, 0
-        while fewest <= count:  # texts share one that have not more copies than there are
-            bins, starts, count, fewest = _best_fit(pieces, counts, context_length, count)
+        count, limit = needed, -1
+        while count > limit:
+            limit = count
+            bins, starts, count = _best_fit(pieces, counts, context_length, limit)
+            if most <= limit or (counts[pieces[1][together(bins, pieces[1])]] > count).all():
+                break
         found.append((order, bins, starts, count))
         if count <= needed * (1 + _MOST_PADDING):
             break

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import mmap
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
@@ -102,16 +102,18 @@ class BatchReader:
         """Go on at a place. Raises ConfigError if the state is of another stream."""
         own = self._stream()
         wrong = [f"{k} {state.get(k)} is not {v}" for k, v in own.items() if state.get(k) != v]
-        known = isinstance(stage, int) and isinstance(first, int)
-        if wrong or not known or not 0 <= first <= self._stages[stage].end:
-            wrong = wrong or [f"it has no sample {first} in stage {stage}"]
+        ends = {number: shards.end for number, shards in enumerate(self._stages)}
+        if not isinstance(first, int) or not 0 <= first <= ends.get(stage, -1):
+            wrong.append(f"stage {stage}, position {first}")
+        if wrong:
             raise ConfigError(f"the saved state is of another stream: {', '.join(wrong)}")
         self._start, self._taken, self._by_workers[0] = (stage, first), 0, 0
 
     def __getstate__(self) -> dict[str, Any]:
         if get_spawning_popen() is not None:  # on the way to a worker that is not forked
             self._by_workers[0] = 1
-        return {name: value for name, value in self.__dict__.items() if name != "_by_workers"}
+        # Shards are opened anew: pickled, they would be copied.
+        return {k: v for k, v in self.__dict__.items() if k not in ("_by_workers", "_shards")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
@@ -166,7 +168,6 @@ class TokenShards(BatchReader):
         super().__init__(rank, world_size, seed, shuffle, torch)
         self.batch_size, self.epochs, self._stages = batch_size, epochs, [self]
         self._path = Path(path)
-        self._shards = _open_shards(self._path)
         self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
         self._phases, blocks = _notes(self._path)
         self._blocks = np.unique(np.arange(blocks + 1) * self.samples // blocks)
@@ -174,6 +175,10 @@ class TokenShards(BatchReader):
             if epochs not in (None, 1):
                 raise ConfigError(f"epochs is {epochs}, but a mix with phases is read once")
             self.epochs, self._blocks = 1, self._firsts
+
+    @cached_property
+    def _shards(self) -> list[npt.NDArray]:
+        return _open_shards(self._path)
 
     @property
     def samples(self) -> int:
@@ -194,11 +199,6 @@ class TokenShards(BatchReader):
     def context_length(self) -> int:
         """Tokens of a sequence."""
         return int(self._shards[0].shape[1])
-
-    @property
-    def epoch(self) -> int:
-        """Epoch of the next sample, from 0."""
-        return self._after(self._taken)[1] // self.samples
 
     @property
     def phases(self) -> list[tuple[str, int, int]]:
@@ -256,14 +256,6 @@ class TokenShards(BatchReader):
         """Go on where the state was saved. Raises ConfigError if the data or order differ."""
         self._begin(state, 0, state.get("position"))
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Workers that are not forked open the shards themselves: pickled, they would be copied.
-        return {name: v for name, v in super().__getstate__().items() if name != "_shards"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._shards = _open_shards(self._path)
-
 
 def as_torch(batch: npt.NDArray) -> Any:
     """Return a batch as an int64 tensor."""
@@ -285,7 +277,7 @@ def loader_worker() -> tuple[int, int] | None:
     return None if info is None else (info.id, info.num_workers)
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def _draw_seed(seed: int, draw: int) -> int:
     """Seed of the permutation of a block in an epoch: blocks are counted on over epochs."""
     salts = mix64(np.array([seed, draw], np.uint64))

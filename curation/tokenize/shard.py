@@ -156,8 +156,8 @@ def clusters(batch: pa.RecordBatch) -> pa.Array:
 
 def alike(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Number the rows of ENCODED or DOCUMENT_INDEX by cluster, or document: int64 [rows]."""
-    names = pc.coalesce(column_of(rows, "cluster"), rows.column("id"))  # no clusters: older runs
-    return names.dictionary_encode().indices.to_numpy().astype(np.int64)
+    names = pc.coalesce(rows.column("cluster"), rows.column("id")).dictionary_encode()
+    return names.indices.to_numpy().astype(np.int64)
 
 
 def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:

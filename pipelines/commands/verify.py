@@ -24,12 +24,13 @@ from curation.errors import ConfigError, InputError
 from curation.readers import read_at
 from curation.readers.documents import document_id
 from curation.recipe import load
+from curation.schema import aligned
 from curation.stages import find
 from curation.summary.bom import differences
 from curation.summary.signing import is_signed
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.pack import together
-from curation.tokenize.shard import alike
+from curation.tokenize.shard import DOCUMENT_INDEX, alike
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
@@ -53,6 +54,7 @@ from pipelines.storage.shards import read_batches, read_kinds
 from pipelines.summary import bill_of_materials
 from pipelines.terminal import say, say_json
 
+_SPANS = pa.schema([DOCUMENT_INDEX.field(name) for name in ("sequence", "id", "cluster")])
 #: Files hashed concurrently.
 _THREADS = 4
 
@@ -181,18 +183,14 @@ def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
 def _copies(place: Folder, stage: str, manifest: Manifest) -> Iterator[str]:
     """Yield shards where copies share a sequence, although there is one for each of them."""
     for name in files_of(manifest, "index"):
-        batches = [*read_batches(place, name, ["sequence", "id", "cluster"])]
-        if not batches:
-            continue
-        rows = concatenated(batches)
+        rows = concatenated([aligned(b, _SPANS) for b in read_batches(place, name)], _SPANS)
         sequences, groups = rows.column("sequence").to_numpy(), alike(rows)
         found = together(sequences, groups)
         found = found[np.bincount(groups)[groups[found]] <= sequences.max(initial=-1) + 1]
-        if len(found):
+        for one in found[:1].tolist():
             yield (
-                f"{stage}: {shard_name(name)}: {len(found):,} copies are in a sequence with "
-                f"another one, such as {rows.column('id')[int(found[0])]} in sequence "
-                f"{sequences[found[0]]}; run the stage again with --fresh"
+                f"{stage}: {shard_name(name)}, sequence {sequences[one]}: more than one copy of "
+                f"{rows.column('id')[one]}; make it again with --fresh"
             )
 
 
