@@ -426,3 +426,120 @@ def test_a_sample_of_the_rows(home: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "no document in it (400 not drawn by readers.sample)" in capsys.readouterr().err
     assert run(*arguments[:4], "none", "--set", "readers.sample=0") == 2
     assert "readers.sample" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "arrow"])
+def test_a_blank_is_no_language_date_or_address(home: Path, suffix: str) -> None:
+    """As CSV and pandas write what is missing; and nothing is told of it."""
+    rows = [
+        {"text": GERMAN, "language": "", "date": "", "url": "", "source_url": "http://a.example/1"},
+        {"text": JAPANESE, "language": "  ", "date": " ", "url": " ", "source_url": ""},
+        {"text": GERMAN + "!", "language": "de", "date": "2024-05-01", "url": "http://b.example/"},
+    ]
+    rows[2]["source_url"] = "http://a.example/2"
+    path = home / f"t.{suffix}"
+    if suffix == "csv":
+        with path.open("w", newline="") as file:
+            table = csv.DictWriter(file, rows[0].keys())
+            table.writeheader()
+            table.writerows(rows)
+    elif suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        batch = pa.RecordBatch.from_pylist(rows)
+        with pa.ipc.new_file(path, batch.schema) as ipc:
+            ipc.write_batch(batch)
+    arguments = ["run", "llama3", "--stages", "filter", "--set", "filter.rules={}"]
+    assert run(*arguments, "--input", str(path), "--output", "out") == 0
+    found = {r["text"]: r for r in kept("out/read-tables/documents")}
+    assert [found[row["text"]]["language"] for row in rows] == ["de", "ja", "de"]
+    assert [found[row["text"]]["date"] for row in rows] == [
+        *(None, None, datetime(2024, 5, 1, tzinfo=UTC)),
+    ]
+    addresses = [found[row["text"]]["url"] for row in rows]
+    assert addresses == ["http://a.example/1", "", "http://b.example/"]
+    manifest = json.loads((home / "out/read-tables/manifest.json").read_text())
+    assert "mended" not in str(manifest["counts"])
+    filtered = json.loads((home / "out/filter/manifest.json").read_text())
+    assert "unlabelled" not in str(filtered["counts"])
+
+
+READ_DATES = {
+    **dict.fromkeys(
+        [
+            *("Wed, 01 May 2024 10:00:00 GMT", "Wed, 1 May 2024 12:00:00 +0200"),
+            *("Wednesday, 01-May-24 10:00:00 GMT", "Wed May  1 10:00:00 2024"),
+            *("1 May 2024 10:00", "May 1, 2024 10:00 AM", "Wednesday, May 1, 2024 10:00:00"),
+            *("Wed, 01 May 2024 05:00:00 EST", "Wed May 01 12:00:00 +0200 2024"),
+            *("Wed May 01 2024 12:00:00 GMT+0200 (CEST)", "the 1st of May 2024 at 10 a.m."),
+            *("2024-05-01T12:00:00+02:00", "20240501100000", 20240501100000, "1714557600"),
+            *(1714557600, 1714557600000, "1714557600000", " 1714557600.0 "),
+        ],
+        datetime(2024, 5, 1, 10, tzinfo=UTC),
+    ),
+    **dict.fromkeys(
+        [
+            *(
+                "May 1, 2024",
+                "1 May 2024",
+                "May 1st 2024",
+                "1 May, 2024",
+                "01-May-2024",
+                "May 2024",
+            ),
+            *("MAY 1, 2024", "2024-05-01", "2024-05", 20240501, "Wednesday, May 1, 2024"),
+        ],
+        datetime(2024, 5, 1, tzinfo=UTC),
+    ),
+    "Sept. 30, 2024, 10:30 p.m.": datetime(2024, 9, 30, 22, 30, tzinfo=UTC),
+    "12 March 1999 12 am": datetime(1999, 3, 12, tzinfo=UTC),
+}
+UNREAD_DATES = [
+    *("05/01/2024", "1. Mai 2024", "yesterday", "Tue, 31 Feb 2024 10:00:00 GMT", "2024-13-01"),
+    *("n/a", "10:00", "Monday", "May 32, 2024", "1 May 2024 25:00", "2024年5月1日", True, 1e300),
+    *(["2024-05-01"], {"year": 2024}),
+]
+
+
+def test_dates_of_tables_are_read_or_told(home: Path) -> None:
+    """As mail, HTTP and written English have them; others are counted, and named by `why`."""
+    values = [*READ_DATES, *UNREAD_DATES]
+    lines = [json.dumps({"text": f"Text {i}.", "date": v}) for i, v in enumerate(values)]
+    (home / "dates.jsonl").write_text("\n".join(lines))
+    assert run("read-tables", "--input", "dates.jsonl", "--output", "out") == 0
+    rows = sorted(kept("out/read-tables/documents"), key=lambda r: int(r["text"][5:-1]))
+    assert [r["date"] for r in rows] == [*READ_DATES.values(), *([None] * len(UNREAD_DATES))]
+    manifest = json.loads((home / "out/read-tables/manifest.json").read_text())
+    assert manifest["counts"]["mended.jsonl.bad_date"] == len(UNREAD_DATES)
+    mended = {r["id"]: r["detail"] for r in kept("out/read-tables/mended")}
+    assert mended[rows[len(READ_DATES)]["id"]] == "date: '05/01/2024' is no date"
+
+
+def test_columns_of_one_name_or_none_are_kept_and_told(home: Path) -> None:
+    (home / "t.csv").write_text(",text,n,n,\n0,one,1,2,x\n1,two,3,4,y\n")
+    names = ["", "text", "n", "n", ""]
+    columns = [pa.array(column) for column in (["0", "1"], ["one", "two"], ["1", "3"], ["2", "4"])]
+    batch = pa.RecordBatch.from_arrays([*columns, pa.array(["x", "y"])], names)
+    pq.write_table(pa.Table.from_batches([batch]), "t.parquet")
+    with pa.ipc.new_file("t.arrow", batch.schema) as file:
+        file.write_batch(batch)
+    told = "'' read as 'unnamed', 'n' read as 'n_2', '' read as 'unnamed_2'"
+    for suffix, place in (("csv", "set_aside"), ("parquet", "mended"), ("arrow", "mended")):
+        assert run("read-tables", "--input", f"t.{suffix}", "--output", suffix) == 0
+        rows = kept(f"{suffix}/read-tables/documents")
+        assert [(r["unnamed"], r["n"], r["n_2"], r["unnamed_2"]) for r in rows] == [
+            *(("0", "1", "2", "x"), ("1", "3", "4", "y")),
+        ]
+        (note,) = kept(f"{suffix}/read-tables/{place}")
+        assert note["detail"] == told and note["reason"].endswith("renamed_column")
+    (home / "t.jsonl").write_text('{"text": "one", "": 1}\n')
+    assert run("read-tables", "--input", "t.jsonl", "--output", "jsonl") == 0
+    assert kept("jsonl/read-tables/documents")[0]["unnamed"] == 1
+
+
+def test_a_column_that_can_not_be_read_is_told(home: Path) -> None:
+    test_a_damaged_column_costs_itself_alone(home)
+    mended = kept("out/read-tables/mended")
+    assert len(mended) == 300 and {r["reason"] for r in mended} == {"parquet.bad_column"}

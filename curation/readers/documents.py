@@ -22,7 +22,7 @@ from curation.readers.read import read
 from curation.readers.records import Event, Page
 from curation.readers.rows import rows_of
 from curation.readers.settings import ReaderSettings
-from curation.readers.tables import open_arrow
+from curation.readers.tables import distinct, open_arrow
 from curation.schema import DOCUMENTS, RESERVED, check_quality, conformed, fits, with_column
 
 #: Rows converted at a time.
@@ -103,7 +103,8 @@ def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.Da
     groups = (texts, settings.url_columns, settings.date_columns)
     used = {found for group in groups for found in [n for n in group if n in schema.names][:1]}
     used |= {n for n in ("id", "title") if n in schema.names and _is_string(schema.field(n).type)}
-    return {f.name: storable(f.type, settled=False) or _MIXED for f in schema if f.name not in used}
+    fields = zip(distinct(schema.names), schema.types, strict=True)
+    return {n: storable(k, settled=False) or _MIXED for n, k in fields if n not in used}
 
 
 def _is_string(kind: pa.DataType) -> bool:

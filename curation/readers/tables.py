@@ -396,7 +396,7 @@ def read_parquet(
             first += rows
             continue
         row, broken = first, ""
-        for columns in (schema.names, _needed(schema, settings)):
+        for columns in (None, _needed(schema, settings)):
             try:
                 for values, mended in _group_rows(
                     (file, schema), group, columns, row - first, settings
@@ -416,13 +416,13 @@ def read_parquet(
 def _group_rows(
     opened: tuple[pq.ParquetFile, pa.Schema],
     group: int,
-    columns: list[str],
+    columns: list[str] | None,
     skip: int,
     settings: ReaderSettings,
 ) -> Iterator[_Row]:
     """Rows of a row group but for the first `skip`."""
     file, schema = opened
-    started, fields = False, [field for field in schema if field.name in columns]
+    started, fields = False, [f for f in schema if columns is None or f.name in columns]
     for batch in file.iter_batches(_ROWS, [group], columns, use_threads=False):
         if batch.schema.types != [field.type for field in fields]:
             parts = map(stored, batch.columns, (storable(field.type) for field in fields))
@@ -475,7 +475,7 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         if row < first + rows:
-            found = _group_rows((file, schema), group, schema.names, row - first, settings)
+            found = _group_rows((file, schema), group, None, row - first, settings)
             values, mended = next(found)
             return _event_of(schema)(values, row, settings, "parquet", mended)
         first += rows
