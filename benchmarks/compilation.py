@@ -150,7 +150,14 @@ def measure_rare(folder: Path) -> dict[str, list[dict[str, Any]]]:
     table.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     found = {}
     for stage, source in (("extract", page), ("dedup-documents", table)):
-        inputs = ["--recipe", "llama3", "--input", str(source), "--output", str(folder / "rare")]
+        inputs = [
+            "--recipe",
+            "llama3",
+            "--input",
+            str(source),
+            "--output",
+            str(folder / f"rare-{stage}"),
+        ]
         found[stage] = _rows_of(stage, [stage, *inputs], folder)
     return found
 
