@@ -108,7 +108,7 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("mix.domains.code.share=true", "mix.domains.code.share: input should be a number"),
         ("extract.http_status=[400,200]", "extract.http_status: should go from the lower to the"),
         ("mix={min_tokens: 9, max_tokens: 8}", "mix: min_tokens is above max_tokens (9 > 8)"),
-        ("mix.budget=-1", "mix.budget: input should be 'auto' or greater than 0 (got -1)"),
+        ("mix.budget=-1", "mix.budget: input should be 'auto' or 'all' or greater than 0 (got -1)"),
         ("mix.domains.nosuch.share=.1", "max_epochs: missing ('nosuch' is next to general, "),
         ("extract={engine: justext, engine: curation}", "duplicate key 'engine'"),
         ("identify-language.languages=[no]", "write 'no' in quotes"),
