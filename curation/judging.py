@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -64,7 +65,7 @@ def opened(code: UserCode, settings: Mapping[str, Any], positional: int = 1) -> 
     ValueError for a setting that the function does not take, or that its class rejects.
     """
     contents = [path.sha256 for _, path, _ in walk(settings, "", (NamedPath,))]
-    given = everywhere(settings, lambda v: resolve(v) if isinstance(v, NamedPath) else v)
+    given = everywhere(settings, lambda v: _place(v) if isinstance(v, NamedPath) else v)
     found = code.found, tuple(contents)
     return _opened(code, found, json.dumps(given, sort_keys=True), positional)
 
@@ -75,6 +76,11 @@ def check_opens(code: UserCode, settings: Mapping[str, Any], key: str, positiona
         opened(code, settings, positional)
     except ValueError as error:
         raise ConfigError(f"{key}: {error}") from error
+
+
+def _place(path: NamedPath) -> str:
+    local = resolve(path)
+    return local if "://" in local else os.path.abspath(local)
 
 
 @functools.lru_cache(maxsize=64)

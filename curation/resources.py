@@ -92,12 +92,13 @@ class NamedPath(str):
 
     @functools.cached_property
     def local(self) -> str:
-        """The path on this machine; the name itself if it is a URL or absent.
+        """The path on this machine: the name itself if it is a URL, absent, or one from here.
 
         Raises ConfigError if the content is no longer what was sent.
         """
         if not self._sent or not self.sha256 or sha256_of_all(self.place) == self.sha256:
-            return self.place or str(self)
+            is_elsewhere = self.place and self.place != os.path.abspath(self)
+            return self.place if is_elsewhere else str(self)
         fetched = self.store and _fetched(self.store, self.sha256, os.path.basename(self.place))
         if fetched and sha256_of_all(fetched) == self.sha256:
             return fetched

@@ -398,9 +398,13 @@ def test_what_is_no_path_stays_a_word(home: Path) -> None:
     words = ["", " ", ".", "..", "/", "//", "../", "no.txt", "a\nb", "x" * 5000, "list.txt "]
     given = {"words": words, "n": 1, "none": None, "deep": {"list.txt": [True, 1.5]}}
     assert arguments(home, given) == given
-    assert not list(walk(arguments(home, given), ""))
+    assert not list(walk(arguments(home, given), "", (NamedPath,)))
     found = arguments(home, {"deep": {"all": ["list.txt", ["en"]]}, "builtin": "builtin:configs"})
-    assert [key for key, _, _ in walk(found, "")] == [".builtin", ".deep.all[0]", ".deep.all[1][0]"]
+    assert [key for key, _, _ in walk(found, "", (NamedPath,))] == [
+        ".builtin",
+        ".deep.all[0]",
+        ".deep.all[1][0]",
+    ]
     assert resolve(found["deep"]["all"][0]) == str(home / "list.txt")
     # what is declared is all there is, and a word that is a folder's name by chance stays a word
     found = arguments(home, {"at": "en"}, files={})

@@ -184,13 +184,17 @@ def _kind_of(value: Any) -> str:
     return kinds.get(type(value), f"{type(value).__name__}")
 
 
-def _first(row: dict[str, Any], columns: tuple[str, ...]) -> str:
-    return next((name for name in columns if row.get(name) is not None), "")
+def _first(row: dict[str, Any], columns: tuple[str, ...]) -> Any:
+    """The first column with a value; None if there is none, as a name may be empty."""
+    return next((name for name in columns if row.get(name) is not None), None)
 
 
-def _stated(row: dict[str, Any], columns: tuple[str, ...]) -> str:
+def _stated(row: dict[str, Any], columns: tuple[str, ...]) -> Any:
     """As `_first`, but blanks, as CSV has them, are no value."""
-    return _first({n: v for n, v in row.items() if not isinstance(v, str) or v.strip()}, columns)
+    values = {name: row.get(name) for name in columns}
+    return _first(
+        {n: v.strip() or None if isinstance(v, str) else v for n, v in values.items()}, columns
+    )
 
 
 def _dates(column: pa.Array) -> pa.Array:
