@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import borrowing, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of, like
 from curation.extract.extract_settings import Decision
@@ -205,7 +205,7 @@ def decide(
     return found
 
 
-@kernel
+@merged
 def decide_blocks(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
     """The decisions of `decide`."""
     score, linked, weight, special = _first_look(probabilities, page, limits)
@@ -304,7 +304,7 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel
+@merged
 def _weighed(score, weight, page, where, comments, limits):  # type: ignore[no-untyped-def]
     """What is kept by scores and thresholds alone, both, and whether the page is an article."""
     n = len(score)
