@@ -16,7 +16,9 @@ _BLOCK = re.compile(r"<!-- run -->\n```(sh|console)\n(.*?)^```$", re.MULTILINE |
 _ALL = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _PAGES = [path for path in _ALL if "<!-- run -->" in path.read_text(encoding="utf-8")]
 #: Any block of commands, and the mark before it.
-_ANY = re.compile(r"(?:<!-- ([^\n]*) -->\n)?```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ANY = re.compile(
+    r"(?:<!-- ([^\n]*) -->\n)?```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _REASON = re.compile(r"not run: .+")
 _CURATE = re.compile(r"^(?:\$ )?(curate .*?)(?: *#.*|[|;&>] .*| \|\| true)?$", re.MULTILINE)
 _HEAD = 'set -euo pipefail\ncurate() { python -m pipelines.cli "$@"; }\n'
