@@ -6,7 +6,7 @@ of a group are verified, and one document of each cluster stays.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,15 @@ import pyarrow as pa
 
 from curation.arrow import Texts, large_strings
 from curation.dedup.candidates import bucket_pairs
-from curation.dedup.clusters import cluster_sizes, confirmed_clusters, same_text
+from curation.dedup.clusters import confirmed_clusters
 from curation.dedup.components import connected_components, star_edges
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts, signature_matrix, text_hashes
 from curation.dedup.keys import within
 from curation.dedup.lsh import band_threshold
 from curation.dedup.sorting import Ids
-from curation.dedup.survivors import choose_survivors
 from curation.dedup.verify import estimated_jaccard, jaccard, shingle_sets
 from curation.errors import ConfigError
-from curation.schema import Verdicts
 
 Positions = npt.NDArray[np.int64]
 
@@ -86,46 +84,6 @@ def similarity(
         return jaccard(sets, first, second)
     column = facts.column("signature").take(taken)
     return estimated_jaccard(signature_matrix(column, settings.minhash.num_perm), first, second)
-
-
-def document_verdicts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> Verdicts:
-    """Keep one document of each cluster of copies, all in memory.
-
-    Args:
-        batch: as `document_facts` reads it, with `text` as large_string.
-    """
-    facts = document_facts(batch, settings)
-    found = find_clusters(facts, batch.column("text"), settings)
-    gone = choose_survivors(
-        found.labels,
-        found.rows.astype(np.uint64),
-        _order(facts, found.rows),
-        settings.survivor.policy,
-    )
-    removed = np.searchsorted(found.rows, gone.removed.astype(np.int64))
-    kept = np.searchsorted(found.rows, gone.kept.astype(np.int64))
-    exact = same_text(found.exact, removed, kept)
-    values = np.ones(len(removed))
-    near = np.stack([found.same[removed], found.same[kept]], axis=1)[~exact]
-    values[~exact] = similarity(facts, batch.column("text"), near, settings)
-    thresholds = np.where(exact, 1.0, near_threshold(settings))
-    reasons = np.where(exact, "document.exact", "document.near").tolist()
-    verdicts = Verdicts(
-        pa.array(reasons, pa.string()),
-        pa.array(values.round(6), pa.float64()),
-        pa.array(thresholds, pa.float64()),
-        batch.column("id").take(pa.array(found.rows[kept])),
-        pa.array(cluster_sizes(found.labels)[removed], pa.int64()),
-    )
-    return verdicts.placed(found.rows[removed], batch.num_rows)
-
-
-def _order(facts: pa.RecordBatch, rows: Positions) -> dict[str, npt.NDArray[Any]]:
-    """Return the survivor columns of the documents in these rows."""
-    own = facts.take(pa.array(rows))
-    column = {n: own.column(n).to_numpy() for n in ("date", "length", "quality", "source_rank")}
-    date = column["date"].astype("datetime64[us]")
-    return {**column, "date": date, "id": own.column("id_hash").to_numpy()}
 
 
 def near_threshold(settings: DocumentDedupSettings) -> float:
