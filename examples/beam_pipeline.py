@@ -2,9 +2,9 @@
 
     python examples/beam_pipeline.py --input 'crawl/*.warc.gz' --output corpus --language de fr
 
-Further options are Beam's, such as `--runner=FlinkRunner --flink_master=...`. Writes the stage folder
-`corpus/dedup-documents` (see `curate report --run corpus`), what went into it to `corpus/long`, and what
-was removed before to `corpus/removed`.
+Further options are Beam's, such as `--runner=FlinkRunner --flink_master=...`. Writes the stage
+folder `corpus/dedup-documents` (`curate report --run corpus` reads it), what went into it to
+`corpus/long`, and what was removed before to `corpus/removed`.
 """
 
 from __future__ import annotations

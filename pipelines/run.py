@@ -70,7 +70,7 @@ def run_plan(work: Plan, executor: Executor, strict: bool = False) -> dict[str, 
         tries: Counter[str] = Counter()
         while True:
             try:
-                manifests = _run_stages(work, executor, strict)
+                manifests = run_stages(work, executor, strict)
                 break
             except DamagedError as error:
                 tries.update(list(error.files))
@@ -89,7 +89,8 @@ def _sections_read(work: Plan) -> list[str]:
     return [name for name in dict.fromkeys(read) if name in STAGES and name not in work.stages]
 
 
-def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[str, Any]]:
+def run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[str, Any]]:
+    """Run the stages of a plan; return the manifests by stage. Raises as `run_plan` does."""
     manifests: dict[str, dict[str, Any]] = {}
     inputs = work.inputs
     for stage in work.stages:

@@ -25,7 +25,7 @@ from curation.stages import find
 from curation.stages.read_tables import needs_languages
 from curation.tables import Given, as_given, combined, first_column, known, texts_of
 from pipelines.plan import Plan, plan
-from pipelines.run import run_plan
+from pipelines.run import run_stages
 from pipelines.runners.execute import Executor, RunnerOptions
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, read_manifest
@@ -91,7 +91,7 @@ def run(
         try:
             work = plan(loaded, f"{folder}/run", [file], chosen, sync=False)
             with Executor(RunnerOptions()) as executor:
-                run_plan(work, executor)
+                run_stages(work, executor, strict=False)
         except CurationError as error:
             error.args = (str(error).replace(f"{folder}/", ""), *error.args[1:])
             raise
@@ -113,8 +113,7 @@ def _handed(table: pa.Table, recipe: Recipe, extracts: bool) -> pa.Table:
     name, html = (first_column(table, n) for n in (readers.text_columns, readers.html_columns))
     if name is not None or html is None:
         texts = texts_of(table, readers.text_columns)
-        name = name or ""  # there is one, or `texts_of` raises
-        columns[name] = texts
+        columns[name or ""] = texts  # there is a name, or `texts_of` raises
     sources = [c for c in (*readers.text_columns, *readers.html_columns) if c in columns]
     absent = functools.reduce(pc.and_, (pc.is_null(columns[c]) for c in sources))
     if pc.any(absent).as_py():
