@@ -152,10 +152,10 @@ def _unreadable(work: Plan, accounted: Sequence[pa.Table]) -> pa.Table:
     if not aside.num_rows:
         return aside.select([])
     rows = pc.struct_field(aside["source"].combine_chunks(), "offset")
-    known_rows = pa.concat_arrays([c for t in accounted for c in t[_ROW].chunks])
+    others = pa.concat_tables([table.select([_ROW]) for table in accounted])[_ROW]
     table = pa.table({_ROW: rows, "reason": aside["reason"]})
     table = table.append_column("stage", pa.array([work.stages[0]] * table.num_rows, pa.string()))
-    return table.filter(pc.invert(pc.is_in(rows, known_rows)))
+    return table.filter(pc.invert(pc.is_in(rows, others)))
 
 
 def _taken(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import apache_beam as beam
@@ -12,7 +13,7 @@ from apache_beam import PCollection
 from apache_beam.pvalue import PBegin
 
 from curation.errors import ConfigError
-from curation.readers.discover import PassedOver
+from curation.readers.discover import InputFile, PassedOver
 from curation.recipe import Recipe
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun
@@ -76,7 +77,8 @@ class RunStage(beam.PTransform):
             needed = "begins a pipeline" if described.is_source else "needs shards (ReadShards)"
             raise ConfigError(f"RunStage({self.stage!r}): this stage {needed}")
         run = self._run()
-        begun = shards | "Input" >> beam.Create([None]) if described.is_source else shards
+        begun = shards | "Input" >> beam.Create(run.files) if described.is_source else shards
+        run = replace(run, files=())
         keyed = begun | "Keyed" >> beam.Map(_keyed).with_output_types(_Item)
         found = keyed | "Gather" >> beam.GroupByKey()
         for number in range(described.passes):
@@ -107,12 +109,14 @@ def _recipe(stage: str, settings: Any) -> Recipe:
     return default_recipe().model_copy(update=update)
 
 
-#: A shard, or None for raw input; or a list of tasks and the number of one. The key spreads tasks.
+#: What a stage reads.
+_Given = Shard | InputFile
+#: That, or a list of tasks and the number of one. The key spreads tasks.
 _Item = tuple[int, Any]
 
 
-def _keyed(shard: Shard | None) -> _Item:
-    return 0, shard
+def _keyed(given: _Given) -> _Item:
+    return 0, given
 
 
 class _Pending(Exception):  # noqa: N818 (nothing is wrong)
@@ -137,32 +141,35 @@ class _Planner(Executor):
         return _NoPool()
 
 
-def _with_input(run: StageRun, shards: Iterable[Shard | None], executor: Executor) -> StageRun:
-    inputs = sorted((shard for shard in shards if shard is not None), key=lambda s: s.name)
-    names = [shard.name for shard in inputs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+def _with_input(run: StageRun, given: Iterable[_Given], executor: Executor) -> StageRun:
+    ordered = sorted(given, key=lambda each: each.name)
+    inputs = [each for each in ordered if isinstance(each, Shard)]
+    files = tuple(each for each in ordered if isinstance(each, InputFile))
+    twice = sorted({a.name for a, b in pairwise(inputs) if a.name == b.name})
+    if twice:
         raise ConfigError(f"two inputs have a shard of the same name: {', '.join(twice[:3])}")
     folder = Folder(run.folder.url.removesuffix(f"/{run.stage}"))
     urls = sorted({shard.folder.url for shard in inputs})
-    return replace(run, inputs=inputs, follows=stage_of(urls, folder), executor=executor)
+    follows = stage_of(urls, folder)
+    return replace(run, inputs=inputs, files=files, follows=follows, executor=executor)
 
 
 @dataclass
 class _PlanStep(beam.DoFn):
-    """Yields the tasks of the next step, and the shards for later plans."""
+    """Yields the tasks of the next step, and what the stage reads for later plans."""
 
     run: StageRun
 
-    def process(self, element: tuple[int, Iterable[Shard | None]]) -> Iterator[_Item]:
-        shards = list(element[1])
+    def process(self, element: tuple[int, Iterable[_Given]]) -> Iterator[_Item]:
+        given = list(element[1])
         try:
             with _Planner(RunnerOptions()) as planner:
-                complete_or_run(_with_input(self.run, shards, planner))
+                complete_or_run(_with_input(self.run, given, planner))
         except _Pending as pending:
             for number in range(len(pending.work.tasks)):
                 yield number, (pending.work, number)
-        for number, shard in enumerate(shards):
-            yield -1 - number, shard
+        for number, each in enumerate(given):
+            yield -1 - number, each
 
 
 class _PerformTask(beam.DoFn):
@@ -180,7 +187,7 @@ class _Finish(beam.DoFn):
 
     run: StageRun
 
-    def process(self, element: tuple[int, Iterable[Shard | None]]) -> Iterator[Shard]:
+    def process(self, element: tuple[int, Iterable[_Given]]) -> Iterator[Shard]:
         with Executor(RunnerOptions()) as executor:
             manifest = complete_or_run(_with_input(self.run, element[1], executor))
             executor.settle()
