@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from curation.arrow import storable, stored
 from curation.columns import PAGE_COLUMNS
-from curation.errors import CurationError, InputError
+from curation.errors import ConfigError, CurationError, InputError
 from curation.recipe import STAGES, Recipe, check_order, load, stage_names
 from curation.schema import CLUSTER_SIZE, DOCUMENTS, REMOVED_FIELDS, VERDICT_COLUMNS
 from curation.stages import find
@@ -73,6 +73,8 @@ def run(
     """
     loaded = load(recipe, assignments) if isinstance(recipe, str) else recipe
     chosen = [s for s in (stage_names(stages) or loaded.stages) if not find(s).is_sink]
+    if not chosen:
+        raise ConfigError("stages: none is left without those that only write files for training")
     check_order(loaded, chosen)
     given = as_given(table)
     handed = _handed(given.table, loaded, "extract" in chosen)

@@ -176,7 +176,8 @@ class _PerformTask(beam.DoFn):
     def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[_Item]:
         for item in element[1]:
             if isinstance(item, tuple):
-                do_task(*item, again=True)
+                work, number = item
+                do_task(work, number, again=True)
             else:
                 yield 0, item
 
