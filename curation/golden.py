@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import xxhash
-
 import curation
 from curation.recipe import Recipe, load
 from curation.resources import root
@@ -102,7 +100,6 @@ def _answers_of(stage: str, recipe: Recipe) -> Iterator[Any]:
         return
     column = {"html": [_page(t) for t in texts]} if find(stage).is_source else {"text": texts}
     known = {
-        "id": [xxhash.xxh3_128_hexdigest(f"table\0{n}\0".encode()) for n in range(len(texts))],
         "url": [f"https://host{n % 3}.example/{n}" for n in range(len(texts))],
         "language": ["en"] * len(texts),
     }

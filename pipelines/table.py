@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import xxhash
 
 from curation.arrow import storable, stored
 from curation.columns import PAGE_COLUMNS
@@ -109,8 +110,10 @@ def _handed(table: pa.Table, recipe: Recipe, extracts: bool) -> pa.Table:
     for i, name in enumerate(table.column_names):
         column = combined(table.select([i]), name)
         columns.setdefault(name, stored(column, storable(column.type)))
-    if (ids := known(table, "id")) is not None:
-        columns["id"] = ids.cast(pa.string())
+    places = (f"table\0{row}\0".encode() for row in range(table.num_rows))
+    ids = pa.array([xxhash.xxh3_128_hexdigest(place) for place in places], pa.string())
+    own = known(table, "id")
+    columns["id"] = ids if own is None else pc.coalesce(own.cast(pa.string()), ids)
     readers = recipe.readers
     name, html = (first_column(table, n) for n in (readers.text_columns, readers.html_columns))
     if name is not None or html is None:
