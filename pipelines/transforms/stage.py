@@ -25,7 +25,7 @@ from pipelines.run_folder import own_paths
 from pipelines.runners.execute import Executor, RunnerOptions
 from pipelines.runners.local import do_task
 from pipelines.runners.tasklist import TaskList
-from pipelines.storage.files import Folder
+from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import files_of, shard_name
 from pipelines.transforms.judge import default_recipe
 
@@ -36,7 +36,8 @@ class RunStage(beam.PTransform):
 
     It is the stage of `curate run`, with the same files in `<folder>/<stage>`, byte by byte:
     documents, removed documents, manifest. So `curate report`, `why` and `verify` read the folder,
-    and a pipeline that failed and runs again does only what is left. Each step of the stage is a
+    and a pipeline that failed and runs again does only what is left; a document that killed its
+    worker is then found and removed. Each step of the stage is a
     ParDo over its tasks; between two steps one worker plans, and rows move in files.
 
     A stage that reads raw input (`extract`, `read-tables`) begins a pipeline and needs `paths`. One
@@ -177,9 +178,18 @@ class _PerformTask(beam.DoFn):
         for item in element[1]:
             if isinstance(item, tuple):
                 work, number = item
-                do_task(work, number, again=True)
+                do_task(work, number, again=True, guarded=_was_begun(work, number))
             else:
                 yield 0, item
+
+
+def _was_begun(work: TaskList, number: int) -> bool:
+    """Return whether the task was begun before, as if its worker died; note that it is now."""
+    folder = replace(work.folder, sync=False)
+    note = f"{SCRATCH}/begun/{work.step.name}~{work.tasks[number].name}"
+    before = folder.exists(note)
+    folder.write_bytes(note, b"")
+    return before
 
 
 @dataclass

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,11 +193,11 @@ def test_a_pipeline_that_failed_goes_on(
     done: list[str] = []
     perform, fails = stage.do_task, True
 
-    def do_task(work: Any, number: int, again: bool) -> None:
+    def do_task(work: Any, number: int, again: bool, guarded: bool) -> None:
         name = work.tasks[number].name
         if fails and name == "c":
             raise WorkerError("shard c: no such luck")
-        perform(work, number, again)
+        perform(work, number, again, guarded)
         done.append(name)
 
     monkeypatch.setattr(stage, "do_task", do_task)
@@ -212,6 +215,38 @@ def test_a_pipeline_that_failed_goes_on(
     assert (tmp_path / "run/identify-language/manifest.json").exists()
     run()
     assert len(done) == 3
+
+
+_DEADLY = """
+import sys
+import apache_beam as beam
+from curation.recipe import load
+from pipelines.transforms import ReadShards, RunStage
+if __name__ == "__main__":
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        _ = pipeline | ReadShards(sys.argv[1]) | RunStage("own-one", sys.argv[2], load("own.yaml"))
+"""
+
+
+def test_a_document_that_kills_its_worker_is_removed_when_the_pipeline_runs_again(
+    three_shards: str, tmp_path: Path
+) -> None:
+    deadly = pq.read_table(f"{three_shards}/b.parquet")["id"][7].as_py()
+    (tmp_path / "own.py").write_text(
+        "import os\n"
+        "def lethal(batch):\n"
+        f"    if {deadly!r} in batch['id'].to_pylist():\n"
+        "        os.abort()\n"
+        "    return [True] * batch.num_rows\n"
+    )
+    recipe = "name: own\nextends: llama3\nstages: [own-one]\nown-one: {python: own.py:lethal}\n"
+    (tmp_path / "own.yaml").write_text(recipe)
+    command = [sys.executable, "-c", _DEADLY, three_shards, str(tmp_path / "run")]
+    ends = [subprocess.run(command, cwd=tmp_path, capture_output=True) for _ in range(2)]
+    assert [end.returncode for end in ends] == [-signal.SIGABRT, 0], ends[-1].stderr.decode()
+    removed = pq.read_table(tmp_path / "run" / "own-one" / "removed").to_pylist()
+    assert [(row["id"], row["reason"]) for row in removed] == [(deadly, "crash.own-one")]
+    assert pq.read_table(tmp_path / "run" / "own-one" / "documents").num_rows == 59
 
 
 def test_shards_of_one_name_are_refused(three_shards: str, tmp_path: Path) -> None:
