@@ -171,8 +171,8 @@ def test_clusters_are_made_of_similar_texts(texts: list[str]) -> None:
         assert cluster in joined[row]
 
 
-@pytest.mark.parametrize("recipe", ["llama3", "fineweb"])
-def test_a_table_in_memory_fares_as_in_a_run(sample_run: Path, tmp_path: Path, recipe: str) -> None:
+def test_a_table_in_memory_fares_as_in_a_run(sample_run: Path, tmp_path: Path) -> None:
+    recipe = "llama3"
     table = _documents(sample_run, "extract")
     table = table.append_column("own", pa.array(range(table.num_rows), pa.int16()))
     pq.write_table(table, tmp_path / "rows.parquet")
