@@ -136,12 +136,13 @@ class WriteShards(beam.PTransform):
     folder: str
 
     def expand(self, documents: PCollection[Keyed]) -> PCollection[Shard]:
-        write = beam.ParDo(_WritePart(self.folder)).with_output_types(tuple[str, int])
-        merge = beam.ParDo(_Merge(self.folder)).with_output_types(Shard)
+        folder = Folder(self.folder).url  # workers may have another working directory
+        write = beam.ParDo(_WritePart(folder)).with_output_types(tuple[str, int])
+        merge = beam.ParDo(_Merge(folder)).with_output_types(Shard)
         written = documents | "WriteParts" >> write | "ByShard" >> beam.GroupByKey() | merge
         # Remove all at the end: a repeated merge must find its parts.
         done = written | "Written" >> beam.combiners.Count.Globally()
-        _ = done | "Clear" >> beam.Map(_clear, self.folder)
+        _ = done | "Clear" >> beam.Map(_clear, folder)
         return written
 
 

@@ -35,10 +35,10 @@ class RunStage(beam.PTransform):
     """Run a stage of a recipe: shards in, the shards of its documents out.
 
     It is the stage of `curate run`, with the same files in `<folder>/<stage>`, byte by byte:
-    documents, removed documents, manifest. So `curate report`, `why` and `verify` read the folder,
-    and a pipeline that failed and runs again does only what is left; a document that killed its
-    worker is then found and removed. Each step of the stage is a
-    ParDo over its tasks; between two steps one worker plans, and rows move in files.
+    documents, removed documents, manifest. So `curate report` and `why` read the folder, and a
+    pipeline that failed and runs again does only what is left; a document that killed its worker is
+    then found and removed. Each step of the stage is a ParDo over its tasks; between two steps one
+    worker plans, and rows move in files.
 
     A stage that reads raw input (`extract`, `read-tables`) begins a pipeline and needs `paths`. One
     whose files no stage reads, `tokenize`, gives the shards of its document index.
