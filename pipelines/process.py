@@ -197,13 +197,12 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _own_folder(base: str) -> tuple[Path, IO[str]]:
-    while True:
-        place = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
-        file = open(place / _OWNER, "x")  # noqa: SIM115 (held until the process ends)
-        if lock(file.fileno()) is not False:
-            os.write(file.fileno(), owner().encode())
-            return place, file
-        file.close()  # removed as a leftover in the meantime
+    place = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
+    file = open(place / f".{_OWNER}", "x")  # noqa: SIM115 (held until the process ends)
+    lock(file.fileno())
+    os.write(file.fileno(), owner().encode())
+    os.rename(place / f".{_OWNER}", place / _OWNER)
+    return place, file
 
 
 def _remove_leftovers(base: Path) -> None:
@@ -216,16 +215,19 @@ def _remove_leftovers(base: Path) -> None:
 
 
 def _remove_if_left(place: Path, changed: float) -> None:
-    text, free = "", True
-    with contextlib.suppress(FileNotFoundError):
+    try:
         file = os.open(place / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
-        try:
-            text, free = os.read(file, 1 << 10).decode(errors="replace"), lock(file) is not False
-        finally:
-            os.close(file)
-    # A lock may be known only to the host that holds it (Lustre's `localflock`).
-    if free and (has_ended(text) if text else changed < time.time() - _MAKING):
-        shutil.rmtree(place, ignore_errors=True)
+    except FileNotFoundError:
+        if changed < time.time() - _MAKING:
+            shutil.rmtree(place, ignore_errors=True)
+        return
+    try:
+        text, held = os.read(file, 1 << 10).decode(errors="replace"), lock(file)
+        # A lock may be known only to the host that holds it (Lustre's `localflock`).
+        if held is not False and (has_ended(text) or (held and not text)):
+            shutil.rmtree(place, ignore_errors=True)
+    finally:
+        os.close(file)
 
 
 #: Address space that a process needs: libraries, models, and memory reserved for its threads, of
