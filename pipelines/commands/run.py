@@ -7,7 +7,7 @@ import contextlib
 import json
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
 from curation.recipe import load, stage_names
@@ -25,6 +25,9 @@ from pipelines.runners.progress import Events, Mode, Quiet, open_display
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest
 from pipelines.terminal import say, say_json, tell
+
+if TYPE_CHECKING:
+    from pipelines.runners.slurm import SlurmOptions
 
 #: CPU hours and bytes stored for a byte of Common Crawl's archives (docs/scale.md).
 _HOURS, _STORED = 2934 / 90e12, (17.7 + 12.6) / 90
@@ -107,12 +110,9 @@ def _show(work: Plan, runner: RunnerOptions, as_json: bool) -> None:
     costs = [one.cpu_seconds for one in found]
     seconds = None if None in costs else sum(cost or 0 for cost in costs) / workers
     jobs = dict[str, Any]()
-    if runner.slurm:  # before a first run reckoned from the input, as docs/scale.md does
-        size = sum(file.size for file in work.files)
-        stored = sum(one.bytes or 0 for one in found) or round(size * _STORED)
-        hours = size * _HOURS if seconds is None else seconds * workers / 3600
-        jobs = {"elements": runner.slurm.jobs, "CPU hours": round(hours, 3), "bytes": stored}
-        jobs["scripts"] = runner.slurm.scripts(runner.slurm.base(work.output) / "curate")
+    if runner.slurm:
+        hours = None if seconds is None else seconds * workers / 3600
+        jobs = _asked(work, runner.slurm, hours, sum(one.bytes or 0 for one in found))
     if as_json:
         stages = [one._asdict() for one in found]
         say_json({"removed": removed, "stages": stages, "seconds": seconds, **jobs})
@@ -127,6 +127,15 @@ def _show(work: Plan, runner: RunnerOptions, as_json: bool) -> None:
         say("Slurm: " + ", ".join(f"{number:,} {what}" for what, number in jobs.items()))
     lasts = "how long is unknown" if seconds is None else f"about {duration(seconds)}"
     say(f"{lasts} with {workers} processes; nothing was written")
+
+
+def _asked(work: Plan, slurm: SlurmOptions, hours: float | None, stored: int) -> dict[str, Any]:
+    """Return what a run asks of Slurm; before a first run, by the bytes of its input."""
+    size = sum(file.size for file in work.files)
+    hours = size * _HOURS if hours is None else hours
+    scripts = slurm.scripts(slurm.base(work.output) / "curate")
+    found = {"elements": slurm.jobs, "CPU hours": round(hours, 3)}
+    return found | {"bytes": stored or round(size * _STORED), "scripts": scripts}
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:

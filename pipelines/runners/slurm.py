@@ -33,7 +33,7 @@ import sys
 import threading
 import time
 import uuid
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
@@ -217,7 +217,7 @@ class SlurmPool:
     ) -> None:
         self.options, self._output, self._display = options, output, display
         self._stages = list(stages)
-        label = re.sub(r"[^\w.-]+", "", output.url.rpartition("/")[2])[-40:]
+        label = re.sub("[^A-Za-z0-9_.-]+", "", output.url.rpartition("/")[2])[-40:]
         self._base = options.base(output)
         self._place = self._base / f"curate-{label}-{uuid.uuid4().hex[:8]}"
         self._over = threading.Event()
@@ -347,8 +347,7 @@ class SlurmPool:
         states = [(s, why) for s, why in self._states.values() if s in _WAITING | _RUNNING]
         if states and not self._workers and now > self._told + _PATIENCE / 2:
             self._told = now
-            counts = Counter(f"{state} ({why})" for state, why in states)
-            words = ", ".join(f"{count} {what}" for what, count in counts.items())
+            words = ", ".join(sorted({f"{state} ({why})" for state, why in states}))
             self._display.message(f"slurm: no job is at work yet: {words}")
         if not states and self._fruitless:
             self._check_ends()
@@ -366,7 +365,7 @@ class SlurmPool:
         logs = sorted(self._base.glob(f"{self._place.name}_*.log"), key=os.path.getmtime)
         lines = logs[-1].read_text(errors="replace").split("\n") if logs else []
         said = [f"{logs[-1]}: {line}" for line in lines if line.strip()] or [str(self._base)]
-        found = ", ".join(f"{count} {state}" for state, count in Counter(ended).items()) or "gone"
+        found = ", ".join(sorted({*ended})) or "gone"
         hint = "; give them longer with --slurm_time" if late else ""
         raise WorkerError(f"Slurm jobs ended without a task done ({found}){hint}; log: {said[-1]}")
 

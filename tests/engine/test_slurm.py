@@ -132,7 +132,7 @@ def test_a_time_limit_is_renewed_as_long_as_tasks_get_done(tmp_path: Path, site:
     (site.place / "late").touch()
     assert run(tmp_path, KillJob(1), "--slurm_jobs=1") == 4
     assert site.states() == ["TIMEOUT", "COMPLETED"]
-    with pytest.raises(WorkerError, match=r"\(1 TIMEOUT\); give them longer with --slurm_time"):
+    with pytest.raises(WorkerError, match=r"\(TIMEOUT\); give them longer with --slurm_time"):
         run(tmp_path, KillJob(9, "2"), "--slurm_jobs=1", tasks=TASKS[1:2])
 
 
@@ -208,15 +208,36 @@ def test_a_run_is_cancelled_from_elsewhere(
     assert "no run is at work there" in capsys.readouterr().err
 
 
+def python_with(tmp_path: Path, change: str) -> str:
+    """Option of workers that are less patient."""
+    code = f"import sys, pipelines.runners.slurm as s; s.{change}; s.main()"
+    path = tmp_path / "python"
+    path.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{code}' \"$3\"\n")
+    path.chmod(0o755)
+    return f"--slurm_python={path}"
+
+
+def test_a_worker_without_work_ends_and_another_comes_when_there_is_some(
+    tmp_path: Path, site: Site
+) -> None:
+    folder = folder_in(tmp_path)
+    options = [*RUNNER, "--slurm_jobs=1", python_with(tmp_path, "_IDLE = 1")]
+    with Executor(parse_beam_args(options, None), output=Folder(str(tmp_path))) as executor:
+        assert executor.run("stage", WriteName(), folder, TASKS) == 4
+        deadline = time.monotonic() + 60
+        while site.states() != ["COMPLETED"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert executor.run("stage", WriteName("2"), folder, TASKS) == 4
+    assert site.states() == ["COMPLETED"] * 2
+
+
 def test_workers_end_after_their_driver_and_the_same_command_goes_on(
     tmp_path: Path, site: Site
 ) -> None:
     folder = folder_in(tmp_path)
-    impatient = tmp_path / "python"
-    code = "import sys, pipelines.runners.slurm as s; s._PATIENCE = 2; s.main()"
-    impatient.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{code}' \"$3\"\n")
-    impatient.chmod(0o755)
-    process = driver(tmp_path, site, f"--slurm_python={impatient}", "--slurm_jobs=1")
+    options = python_with(tmp_path, "_PATIENCE = 2"), "--slurm_jobs=1"
+    process = driver(tmp_path, site, *options)
     process.kill()
     process.wait()
     deadline = time.monotonic() + 60
