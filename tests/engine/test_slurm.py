@@ -23,7 +23,8 @@ from pipelines.runners.tasks import Step, Task
 from pipelines.storage.files import Folder
 from tests.conftest import ROOT, curate
 from tests.engine.test_execute import TASKS, folder_in, runs
-from tests.engine.toys import Fail, KillJob, WriteName
+from tests.engine.toys import Die, Fail, KillJob, WriteName
+from tests.faulty_store import environment, faulty_store
 
 RUNNER = ["--runner=slurm", "--slurm_partition=main", "--slurm_jobs=2"]
 
@@ -162,6 +163,23 @@ def test_a_run_goes_on_while_the_controller_is_away(tmp_path: Path, site: Site) 
         time.sleep(0.5)
         (site.place / "away").unlink()
         assert executor.run("stage", WriteName("3"), folder, TASKS) == 4
+
+
+def test_a_run_in_an_object_store_has_its_orders_where_its_logs_are(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not installed")
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    with faulty_store({}) as store:
+        for name, value in environment(store).items():
+            monkeypatch.setenv(name, value)
+        output, logs = Folder("s3://bucket/out"), tmp_path / "logs"
+        output.fs.mkdir("bucket")
+        options = parse_beam_args([*RUNNER, f"--slurm_log_dir={logs}"], None)
+        with Executor(options, output=output) as executor:
+            assert executor.run("stage", Die(), output / "stage", [*TASKS[:1], *TASKS[2:]]) == 3
+        assert sorted((output / "stage" / "shards").sizes()) == ["a.json", "c.json", "d.json"]
+        assert not output.exists(slurm.NOTE) and {p.suffix for p in logs.iterdir()} == {".log"}
 
 
 DRIVER = """
