@@ -93,9 +93,7 @@ def test_without_locks_a_file_names_the_run(
     ended.wait()
     with locked(folder):
         assert at_work(folder).startswith(f"process {os.getpid()} on ")
-        with pytest.raises(
-            ConfigError, match=r"process \d+ on .*; if .* remove .*\.owner"
-        ):
+        with pytest.raises(ConfigError, match=r"process \d+ on .*; if .* remove .*\.owner"):
             locked(folder).__enter__()
     assert "no locks in this file system" in caplog.text
     assert not list(tmp_path.iterdir()) and not at_work(folder)
