@@ -64,7 +64,7 @@ def run_plan(work: Plan, executor: Executor, strict: bool = False) -> dict[str, 
         if work.fresh:
             for stage in removed_first(work):
                 remove_stage(work.output / stage)
-        executor.later = [partial(_begin, work)]
+        executor.later, executor.output = [partial(_begin, work)], work.output
         executor.stages = (*work.stages, *_sections_read(work))
         executor.display.plan({name: find(name).cost for name in work.stages})
         tries: Counter[str] = Counter()
