@@ -366,10 +366,10 @@ def completions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("typed", "choices"),
     [
-        ("curate ru", ["run"]),
+        ("curate ru", ["run", "runs"]),
         ("curate dedup-", ["dedup-documents", "dedup-lines", "dedup-urls"]),
-        ("curate run sample --exc", ["--exchange"]),
-        ("curate run sample --exchange f", ["files"]),
+        ("curate run sample --log", ["--log-format"]),
+        ("curate run sample --log-format p", ["plain"]),
         ("curate run sample --input cra", ["crawl.warc"]),
         ("curate train qua", ["quality"]),
     ],

@@ -56,7 +56,7 @@ COMMANDS = [
     _m("runn", USAGE, "did you mean 'run'?"),
     _m("help runn", USAGE, "did you mean 'run'?"),
     _m("run llama3 --outputs new", USAGE, "--outputs: unknown option; did you mean '--output'?"),
-    _m("run llama3 --exchange fils", USAGE, "fils", "'files'? (auto, files, beam)"),
+    _m("run llama3 --log-format plian", USAGE, "plian", "'plain'? (auto, bar, plain, json)"),
     _m("recipes llama3 fineweb", USAGE, "fineweb: unknown argument"),
     _m("completion bsh", USAGE, "bsh", "'bash'? (bash, zsh, fish)"),
     _m("run", USAGE, "RECIPE"),

@@ -304,6 +304,22 @@ def test_a_selection_of_nothing_keeps_what_was_withdrawn(home: Path) -> None:
     assert state(home / "out/withdrawn") == before
 
 
+def test_another_withdrawal_does_not_replace_one(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second one would bring back what the first took out."""
+    first, second = (
+        ["withdraw", "--run", "out", "--url-prefix", f"http://{host}/"] for host in "ab"
+    )
+    assert main(first) == 0
+    before = state(home / "out/withdrawn")
+    assert main(second) == 2
+    assert "out/withdrawn holds the withdrawal of 1 other documents" in capsys.readouterr().err
+    assert state(home / "out/withdrawn") == before
+    assert main(first) == 0
+    assert main([*second, "--output", "second"]) == 0
+
+
 def test_from_python_too(home: Path) -> None:
     other = str(rows(home / "n.jsonl", "n"))
     with pytest.raises(ConfigError, match=r"has a run of mine over a\.jsonl"):

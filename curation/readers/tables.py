@@ -262,25 +262,33 @@ def _utf8(value: Any) -> Any:
         return value
 
 
+#: Columns with another name that a message lists.
+_SHOWN = 20
+
+
 def distinct(names: Sequence[str]) -> list[str]:
     """Return names of columns, those that were there before with a number: `a`, `a_2`.
 
     A column without a name is `unnamed`.
     """
-    taken, found = set(names), dict[str, None]()
+    taken, last = set(names), dict[str, int]()
     for name in (name or "unnamed" for name in names):
-        free = (f"{name}_{number}" for number in itertools.count(2))
-        new = name if name not in found else next(n for n in free if n not in taken)
+        new = name
+        if name in last:  # goes on where it was: beginning again at 2 takes the square of as many
+            numbers = itertools.count(last[name] + 1)
+            last[name] = next(n for n in numbers if f"{name}_{n}" not in taken)
+            new = f"{name}_{last[name]}"
         taken.add(new)
-        found[new] = None
-    return list(found)
+        last[new] = 1
+    return list(last)
 
 
 def renamed(names: Sequence[str]) -> str:
     """Return the reason, and which columns `distinct` gives other names; "" if none."""
     pairs = zip(names, distinct(names), strict=True)
     changed = [f"{old!r} read as {new!r}" for old, new in pairs if old != new]
-    return f"table.renamed_column: {', '.join(changed)}" if changed else ""
+    shown = changed[:_SHOWN] + ["..."] * (len(changed) > _SHOWN)
+    return f"table.renamed_column: {', '.join(shown)}" if changed else ""
 
 
 def _needed(schema: pa.Schema, settings: ReaderSettings) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,8 +159,13 @@ def withdraw(options: argparse.Namespace) -> int:
     """Mask the withdrawn documents and restore their duplicates, deduplicated."""
     runs = [load_run(path) for path in options.run]
     output = Folder(options.output) if options.output else Folder(options.run[0]) / WITHDRAWN
+    asked = {
+        "by": _asked(options),
+        "runs": [{"run": f.shown, "root": _root(f)} for f, _ in runs],
+    }
     gone = _withdrawn(options, runs)
     rows = _found(runs, gone)
+    _refuse_another(output, asked)
     end_dry_run(options, output, documents=len(gone.ids))
     if output.is_local:
         make_run_folder(output)
@@ -168,8 +174,7 @@ def withdraw(options: argparse.Namespace) -> int:
             writer.write(batch)
     report: dict[str, Any] = {
         "withdrawn": len(gone.ids),
-        "by": _asked(options),
-        "runs": [{"run": f.shown, "root": _root(f)} for f, _ in runs],
+        **asked,
         "tokens": {},
         "given_back": {},
         "still_removed": {},
@@ -200,6 +205,18 @@ def withdraw(options: argparse.Namespace) -> int:
     output.write_json(_REPORT, report)
     _print(output, report)
     return 0
+
+
+def _refuse_another(output: Folder, asked: dict[str, Any]) -> None:
+    """Raise ConfigError if the folder holds a withdrawal by another selection or from other runs."""
+    if output.exists(_REPORT):
+        found = json.loads(output.read_bytes(_REPORT))
+        if any(found.get(key) != value for key, value in asked.items()):
+            raise ConfigError(
+                f"{output.shown} holds the withdrawal of {found['withdrawn']:,} other documents, which "
+                "this one would replace: write to another --output, or withdraw from "
+                f"{output.shown}/{_TOKENS} (made with --repack) to go on from it"
+            )
 
 
 def _withdrawn(options: argparse.Namespace, runs: Sequence[tuple[Folder, list[str]]]) -> Withdrawn:
