@@ -409,8 +409,8 @@ class Pool:
     def __exit__(self, *exception: object) -> None:
         return None
 
-    def counts(self) -> tuple[int, int]:
-        return 0, 0
+    def counts(self) -> tuple[int, int, int]:
+        return 0, 0, 0
 
     def run(self, work: TaskList) -> Iterator[int]:
         tasklist._load.cache_clear()
@@ -435,7 +435,7 @@ class Direct(Executor):
     """An executor without processes and pipelines."""
 
     def __init__(self, world: World, doubled: float = 0.0) -> None:
-        super().__init__(RunnerOptions("", 0))
+        super().__init__(RunnerOptions())
         self.world, self.doubled = world, doubled
 
     def __enter__(self) -> Direct:

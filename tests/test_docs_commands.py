@@ -57,14 +57,10 @@ def test_all_commands_run_or_say_why_not(page: Path) -> None:
             cli.build_parser(arguments).parse_args(arguments)
 
 
-def test_every_page_is_in_the_navigation_and_leads_somewhere() -> None:
+def test_every_page_is_in_the_navigation() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")}
-    named = set(re.findall(r"([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
-    assert named == pages
-    for path in _ALL:
-        text = path.read_text(encoding="utf-8")
-        for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)", text):
-            assert (path.parent / link).exists(), f"{path.name}: {link}"
+    named = re.findall(r"([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(pages)
 
 
 def test_the_readme_is_short() -> None:

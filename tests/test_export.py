@@ -195,7 +195,7 @@ def test_json_names_what_was_written(sample_run: Path, tmp_path: Path) -> None:
         (["--split", "train=0.5,train=0.5"], "train is named twice"),
         (["--split", "a b=1"], "expected NAME=SHARE"),
         (["--shards", "0"], "expected a number of at least 1, got 0"),
-        (["--to", "csv"], "invalid choice: 'csv'"),
+        (["--to", "csv"], "--to csv: unknown value (jsonl, jsonl.gz"),
     ],
 )
 def test_wrong_options_are_one_line(

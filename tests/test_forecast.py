@@ -14,7 +14,7 @@ from curation.stages import known_stages
 from pipelines.cli import COMMANDS, build_parser, main
 from tests.test_overwriting import _ENDS, _MINE, rows, run, state
 
-_READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "runs"}
+_READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "runs", "completion"}
 
 
 @pytest.fixture

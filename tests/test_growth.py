@@ -18,9 +18,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from benchmarks import shapes
-from benchmarks.hostile import CASES
-from benchmarks.shapes import ENCODED, FILES, READ_RIGHTS, RIGHTS, TEXTS, URLS
 from curation import dedup
 from curation.batches import batched
 from curation.decontaminate.code import is_other_code
@@ -31,7 +28,10 @@ from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
 from curation.readers import Page, decode_html, decode_text, read
 from curation.readers.documents import ROWS, document_row, documents_batch, joined, others_of
+from tests import shapes
+from tests.hostile_pages import CASES
 from tests.readers.archives import default_settings
+from tests.shapes import ENCODED, FILES, READ_RIGHTS, RIGHTS, TEXTS, URLS
 
 MOST = 2.3  # per doubling
 ENOUGH = 0.0015  # CPU seconds of the smallest size

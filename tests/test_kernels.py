@@ -160,14 +160,16 @@ def test_the_last_two_states_of_the_sources_are_kept(place: Path) -> None:
 def test_a_stamp_follows_all_that_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "_PACKAGE", tmp_path)
+    package = tmp_path / "curation"
+    package.mkdir()
+    monkeypatch.setattr(kernels, "_PACKAGE", package)
 
     def stamp(**sources: str) -> str:
         for name, text in sources.items():
-            (tmp_path / f"{name}.py").write_text(text)
+            (package / f"{name}.py").write_text(text)
         for cached in (kernels.sources_stamp, kernels._read, kernels.source_of):
             cached.cache_clear()
-        return kernels.sources_stamp(tmp_path / "a.py")
+        return kernels.sources_stamp(package / "a.py")
 
     first = stamp(
         a="from curation.b import (\n    ONE,  # (\n    two,\n)\n",
@@ -180,7 +182,7 @@ def test_a_stamp_follows_all_that_is_imported(
     assert stamp(c="") == first
     assert stamp(b="") != first
     assert stamp(a="from curation import d\n", d="") != stamp(d="x = 1")
-    shutil.rmtree(tmp_path)
+    shutil.rmtree(package)
     for cached in (kernels.sources_stamp, kernels._read, kernels.source_of):
         cached.cache_clear()
 

@@ -208,9 +208,10 @@ def test_every_kind_of_setting_with_a_path_is_among_them() -> None:
 _NO_PATHS = """
 read-tables.columns read-tables.kept_beside dedup-urls.canonical.session_path_parameters
 dedup-urls.survivor.preferred_sources dedup-documents.survivor.preferred_sources
-filter.signals.unlabelled_language filter.pii.file_suffixes decontaminate.evals.fields.choices
-decontaminate.evals.fields.labels mix.phases.name mix.mixes.phases.name tokenize.index_columns
-readers.text_columns readers.html_columns readers.url_columns readers.date_columns
+identify-language.labels filter.signals.unlabelled_language filter.pii.file_suffixes
+decontaminate.evals.fields.choices decontaminate.evals.fields.labels mix.phases.name
+mix.mixes.phases.name tokenize.index_columns readers.text_columns readers.html_columns
+readers.url_columns readers.date_columns
 """
 _OF_FILES = re.compile(r"\b(files?|folders?|paths?|urls?|tables?|models?|lists?|runs?)\b", re.I)
 

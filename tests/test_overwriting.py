@@ -314,7 +314,7 @@ def test_another_withdrawal_does_not_replace_one(
     assert main(first) == 0
     before = state(home / "out/withdrawn")
     assert main(second) == 2
-    assert "out/withdrawn holds the withdrawal of 1 other documents" in capsys.readouterr().err
+    assert "out/withdrawn has the withdrawal of 1 other documents" in capsys.readouterr().err
     assert state(home / "out/withdrawn") == before
     assert main(first) == 0
     assert main([*second, "--output", "second"]) == 0

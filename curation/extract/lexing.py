@@ -376,13 +376,13 @@ def reference(src, n, i, points):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def code_point(src, i):  # type: ignore[no-untyped-def]
+def code_point(data, i):  # type: ignore[no-untyped-def]
     """The character of more than one byte at i, and its size."""
-    c = src[i]
+    c = data[i]
     if c < 0xE0:
-        return (np.int64(c & 31) << 6) | np.int64(src[i + 1] & 63), 2
+        return (np.int64(c & 31) << 6) | np.int64(data[i + 1] & 63), 2
     if c < 0xF0:
-        high = (np.int64(c & 15) << 12) | (np.int64(src[i + 1] & 63) << 6)
-        return high | np.int64(src[i + 2] & 63), 3
-    high = (np.int64(c & 7) << 18) | (np.int64(src[i + 1] & 63) << 12)
-    return high | (np.int64(src[i + 2] & 63) << 6) | np.int64(src[i + 3] & 63), 4
+        high = (np.int64(c & 15) << 12) | (np.int64(data[i + 1] & 63) << 6)
+        return high | np.int64(data[i + 2] & 63), 3
+    high = (np.int64(c & 7) << 18) | (np.int64(data[i + 1] & 63) << 12)
+    return high | (np.int64(data[i + 2] & 63) << 6) | np.int64(data[i + 3] & 63), 4

@@ -92,9 +92,9 @@ def _repaired(source: bytes) -> bytes:
 
 
 @inlined
-def _is_control(src, i):  # type: ignore[no-untyped-def]
+def _is_control(data, i):  # type: ignore[no-untyped-def]
     """Whether a C1 control is at byte i, which is not the last."""
-    return (src[i] == 0xC2) & (src[i + 1] < 0xA0)  # no branch: loops over it are vectorised
+    return (data[i] == 0xC2) & (data[i + 1] < 0xA0)  # no branch: loops over it are vectorised
 
 
 @borrowing
@@ -292,17 +292,17 @@ def _write(src, mend, out):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _copy(src, i, end, out, size):  # type: ignore[no-untyped-def]
-    """Append src[i:end] to out[:size] with signs for its C1 controls; return the size."""
+def _copy(data, i, end, out, size):  # type: ignore[no-untyped-def]
+    """Append data[i:end] to out[:size] with signs for its C1 controls; return the size."""
     while i < end:
-        if i + 1 < end and _is_control(src, i):
+        if i + 1 < end and _is_control(data, i):
             for k in range(3):
-                if _SIGNS[src[i + 1] - 0x80, k]:
-                    out[size] = _SIGNS[src[i + 1] - 0x80, k]
+                if _SIGNS[data[i + 1] - 0x80, k]:
+                    out[size] = _SIGNS[data[i + 1] - 0x80, k]
                     size += 1
             i += 2
         else:
-            out[size] = src[i]
+            out[size] = data[i]
             size += 1
             i += 1
     return size

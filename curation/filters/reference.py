@@ -389,7 +389,7 @@ def _measure_parts(data, doc, references, space):  # type: ignore[no-untyped-def
             continue
         h = classes.hashes[c]
         half = h >> _HALF
-        slot = _slot(half, mask)
+        slot = _slot(np.uint64(half), mask)
         value = words[slot]
         while value and value >> _TAG != half:
             slot = (slot + np.uint64(1)) & mask

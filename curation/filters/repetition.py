@@ -88,7 +88,8 @@ def _drop_single(n, active, size, space):  # type: ignore[no-untyped-def]
     active, kept = kept, 0
     mask = begin_counts(counts, active)
     for a in range(active):
-        count_up(counts, slot_of(_key(n, grams.active[a], tokens, grams)) & mask, 2)
+        place = slot_of(_key(n, grams.active[a], tokens, grams)) & mask
+        count_up(counts, np.int64(place), 2)
     for a in range(active):
         i = grams.active[a]
         if counts[slot_of(_key(n, i, tokens, grams)) & mask] > 1:

@@ -103,8 +103,11 @@ def _has(table, place):  # type: ignore[no-untyped-def]
 
 @inlined
 def _is_accented(c):  # type: ignore[no-untyped-def]
-    """Whether a code point is a Latin letter beyond ASCII."""
-    return (0xAA <= c < 0x250) | (0x1E00 <= c < 0x1F00)
+    """Whether a code point is a Latin letter beyond ASCII that an 8-bit encoding can give.
+
+    Letters with dots below, as Igbo and Yoruba have them, no misreading gives.
+    """
+    return 0xAA <= c < 0x250
 
 
 @borrowing

@@ -208,13 +208,13 @@ def withdraw(options: argparse.Namespace) -> int:
 
 
 def _refuse_another(output: Folder, asked: dict[str, Any]) -> None:
-    """Raise ConfigError if the folder holds a withdrawal by another selection or from other runs."""
+    """Raise ConfigError if the folder has a withdrawal of another selection or other runs."""
     if output.exists(_REPORT):
         found = json.loads(output.read_bytes(_REPORT))
         if any(found.get(key) != value for key, value in asked.items()):
             raise ConfigError(
-                f"{output.shown} holds the withdrawal of {found['withdrawn']:,} other documents, which "
-                "this one would replace: write to another --output, or withdraw from "
+                f"{output.shown} has the withdrawal of {found['withdrawn']:,} other documents, "
+                "which this one would replace: write to another --output, or withdraw from "
                 f"{output.shown}/{_TOKENS} (made with --repack) to go on from it"
             )
 

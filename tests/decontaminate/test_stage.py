@@ -93,8 +93,8 @@ def test_the_manifest_names_the_sets_and_has_the_shares(place: Path, done: Path)
     shares = {(row["stage"], row["set"]): row for row in manifest["notes"]["contamination"]}
     assert shares["before", "sums"]["dirty"] == 1 and shares["after", "sums"]["dirty"] == 0
     assert shares["after", "bees"]["touched"] == 1
-    _, section = (done / "report.html").read_text().split("<section class=card id=contamination>")
-    section = section.partition("</section>")[0]
+    _, section = (done / "report.html").read_text().split("<div id=contamination>")
+    section = section.partition("</details>")[0]
     assert "100.00%" in section and "data-label='undetectable after'" in section
 
 

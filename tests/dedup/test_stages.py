@@ -340,8 +340,8 @@ def test_the_exchange_by_key_gives_the_same_bytes(tmp_path: Path, edges: int) ->
 def test_a_portable_runner_gives_the_same_bytes(tmp_path: Path) -> None:
     """Beam's job service with external workers: tasks cross processes as on a cluster.
 
-    One stage, since each of its steps starts a Python; `benchmarks/dedup_bytes.py` compares all
-    three, and numbers of workers, which tests/test_sample_run.py does on the samples.
+    One stage, since each of its steps starts a Python; tests/test_sample_run.py compares numbers of
+    workers on the samples.
     """
     rows = [*crawl("a", 0, 1), *crawl("b", 3, 5), *crawl("c", 5, 2)]
     inputs = write(tmp_path / "in", rows, 3)

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import pipelines.extract
-from benchmarks import shapes
 from curation.errors import StoreError, WorkerError
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
@@ -27,6 +26,7 @@ from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.guard import Guard, guarding
 from pipelines.runners.tasks import no_progress, perform
 from pipelines.storage.files import Folder
+from tests import shapes
 from tests.engine import poison
 from tests.folders import differences, external_workers
 

@@ -1,4 +1,4 @@
-"""Runs of two stages on disks and stores that fail: `benchmarks/simulate.py` with a few seeds."""
+"""Runs of two stages on disks and stores that fail: `tests/engine/simulate.py` with a few seeds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import simulate
 from pipelines.storage.shards import TableWriter
+from tests.engine import simulate
 from tests.simulated import LOCAL, STORE, Store, World
 
 Subject = tuple[simulate.Subject, dict[str, bytes], int]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.hostile import ARTICLE, CASES, page
 from curation.extract import Extractor, PageTooLargeError, default_settings
 from curation.extract.clean import normal
 from curation.extract.features import features
@@ -17,6 +16,7 @@ from curation.extract.formulas import mathml_to_tex
 from curation.extract.model import load
 from curation.extract.sampling import representatives
 from curation.extract.scan import scan
+from tests.hostile_pages import ARTICLE, CASES, page
 
 _SETTINGS = default_settings()
 _EXTRACTOR = Extractor(_SETTINGS)

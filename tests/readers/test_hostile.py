@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.shapes import FILES
 from curation.readers import Damage, Page, discover, read, wacz
 from curation.readers.http import looks_like_html
 from tests.readers.archives import default_settings, http_response, page_body, sample, warc_record
 from tests.readers.test_archives import contents, events_of
+from tests.shapes import FILES
 
 
 def test_endless_comments_are_no_html() -> None:

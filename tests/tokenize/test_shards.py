@@ -367,7 +367,7 @@ def test_without_torch_one_line_says_so(shards: Path, monkeypatch: pytest.Monkey
     for name in ("torch", "torch.utils", "torch.utils.data"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
-        ConfigError, match=r"torch is not installed: pip install 'curation\[torch\]'"
+        ConfigError, match=r"TokenShards: needs torch.utils.data: pip install 'curation\[torch\]'"
     ):
         TokenShards(shards, 2, torch=True)
 

@@ -1,9 +1,9 @@
 """Fuzz the parsers: damaged and crossed inputs, over and over, from a seed.
 
-    python benchmarks/fuzz.py --minutes 10 [--target NAME] [--seed 0] [--keep FOLDER]
+    python -m tests.fuzz --minutes 10 [--target NAME] [--seed 0] [--keep FOLDER]
 
 `--minutes` are of CPU and for each target. Inputs begin as sound samples and as the shapes of
-benchmarks/shapes.py, and are flipped, cut, repeated and joined. Each is given twice, and must give
+tests/shapes.py, and are flipped, cut, repeated and joined. Each is given twice, and must give
 the same both times, raise nothing but what is declared, and take at most 20 CPU seconds per MB and
 one second more (of whatever it decodes to). Exits with 1 on a finding, which `--keep` writes down.
 """
@@ -20,9 +20,6 @@ from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks import hostile, shapes
 from curation.dedup import canonical_url
 from curation.dedup.dedup_settings import UrlDedupSettings, defaults
 from curation.errors import InputError
@@ -31,6 +28,7 @@ from curation.extract import default_settings as extract_settings
 from curation.readers import ReaderSettings, decode_html, decode_text, http, read
 from curation.readers.stream import Stream
 from curation.resources import root
+from tests import hostile_pages, shapes
 
 SECONDS, SECONDS_PER_MB = 1.0, 20.0
 _MOST = 1 << 16  # bytes of an input
@@ -107,7 +105,7 @@ def seeds(suffix: str) -> list[bytes]:
 def targets(folder: Path) -> dict[str, tuple[Target, list[bytes]]]:
     """What is fuzzed, and with which inputs it begins."""
     responses = [data.partition(b"\r\n\r\n")[2] for data in seeds(".warc")]
-    pages = [make(0.0005)[:_MOST] for make in hostile.CASES.values()]
+    pages = [make(0.0005)[:_MOST] for make in hostile_pages.CASES.values()]
     rules = defaults(UrlDedupSettings).canonical
     found: dict[str, tuple[Target, list[bytes]]] = {
         suffix: (reading(f"x{suffix}", folder), seeds(suffix))

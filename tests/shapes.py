@@ -1,8 +1,8 @@
 """Input made to hurt, of any size: files, pages of bytes, texts and addresses.
 
 Each maker gives about as many bytes as it is asked for. The same shape at several sizes shows how
-costs grow (tests/test_growth.py), at one size what a byte costs (benchmarks/hostile.py), and
-fuzzing begins with them (benchmarks/fuzz.py). Whole pages are in benchmarks/hostile.py.
+costs grow (tests/test_growth.py), and fuzzing begins with them (tests/fuzz.py). Whole pages are in
+tests/hostile_pages.py.
 """
 
 from __future__ import annotations

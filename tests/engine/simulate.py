@@ -1,11 +1,11 @@
 """Runs of the real engine on disks and stores that fail: at every call, and at many drawn ones.
 
-    python benchmarks/simulate.py --seeds 1000 [--first 0] [--sweep] [--where local,files,objects]
+    python -m tests.engine.simulate --seeds 1000 [--first 0] [--sweep] [--where local,files,objects]
 
 A run of two stages over a few documents, in one process. Each seed draws how often what goes wrong
-(see `tests/simulated.py`), whether two workers do the same task, and when the process dies; the same
-command is given again until it ends. `--sweep` fails the k-th call of an undisturbed run, for every k
-and every fault that it can meet. Exits with 1, and names seed and calls, where
+(see `tests/simulated.py`), whether two workers do the same task, and when the process dies; the
+same command is given again until it ends. `--sweep` fails the k-th call of an undisturbed run, for
+every k and every fault that it can meet. Exits with 1, and names seed and calls, where
 
 - a run that ends well, or the undisturbed one after it, has other bytes or lacks a document,
 - a run makes more calls than any needs,
@@ -31,8 +31,6 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from curation.recipe import load
 from curation.schema import DOCUMENTS
@@ -286,7 +284,8 @@ def main() -> int:
                     print(f"{where}, seed {seed}: {line}", flush=True)
             seconds = (time.process_time() - started) / max(1, runs)
             print(
-                f"{where}: {runs} disturbed runs, {bad[where]} wrong, {1000 * seconds:.0f} ms of CPU each",
+                f"{where}: {runs} disturbed runs, {bad[where]} wrong, "
+                f"{1000 * seconds:.0f} ms of CPU each",
                 flush=True,
             )
     finally:
