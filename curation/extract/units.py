@@ -330,7 +330,7 @@ def whole(kept, probabilities, score, comments, page, data, limits, article):  #
     """Judge the runs of kept blocks [n] as wholes.
 
     `probabilities`, `score` and `comments` [n] are those of Run; comments stay as they are. `data`
-    [n] is that of Tables, `limits` the settings as `decide.limits_of` gives them. Likely neighbours
+    [n] is that of Tables, `limits` are `decide.Limits`. Likely neighbours
     lift what is among them; at the end of the text that is mostly a link to the next page, a
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
     the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
