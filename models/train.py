@@ -49,8 +49,8 @@ GRADED_TEXTS = LABELLED + (
     "language model that read them (labels.tsv): African Storybook, Pratham Books (CC BY), "
     "XQuAD, Universal Dependencies (CC BY-SA, CC BY), opensource.guide (CC BY), GNOME, tldr, "
     "Electron, React, Astro, Python, coding-interview-university, bitcoin.org, Mozilla (CC BY-SA, "
-    "CC BY, MIT, CC0, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 245 texts in 31 "
-    "languages and 259 pages in English and German written for this by a language model "
+    "CC BY, MIT, CC0, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 280 texts in 36 "
+    "languages and 283 pages in English and German written for this by a language model "
     "(written.jsonl.gz, pages.written.jsonl.gz). Pages of Formasaurus (MIT) in 30 languages, "
     "graded in the same way."
 )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import borrowing, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of, like
 from curation.extract.extract_settings import Decision
@@ -17,7 +17,7 @@ from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR
 from curation.extract.parts import drop_others, keep_end, parts_of
 from curation.extract.repeated import copies, title_again
-from curation.extract.tables import Tables, whole_tables
+from curation.extract.tables import whole_tables
 from curation.extract.units import whole
 
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
@@ -95,11 +95,6 @@ Limits = namedtuple("Limits", tuple(Decision.model_fields))  # type: ignore[misc
 plain_limits = operator.attrgetter(*Decision.model_fields)
 
 
-def limits_of(decision: Decision) -> Limits:
-    """The settings of a decision."""
-    return Limits(*plain_limits(decision))
-
-
 class Places(NamedTuple):
     """What the blocks of a page are in, [n] each."""
 
@@ -114,20 +109,9 @@ class Places(NamedTuple):
     thread: bool  # the page says that it is of a forum
 
 
-def places(
-    page: s.Page,
-    measured: npt.NDArray[np.float32],
-    rows: npt.NDArray[np.int64],
-    decision: Decision,
-) -> Places:
-    """Where the blocks of a page are; row `rows` [n] of `measured` has the features of each."""
-    found: Places = find_places(page.b_element, page.e_above, measured, rows, limits_of(decision))
-    return found
-
-
 @kernel
 def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-untyped-def]
-    """The Places of a page."""
+    """Return the Places of a page; row `rows` [n] of `measured` has the features of each block."""
     remark = np.float32(np.log1p(np.float64(limits.remark_words)))  # as `b_words` counts
     n = len(b_element)
     comments = np.zeros(n, np.bool_)
@@ -182,15 +166,9 @@ class BlockDecisions(NamedTuple):
     ended: npt.NDArray[np.bool_]  # [n] reached their thresholds, but end the text as stock
 
 
-def decide(
-    probabilities: npt.NDArray[np.float64],
-    page: s.Page,
-    tables: Tables,
-    where: Places,
-    decision: Decision,
-    comments: bool,
-) -> BlockDecisions:
-    """The decisions of blocks, given their probabilities [n] and what they are in.
+@merged
+def decide_blocks(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
+    """Return the BlockDecisions, given the blocks' probabilities [n], their Tables and Places.
 
     A page with a sure body of text, an article, is held to one high threshold; where nothing is as
     certain, that of the most agreement with what may be content is sought (`best_cut`). Where an
@@ -199,15 +177,6 @@ def decide(
     that one odd among them doesn't stay or go alone, and runs of kept blocks are made whole
     (`units.whole`). What the page holds twice is kept once. Something is always kept.
     """
-    found: BlockDecisions = decide_blocks(
-        probabilities, page, tables, where, comments, limits_of(decision)
-    )
-    return found
-
-
-@kernel
-def decide_blocks(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
-    """The decisions of `decide`."""
     score, linked, weight, special = _first_look(probabilities, page, limits)
     # The posts of a thread and the entries of a list are each in an element of its own.
     kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)
@@ -304,7 +273,7 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel
+@merged
 def _weighed(score, weight, page, where, comments, limits):  # type: ignore[no-untyped-def]
     """What is kept by scores and thresholds alone, both, and whether the page is an article."""
     n = len(score)

@@ -45,6 +45,7 @@ from curation.text.surrogates import well_formed
 
 _TAGS = regex.compile(r"<[^<>]*>")
 _NO_ARTICLE = 400  # characters of a page whose article may be in a script
+_END = 60  # characters that tell whether a page shows it
 _LINK = 0.9  # of the characters of a block that is a link
 _TITLE_BYTES = 2000  # of a title or a language, at most
 
@@ -179,7 +180,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
         body = stated_body(source, page)
         if len(text) < settings.stated_share * len(body):
             text, stated = body, True
-    if len(text) < _NO_ARTICLE and (body := _of_state(source, settings)):
+    if len(text) < _NO_ARTICLE and (body := _of_state(judged, settings)):
         if len(text) < settings.stated_share * len(body):
             text, stated = body, True
     title = next(filter(None, judged.titles), "") or _headline(page)
@@ -217,16 +218,16 @@ def _means(kept, score, chars, link_chars):  # type: ignore[no-untyped-def]
     return (sure / total, links / total) if total > 0.0 else (0.0, 0.0)
 
 
-def _of_state(source: bytes, settings: ExtractSettings) -> str:
-    """The article in the state of a page's framework, all of it kept."""
-    article = stated_article(source)
-    if "<" not in article:
-        return well_formed(article)
-    inner = well_formed(article).encode()
-    page = scan(inner, settings.max_depth, settings.max_nodes, settings.noscript_bytes)
-    everything = np.ones(len(page.b_start), np.bool_)
-    tables = tables_of(page, settings.tables)
-    return assemble(inner, page, tables, everything, settings.structure).text
+def _of_state(judged: Judged, settings: ExtractSettings) -> str:
+    """Return the article in the scripts of a page, all of it kept; "" if the page itself shows its end."""
+    article = well_formed(stated_article(judged.source, judged.titles))
+    if "<" in article:
+        inner = article.encode()
+        page = scan(inner, settings.max_depth, settings.max_nodes, settings.noscript_bytes)
+        everything = np.ones(len(page.b_start), np.bool_)
+        tables = tables_of(page, settings.tables)
+        article = assemble(inner, page, tables, everything, settings.structure).text
+    return "" if article[-_END:].encode() in judged.page.text.tobytes() else article
 
 
 def _has_code(page: s.Page) -> bool:

@@ -1,46 +1,47 @@
-"""Articles that a page has only in the state of its framework, `__NEXT_DATA__` and the like, as JSON."""
+"""Articles that a page has only in its scripts: in the JSON of a framework's state, or as a string of
+HTML in any program, under whatever name.
+"""
 
 from __future__ import annotations
 
+import heapq
+import html
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from curation.text.search import has, word
-
-_SCRIPT = re.compile(
-    rb"""<script\b(?=[^<>]*\b(?:id=["']?__\w+|type=["']?application/json))[^<>]*>""", re.I
-)
-_ASSIGNED = re.compile(
-    rb"\b(?:window|self|globalThis)\.__[A-Z][A-Z_]{2,40}__\s*=\s*(?=\{)|\b__INITIAL_STATE__\s*=\s*(?=\{)"
-)
-_MARKS = tuple(
-    map(word, (b"__NEXT_DATA__", b"application/json", b"_STATE__", b"_DATA__", b"__NUXT__",
-               b"__remixContext", b"__sveltekit", b"__next_f"))
-)  # fmt: skip
-#: Scripts in which a framework has its state as a program, or as JSON within JSON: only its long
-#: strings are read there.
-_PROGRAM = re.compile(
-    rb"""<script\b(?![^<>]*\b(?:src=|ld\+json))[^<>]*>(?=[^<]{0,2000}?(?:__NUXT|__remixContext|__sveltekit"""
-    rb"""|__next_f|__INITIAL_STATE__|__PRELOADED_STATE__))""",
-    re.I,
-)
-#: A string, or what begins as one and ends with its line, so that nothing is searched twice.
-_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+("|)')
-_KEY = re.compile(rb"""(\w{1,40})["']?\s*[:=]\s*$""")
-_KEY_BYTES = 50
+#: Scripts that are elsewhere, or say what the page is about: these are read by `linked_data`.
+_OTHER_SCRIPT = re.compile(rb"\bsrc\s*=|ld\+json", re.I)
+_MOST_SCRIPTS = 8  # the longest ones
 _MOST_BYTES = 5_000_000  # of a script
-_MOST_SCRIPTS = 8
-_MOST_STRINGS = 100  # of a script
+#: Where JSON begins behind the name that it is given.
+_ASSIGNED = re.compile(r"""=\s*(?=\{\s*"|\[\s*[{["])""")
+#: A string, or what begins as one and ends with its line, so that nothing is searched twice. What
+#: comes before it tells its beginning from its end, wherever quotes in comments hide which is which.
+_STRING = re.compile(
+    r"""[\s:=,;(\[{+?&|](?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+("|)|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+('|))"""
+)
+#: What programs write in strings and JSON does not.
+_ESCAPE = re.compile(r"""\\(?:x([0-9a-fA-F]{2})|([^"\\/bfnrtu])|.)|\"""")
+_KEY = re.compile(r"""(\w{1,40})["']?\s*[:=]\s*$""")
+_KEY_CHARACTERS = 50
+_NEAR = 2000  # characters around a string in which the page's title may be
+_TITLED = 3  # times as long counts what is near it
+_PARTS_OF_TITLE = re.compile(r"\s[-–—|·•]\s")
+_MOST_STRINGS = 100  # of a script, and of places where JSON may begin
 _LEAST = 400  # characters of an article
-_SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。！？]")
+_SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。！？]|</p\b")
 _SENTENCES = 3
+_PARAGRAPH = re.compile(r"(?:<|&lt;)(?:p|br|div)\b", re.I)
+_TAG = re.compile(r"<[^<>]*>")
 #: Rows that Next.js sends: elements, and text before which its length stands.
-_ROW = re.compile(r"\w{1,6}:[\[{\"I$]")
+_ROW = re.compile(r"^\w{1,6}:(?=[\[{\"])")
 _TEXT_ROW = re.compile(r"^\w{1,6}:T[0-9a-f]{1,6},")
-_NO_TEXT = re.compile(r"\s*(?:[\[{]|https?:|data:|<svg|@media|\.[\w-]+\s*\{|\(?function\b|var )")
+_NO_TEXT = re.compile(
+    r"\s*(?:[\[{]|https?:|data:|<svg|@media|\.[\w-]+\s*\{|\(?function\b|var |(?s:.*?(?:\{\{|\$\{|<%|<form\b)))"
+)
 #: Keys whose texts are no article.
 _OTHER_KEYS = re.compile(
     r"cookie|consent|privacy|legal|terms|style|css|query|script|token|translation|messages|i18n|svg"
@@ -58,52 +59,72 @@ _INNER = ("data", "attributes", "attrs", "primary")
 _MOST_DEPTH = 40
 
 
-def stated_article(source: bytes) -> str:
-    """The longest article in the state of a page: HTML, or lines of text; "" when there is none."""
-    if not any(has(source, mark) for mark in _MARKS):
-        return ""
-    return _longest(_states(source)) or _longest(_strings(source))
+def stated_article(source: bytes, titles: Sequence[str] = ()) -> str:
+    """Return the longest article in the scripts of a page: HTML, or lines of text; "" when there is none.
+    What is near one of the page's titles counts as longer.
+    """
+    named = [max(_PARTS_OF_TITLE.split(title), key=len) for title in filter(None, titles)]
+    named += [json.dumps(title)[1:-1] for title in named]
+    best, most = "", _LEAST
+    for script in _scripts(source):
+        of_states = ((text, 1) for state in _states(script) for text in _articles(state))
+        for text, weight in itertools.chain(of_states, _strings(script, named)):
+            if weight * len(text) > most and len(text) > _LEAST:
+                best, most = text, weight * len(text)
+    return html.unescape(best) if "<" not in best and "&lt;" in best else best
 
 
-def _longest(states: Iterator[Any]) -> str:
-    best = ""
-    for state in states:
-        for text in _articles(state):
-            if len(text) > max(len(best), _LEAST):
-                best = text
-    return best
+def _scripts(source: bytes) -> Iterator[str]:
+    """Yield the longest scripts of a page that are long enough for an article."""
+    found: list[bytes] = []
+    start = source.find(b"<script")
+    while (begin := source.find(b">", start) + 1) and start >= 0:
+        if (end := source.find(b"</script", begin)) < 0:
+            break
+        if _LEAST < end - begin < _MOST_BYTES and not _OTHER_SCRIPT.search(source, start, begin):
+            found.append(source[begin:end])
+        start = source.find(b"<script", end)
+    for script in heapq.nlargest(_MOST_SCRIPTS, found, len):
+        yield script.decode("utf-8", "replace").strip()
 
 
-def _states(source: bytes) -> Iterator[Any]:
+def _states(script: str) -> Iterator[Any]:
     decoder = json.JSONDecoder(strict=False)
-    for place in (
-        *itertools.islice(_SCRIPT.finditer(source), _MOST_SCRIPTS),
-        *itertools.islice(_ASSIGNED.finditer(source), _MOST_SCRIPTS),
-    ):
-        end = source.find(b"</script", place.end(), place.end() + _MOST_BYTES)
-        script = source[place.end() : end] if end >= 0 else b""
+    places = (place.end() for place in _ASSIGNED.finditer(script))
+    for place in itertools.chain([0], itertools.islice(places, _MOST_STRINGS)):
         try:
-            yield decoder.raw_decode(script.decode("utf-8", "replace").strip())[0]
+            yield decoder.raw_decode(script, place)[0]
         except (ValueError, RecursionError):
             continue
 
 
-def _strings(source: bytes) -> Iterator[Any]:
-    """Long strings in the scripts of a framework, and what those say that are JSON themselves."""
-    for place in itertools.islice(_PROGRAM.finditer(source), _MOST_SCRIPTS):
-        end = source.find(b"</script", place.end(), place.end() + _MOST_BYTES)
-        long = (
-            found
-            for found in _STRING.finditer(source, place.end(), max(end, 0))
-            if found[1] and found.end() - found.start() > _LEAST
-        )
-        for found in itertools.islice(long, _MOST_STRINGS):
-            key = _KEY.search(source, max(0, found.start() - _KEY_BYTES), found.start())
-            if key and _OTHER_KEYS.search(key[1].decode()):
-                continue
-            text = _read(found[0].decode("utf-8", "replace"))
-            if isinstance(text, str) and not _ROW.match(text):
-                yield {"": _TEXT_ROW.sub("", text)}
+def _strings(script: str, titles: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield the long strings of a program that are HTML, or JSON that has such, with their weights."""
+    long = (
+        found
+        for found in _STRING.finditer(script)
+        if found.end() - found.start() > _LEAST and (found[1] or found[2])
+    )
+    for found in itertools.islice(long, _MOST_STRINGS):
+        start, end = found.span()
+        key = _KEY.search(script, max(0, start - _KEY_CHARACTERS), start + 1)
+        if key and _OTHER_KEYS.search(key[1]):
+            continue
+        whole = _read(found[0][1:]) or _read(f'"{_ESCAPE.sub(_as_json, found[0][2:-1])}"')
+        if not isinstance(whole, str):
+            continue
+        around = script[max(0, start - _NEAR) : end + _NEAR]
+        weight = _TITLED if any(title in around for title in titles) else 1
+        text = _TEXT_ROW.sub("", whole)
+        for line in text.split("\n") if _ROW.match(text) else [text]:
+            for article in _articles({"": _ROW.sub("", line)}):
+                if len(text) < len(whole) or _PARAGRAPH.search(article):
+                    yield article, weight
+
+
+def _as_json(escape: re.Match[str]) -> str:
+    code, other = escape.groups()
+    return f"\\u00{code}" if code else other or ('\\"' if escape[0] == '"' else escape[0])
 
 
 def _read(text: str) -> Any:
@@ -139,11 +160,9 @@ def _articles(state: Any) -> Iterator[str]:
 
 
 def _is_prose(text: str) -> bool:
-    if len(text) < _LEAST or _NO_TEXT.match(text):
+    if len(text) < _LEAST or len(_TAG.sub("", text)) < _LEAST or _NO_TEXT.match(text):
         return False
-    return (
-        sum(1 for _ in zip(_SENTENCE.finditer(text), range(_SENTENCES), strict=False)) >= _SENTENCES
-    )
+    return len(list(itertools.islice(_SENTENCE.finditer(text), _SENTENCES))) == _SENTENCES
 
 
 def _words(node: Any, depth: int) -> str:

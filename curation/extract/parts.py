@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import borrowing, inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.byte_names import COLON
 from curation.extract.containers import group, like
@@ -25,6 +25,9 @@ _MOST = 0.5  # of the kept text, that the holders of paragraphs have
 _LABEL = 40  # characters of a label at most
 _HEADLINE = 10  # characters of a link at least that may be a headline
 _OF_ALL = 5  # parts of a kind, one of which at least says the same
+_ASKING = (
+    0.8  # mean probability that a part needs which asks for something: tabs and spoilers have it
+)
 _POINTS = 0.3  # share of links from which a part points elsewhere
 # Elements that hold text of an article, whatever its site; others say nothing by themselves.
 _TEXT = np.zeros(OTHER + 1, np.bool_)
@@ -156,15 +159,13 @@ def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-de
         label = parts.own[k] and parts.chars[k] <= _LABEL and not where.closed[b]
         return limits.likely_probability if label else 0.0
     if parts.asks[k]:
-        return 1.0
+        return _ASKING
     if parts.linked[k] > _POINTS * parts.chars[k]:
         return limits.article_threshold
     if page.e_above[page.b_element[b]] & _QUOTED:
         return 0.0
-    if where.names[b] < names:
-        return limits.article_threshold
     prose = _is_prose(parts, k, limits) and where.closed[b] and tag != _FIGURE
-    return 0.0 if prose else limits.likely_probability
+    return 0.0 if prose and where.names[b] >= names else limits.likely_probability
 
 
 @kernel
@@ -202,7 +203,7 @@ def _list_of_links(parts, k, page, where, limits):  # type: ignore[no-untyped-de
     return 0 if heading else 1
 
 
-@kernel
+@merged
 def drop_others(parts, kept, score, page, where, article, limits):  # type: ignore[no-untyped-def]
     """Take from `kept` [n] the parts between paragraphs that are none of the article, and set their `score`
     [n] to 0; return the blocks [n] of lists of links that were added to it."""
@@ -221,9 +222,9 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
         tag = page.e_tag[parts.element[k]]
         between = first < k < last
         listed = _list_of_links(parts, k, page, where, limits) if between else 0
-        if listed > 0 and kept[start - 1]:
-            added[start:end] = ~kept[start:end]
-            kept[start:end] = True
+        if listed > 0 and (kept[start - 1] or score[start - 1] >= limits.likely_probability):
+            added[start - 1 : end] = ~kept[start - 1 : end]
+            kept[start - 1 : end] = True
         elif listed < 0:
             kept[start - 1 : end] = False
             score[start - 1 : end] = 0.0

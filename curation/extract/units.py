@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import borrowing, inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.byte_names import COLON, QUESTION
 from curation.extract.containers import cards_of, group, like
@@ -325,12 +325,12 @@ def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
             kept[last] = filled[last] = False
 
 
-@kernel
+@merged
 def whole(kept, probabilities, score, comments, page, data, limits, article):  # type: ignore[no-untyped-def]
     """Judge the runs of kept blocks [n] as wholes.
 
     `probabilities`, `score` and `comments` [n] are those of Run; comments stay as they are. `data`
-    [n] is that of Tables, `limits` the settings as `decide.limits_of` gives them. Likely neighbours
+    [n] is that of Tables, `limits` are `decide.Limits`. Likely neighbours
     lift what is among them; at the end of the text that is mostly a link to the next page, a
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
     the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import borrowing, inlined
+from curation.compiled import borrowing, inlined, kernel
 from curation.text.buffers import read_only
 from curation.text.words import code_point
 
@@ -25,9 +25,13 @@ Ints = npt.NDArray[np.int64]
 #: Places of the table: 2 ** BITS; half a million runs leave it 94 % empty.
 BITS = 23
 
-# Of the runs with accented letters, the share that is unknown, and unknown ones per run: where a
-# text begins to seem misread, and where it surely is. Fewer unknown runs than 5 say nothing.
+# Of the different runs with accented letters, the share that is unknown, and unknown ones per run:
+# where a text begins to seem misread, and where it surely is. Shares of short texts vary: they need
+# so many deviations more. Fewer unknown runs than 5 say nothing.
 _MISREAD_SHARE, _MISREAD_RATE, _FEW_MISREAD = (0.14, 0.22), (0.02, 0.03), 5
+_DEVIATIONS = 1.5
+# Places, and bits of a run's number that are not its place, in which runs are seen again.
+_SEEN, _NOT_SEEN = 1 << 14, np.uint64(50)
 
 _SPACE = np.uint64(32)
 # multipliers of splitmix64 and of its relatives (Steele et al. 2014), one for each part of a run
@@ -65,20 +69,21 @@ class Familiarity:
         Then runs with accented letters are unknown to the languages it may be in, `labels` [texts,
         any number], and there are many. English has accents in names alone, of any language.
         """
-        _, total, accented, strange = self._counts(lines, firsts, labels)
+        _, total, accented, strange, times = self._counts(lines, firsts, labels)
         (share, surely), (rate, often) = _MISREAD_SHARE, _MISREAD_RATE
-        sure = (strange / np.maximum(accented, 1) - share) / (surely - share)
-        many = (strange / np.maximum(total, 1) - rate) / (often - rate)
+        varies = _DEVIATIONS * np.sqrt(share * (1 - share) / np.maximum(accented, 1))
+        sure = (strange / np.maximum(accented, 1) - varies - share) / (surely - share)
+        many = (times / np.maximum(total, 1) - rate) / (often - rate)
         enough = strange / _FEW_MISREAD - 1
         english = labels[:, 0] == self.everywhere
         sure = sure.clip(0, 1) * many.clip(0, 1) * enough.clip(0, 1)
         return np.where(english, 0.0, sure)
 
     def _counts(self, lines: Texts, firsts: Ints, labels: Ints) -> Floats:
-        """Return the numbers of each text's runs that are known, of all, of those with accented
-        letters, and of the unknown ones among these: [4, texts]."""
+        """Return the numbers of each text's runs that are known, of all, of different ones with
+        accented letters, of the unknown ones among these, and how often these occur: [5, texts]."""
         offsets, data = read_only(lines)
-        counts = np.zeros((4, len(labels)))
+        counts = np.zeros((5, len(labels)))
         scratch = _scratch(offsets)
         _count(offsets, data, firsts, labels, self.table, self.everywhere, scratch, counts)
         return counts
@@ -130,10 +135,12 @@ def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
     return n
 
 
-@borrowing
+@kernel
 def _count(offsets, data, firsts, labels, table, everywhere, scratch, counts):  # type: ignore[no-untyped-def]
+    seen = np.empty(_SEEN, np.bool_)
     for text in range(len(labels)):
-        hits = runs = accented = strange = 0
+        hits = runs = accented = strange = times = 0
+        seen[:] = False
         for line in range(firsts[text], firsts[text + 1]):
             n = _runs(data, offsets[line], offsets[line + 1], scratch, 0)
             runs += n
@@ -143,12 +150,17 @@ def _count(offsets, data, firsts, labels, table, everywhere, scratch, counts):  
                     if not known:
                         known = _has(table, _place(scratch[k, 0], label))
                 hits += known
-                accented += scratch[k, 1]
-                strange += scratch[k, 1] * (1 - known)
+                if scratch[k, 1]:
+                    place = scratch[k, 0] >> _NOT_SEEN
+                    accented += not seen[place]
+                    strange += not (seen[place] or known)
+                    times += not known
+                    seen[place] = True
         counts[0, text] = hits
         counts[1, text] = runs
         counts[2, text] = accented
         counts[3, text] = strange
+        counts[4, text] = times
 
 
 @borrowing

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from curation.errors import ConfigError
 from pipelines.runners.chain import Moves, Pass, write_chain
@@ -123,6 +123,8 @@ class Executor:
     #: What changes the folder of the run besides the stages that it does. It waits until one
     #: begins, or all are complete: a stage may refuse its settings before.
     later: list[Callable[[], None]] = field(default_factory=list)
+    #: Whether the pool's workers are on this machine.
+    is_here: ClassVar[bool] = True
 
     def __enter__(self) -> Executor:
         self._open = contextlib.ExitStack()
@@ -194,7 +196,8 @@ class Executor:
         if done:
             self.display.resumed(stage, done, len(tasks))
         note_own(folder, tasks=names)
-        work = write_task_list(folder, step, pending, local=self.options.is_local)
+        here = self.is_here and self.options.slurm is None
+        work = write_task_list(folder, step, pending, local=here)
         size = sum(task.size for task in pending) or 1
         for finished in self._pool.run(work):
             done += finished

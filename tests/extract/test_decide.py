@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import default_settings
-from curation.extract.decide import CUTS, best_cut, decide, places
+from curation.extract.decide import (
+    CUTS,
+    Limits,
+    best_cut,
+    decide_blocks,
+    find_places,
+    plain_limits,
+)
 from curation.extract.features import COUNT, NAMES
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
@@ -26,14 +33,10 @@ def kept(
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column
-    where = places(page, rows, np.arange(len(rows)), DECISION)
-    decisions = decide(
-        np.array(probabilities),
-        page,
-        tables_of(page, TABLES),
-        where,
-        DECISION,
-        comments,
+    limits = Limits(*plain_limits(DECISION))
+    where = find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), limits)
+    decisions = decide_blocks(
+        np.array(probabilities), page, tables_of(page, TABLES), where, comments, limits
     )
     return [bool(one) for one in decisions.kept]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,112 @@ def test_rows_of_next_are_no_text_but_what_they_say_is() -> None:
 )
 def test_nodes_have_their_words_one_step_further_in(nodes: list[object]) -> None:
     assert extract(_next({"blocks": nodes * 2})).text.count(_SENTENCE.strip()) == 12
+
+
+_TOLD = {
+    "en": "The ferry left before six, and nobody on the quay knew when the next would come. ",
+    "ru": "Паром ушёл до шести, и никто на причале не знал, когда придёт следующий. ",
+    "zh": "渡船在六点之前离开了港口，码头上没有人知道下一班船什么时候会来。",
+    "ar": "غادرت العبارة قبل السادسة ولم يعرف أحد على الرصيف متى ستصل التالية. ",
+    "th": "เรือข้ามฟากออกจากท่าก่อนหกโมงเช้า และไม่มีใครบนท่าเรือรู้ว่าเรือลำต่อไปจะมาเมื่อใด ",
+}
+
+
+def _paragraphs(language: str = "en") -> tuple[str, list[str]]:
+    """An article's HTML and its paragraphs."""
+    told = [(f"{k}. " + _TOLD[language] * (20 // k)).strip() for k in (1, 2, 3)]
+    return "".join(f'<p class="editor-p">{text}</p>' for text in told), told
+
+
+def _javascript(value: str, quote: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace(quote, "\\" + quote)
+    return quote + escaped.replace("<", "\\x3c") + quote
+
+
+def _row(html: str) -> str:
+    """Return a row of Next.js whose element has its HTML as a string, as a string."""
+    return json.dumps(
+        f'a:["$","div",null,{{"dangerouslySetInnerHTML":{{"__html":{_string(html)}}}}}]'
+    )
+
+
+@pytest.mark.parametrize("language", _TOLD)
+@pytest.mark.parametrize(
+    ("script", "written"),
+    [
+        ('window.APP = {"id":7,"contentHtml":@}', _string),
+        ("var q=@;render(q)", _string),
+        ("start({x7:@,y:[1,2]})", lambda html: json.dumps(html).replace("</", "<\\/")),
+        ("page.push([3, @])", lambda html: json.dumps(html, ensure_ascii=False)),
+        ("load(JSON.parse(@))", lambda html: _javascript(_string({"a": {"b": html}}), "'")),
+        ("const t = @", lambda html: _javascript(html, "'")),
+        ("const t = @", lambda html: _javascript(html, '"')),
+        ("set('body', @)", lambda html: _string(html.replace("<", "&lt;").replace(">", "&gt;"))),
+        ('k={"d":@}', lambda html: json.dumps(json.dumps({"r": [{"markup": html}]}))),
+        ("self.__next_f.push([1,@])", _row),
+        ("// it's a comment\nlet s = /[\"']/, t = {\n  inner: @\n}", _string),
+        ("f(0)" * 200 + ';w["art-1"]=@', _string),
+    ],
+    ids=["object", "variable", "bare-key", "pushed", "parsed", "single", "double", "entities",
+         "json-in-json", "row", "quotes-in-comments", "behind-code"],
+)  # fmt: skip
+def test_html_in_a_string_of_any_program_is_read(
+    script: str, written: Callable[[str], str], language: str
+) -> None:
+    html, told = _paragraphs(language)
+    assert extract(_script(script.replace("@", written(html)))).text == "\n".join(told)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'cfg({"consentText":@})',
+        'cfg({"privacyPolicyHtml":@})',
+        'define("t", "<p>{{ name }}</p>@")',
+        'f("' + "var a = b ? c : d; if (a) { b(); } " * 40 + '")',
+        '{"@type":"x"}</script><script src="x.js">a = @',
+        'x = "never ends <p> ' + _SENTENCE * 9,
+    ],
+    ids=["consent", "privacy", "template", "program", "elsewhere", "unclosed"],
+)
+def test_other_strings_of_programs_are_left_alone(script: str) -> None:
+    written = _string(_paragraphs()[0])
+    page = _script(script.replace('>@"', f">{written[1:]}").replace("@", written))
+    assert extract(page).text == ""
+
+
+def test_what_the_page_shows_is_not_read_again_from_its_script() -> None:
+    html, told = _paragraphs()
+    page = _script(f"a={_string(html)}")
+    assert extract(page).text == "\n".join(told)
+    links = "".join(f"<li><a href=/{k}>{text}</a>" for k, text in enumerate(told))
+    shown = f"<body><nav>{links}</nav><article><h1>Walls</h1><p>{_SENTENCE}</p></article>"
+    assert extract(page.replace(b"<body>", shown.encode())).text == "Walls\n" + _SENTENCE.strip()
+
+
+def test_of_several_articles_that_near_the_title_is_read() -> None:
+    html, told = _paragraphs()
+    other = html.replace("ferry", "train") + "<p>" + _SENTENCE * 8 + "</p>"
+    filler = "f(0);" * 500
+    for title in ("Ferries at dawn", "Паромы на рассвете"):
+        mine = json.dumps({"headline": title, "parts": [html]})
+        for script in (
+            f"a={_string(other)};{filler}b={mine}",
+            f"b={mine};{filler}a={_string(other)}",
+        ):
+            page = _script(script).replace(
+                b"<body>", f"<title>{title} | News</title><body>".encode()
+            )
+            assert extract(page).text == "\n".join(told)
+        assert extract(_script(f"a={_string(other)};{filler}b=0")).text.endswith(_SENTENCE.strip())
+
+
+_PROGRAM = [*"\"'\\=:{[<\n", "\\u003cp", "</p>", "<script>", "</script>", "a" * 300, "One. Two. "]
+
+
+@given(st.lists(st.sampled_from(_PROGRAM), max_size=40))
+def test_any_program_is_read_to_its_end(pieces: list[str]) -> None:
+    assert len(stated_article(_script("".join(pieces)))) < 300 * len(pieces) + 1000
 
 
 def test_state_that_is_no_article_is_left_alone() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from curation.extract import default_settings
 from curation.extract.blocks import PRE, Page
-from curation.extract.decide import decide, limits_of, places
+from curation.extract.decide import Limits, decide_blocks, find_places, plain_limits
+from curation.extract.extract_settings import Decision
 from curation.extract.features import COUNT
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
@@ -21,6 +22,10 @@ DECISION, TABLES = default_settings().decision, default_settings().tables
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
 
 
+def limits_of(decision: Decision) -> Limits:
+    return Limits(*plain_limits(decision))
+
+
 def scanned(html: str) -> Page:
     return scan(html.encode(), 512, 10_000, 2000)
 
@@ -28,10 +33,10 @@ def scanned(html: str) -> Page:
 def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:
     page = scanned(html)
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
-    where = places(page, rows, np.arange(len(rows)), DECISION)
-    decision = DECISION.model_copy(update=changed)
-    decisions = decide(
-        np.array(probabilities), page, tables_of(page, TABLES), where, decision, True
+    limits = limits_of(DECISION.model_copy(update=changed))
+    where = find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), limits)
+    decisions = decide_blocks(
+        np.array(probabilities), page, tables_of(page, TABLES), where, True, limits
     )
     return [bool(one) for one in decisions.kept]
 
@@ -241,10 +246,17 @@ def test_the_text_does_not_end_in_a_notice_of_rights() -> None:
 
 
 def test_a_button_does_not_fill_a_hole() -> None:
-    page = f"<div><p>{LONG}</p><{{0}}>Copy</{{0}}><p>Behind. {LONG}</p></div>"
+    some = "Copy what is above to the clipboard of this device"
+    page = f"<div><p>{LONG}</p><{{0}}>{some}</{{0}}><p>Behind. {LONG}</p></div>"
     likely = DECISION.hole_probability + 0.05
     assert kept(page.format("button"), [0.99, likely, 0.99]) == [True, False, True]
-    assert kept(page.format("div"), [0.99, likely, 0.99]) == [True, True, True]
+    assert kept(page.format("p"), [0.99, likely, 0.99]) == [True, True, True]
+
+
+def test_a_label_between_paragraphs_does_not_fill_a_hole() -> None:
+    page = f"<div><p>{LONG}</p><div>Advertisement</div><p>Behind. {LONG}</p></div>"
+    for likely, stays in ((DECISION.hole_probability + 0.05, False), (0.5, True)):
+        assert kept(page, [0.99, likely, 0.99]) == [True, stays, True]
 
 
 def test_a_heading_at_the_head_of_a_card_goes_with_the_text_behind_it() -> None:
