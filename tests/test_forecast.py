@@ -147,7 +147,7 @@ WRITERS = {
 def test_every_command_that_writes_is_here() -> None:
     named = {command.split()[0] for command in WRITERS.values()}
     assert {name for name in COMMANDS if name not in _READ_ONLY} <= named
-    for name in known_stages():
+    for name in set(known_stages()) - {"withdraw"}:  # a command of its own, which is above
         options = build_parser([name]).parse_args([name, "--dry-run"])
         assert options.dry_run, name
 
