@@ -175,10 +175,12 @@ def _array(of: Any, shape: str) -> Any:
     return types.Array(of, int(shape[0]), shape[1], readonly=shape.endswith("read-only"))
 
 
-def _decorator(counting: bool = True, inlining: bool = False) -> Callable[[Any], Any]:
+def _decorator(
+    counting: bool = True, inlining: bool = False, **others: str
+) -> Callable[[Any], Any]:
     def compiled(function: Any) -> Any:
         # Both said always: a kernel that is first called by one of the others would be like it.
-        options = {"nogil": True, "_nrt": counting, "forceinline": inlining}
+        options = {"nogil": True, "_nrt": counting, "forceinline": inlining, **others}
 
         @functools.cache  # most kernels are loaded, none is compiled
         def part() -> Any:
@@ -225,3 +227,6 @@ kernel = _decorator()
 borrowing = _decorator(counting=False)
 #: The same, compiled into the caller: parts of one loop.
 inlined = _decorator(counting=False, inlining=True)
+#: Written into its one caller before that is compiled: as a part, all that it calls would be
+#: compiled and kept twice. Not for what is borrowing, as its caller may count references.
+merged = _decorator(inline="always")

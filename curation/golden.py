@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import curation
 from curation.recipe import Recipe, load
 from curation.resources import root
 from curation.stages import find, known_stages
@@ -90,7 +91,6 @@ def _answers(stage: str) -> Iterator[Any]:
 
 
 def _answers_of(stage: str, recipe: Recipe) -> Iterator[Any]:
-    from curation import in_memory  # loads all kernels
     from curation.tokenize import load_tokenizer
 
     texts = _texts()
@@ -103,7 +103,7 @@ def _answers_of(stage: str, recipe: Recipe) -> Iterator[Any]:
         "url": [f"https://host{n % 3}.example/{n}" for n in range(len(texts))],
         "language": ["en"] * len(texts),
     }
-    curated = in_memory.run(recipe, column | known, stages=[stage])
+    curated = curation.run(recipe, column | known, stages=[stage])
     yield curated.documents.to_pylist()
     yield curated.removed.to_pylist()
 

@@ -2,8 +2,9 @@
 
     python examples/beam_pipeline.py --input 'crawl/*.warc.gz' --output corpus --language de fr
 
-Further options are Beam's, such as `--runner=FlinkRunner --flink_master=...`. Writes
-`corpus/documents` and `corpus/removed`, Parquet files with the names of the shards.
+Further options are Beam's, such as `--runner=FlinkRunner --flink_master=...`. Writes the stage
+folder `corpus/dedup-documents` (`curate report --run corpus` reads it), what went into it to
+`corpus/long`, and what was removed before to `corpus/removed`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pipelines.transforms import (
     Extract,
     IdentifyLanguage,
     ReadPages,
-    WriteDocuments,
+    WriteShards,
 )
 
 #: Characters that a document of this corpus should have at least.
@@ -46,11 +47,10 @@ def build(
     extracted = pages.pages | Extract()
     language = extracted.documents | IdentifyLanguage(recipe.identify_language)
     long = language.documents | Apply(long_enough, stage="length")
-    unique = long.documents | DeduplicateDocuments(recipe.dedup_documents)
-    _ = unique.documents | "Documents" >> WriteDocuments(f"{output}/documents")
     for name, judged in {"extract": extracted, "language": language, "length": long}.items():
-        _ = judged.removed | f"Removed by {name}" >> WriteDocuments(f"{output}/removed/{name}")
-    _ = unique.removed | "Copies" >> WriteDocuments(f"{output}/removed/copies")
+        _ = judged.removed | f"Removed by {name}" >> WriteShards(f"{output}/removed/{name}")
+    shards = long.documents | WriteShards(f"{output}/long")
+    _ = shards | DeduplicateDocuments(output, recipe)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

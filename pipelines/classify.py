@@ -7,8 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from curation.classify import custom
+from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import ClassifySettings
-from curation.classify.verdicts import classify_documents
+from curation.classify.decide import decide
+from curation.schema import with_column
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, Transform, run_transform, with_errors
 
@@ -18,7 +21,14 @@ class ClassifyDocuments(Transform):
     settings: ClassifySettings
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        judged, verdicts, failures = classify_documents(batch, self.settings)
+        found = Classifier(self.settings).apply_to(batch)
+        judged = with_column(batch, "quality", found.quality)
+        if found.rank is not None:
+            judged = with_column(judged, "quality_rank", found.rank)
+        for name in ("domain", "topic", "format"):
+            judged = with_column(judged, name, getattr(found, name))
+        judged, own, failures = custom.classify(judged, self.settings)
+        verdicts = decide(found, self.settings).otherwise(own)
         return with_errors(Outcome(judged, verdicts), batch, failures, "classify")
 
 

@@ -127,6 +127,11 @@ COMMANDS = {
         "compile the kernels that stages need before a run",
         "curate warm-up --recipe sample",
     ),
+    "cancel": Command(
+        "cancel",
+        "end the run that is at work in a folder, with its jobs",
+        "curate cancel --run out",
+    ),
     "worker-pool": Command(
         "worker_pool",
         "run a pool of Python workers on a node of a Flink or Spark cluster",

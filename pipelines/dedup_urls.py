@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.captures import KEYS, capture_keys, capture_verdicts, choose_captures
@@ -106,42 +105,12 @@ class UrlSurvivors(OverRanges):
         rows = concatenated([pa.RecordBatch.from_pylist([], schema=KEYS), *own, *others])
         count = sum(batch.num_rows for batch in own)
         last = np.full(count, len(self.settings.index.against))
-        found = url_copies(rows, np.concatenate([last, *priorities]), self.settings)
+        policy = self.settings.survivor.policy
+        found = choose_captures(rows, np.concatenate([last, *priorities]), policy)
         found = found.filter(pa.array(found.column("place").to_numpy() < count))
         name = scratch("survivors", task.name)
         rows = found.select(found.schema.names[1:])
         return Result({name: write_run(folder, name, "key", rows)})
-
-
-def url_copies(
-    rows: pa.RecordBatch, priority: npt.NDArray[np.int64], settings: UrlDedupSettings
-) -> pa.RecordBatch:
-    """Return which documents to remove, and which is kept instead of each.
-
-    Args:
-        rows: of `UrlKeys`, by ascending number.
-        priority: [rows], takes precedence over the policy: the lowest wins.
-
-    -> columns `place` (row in `rows`), `key` (number), `date`, `kept_date`, `kept_id`.
-    """
-    removed, kept = choose_captures(rows, priority, settings.survivor.policy)
-    gone, stays = pa.array(removed), pa.array(kept)
-    columns = {
-        "place": gone,
-        "key": rows.column("number").take(gone),
-        "date": rows.column("date").take(gone),
-        "kept_date": rows.column("date").take(stays),
-        "kept_id": rows.column("id").take(stays),
-    }
-    return pa.RecordBatch.from_pydict(columns)
-
-
-def url_verdicts(copies: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the verdicts on the documents of `url_copies`."""
-    own, other = copies.column("date").to_numpy(), copies.column("kept_date").to_numpy()
-    return verdict_rows(
-        copies.column("key").to_numpy(), *capture_verdicts(own, other), copies.column("kept_id")
-    )
 
 
 @dataclass(frozen=True)
@@ -163,7 +132,10 @@ class UrlVerdicts:
         index, shard = task.payload
         rows = read_key_range(folder, "survivors", self.ranges, *numbers_of_shard(index))
         aside = set_aside_by(folder, UrlKeys.name, shard)
-        verdicts = no_verdicts(clusters=False) if rows is None else url_verdicts(rows)
+        verdicts = no_verdicts(clusters=False)
+        if rows is not None:
+            numbers, own, kept = (rows.column(n).to_numpy() for n in ("key", "date", "kept_date"))
+            verdicts = verdict_rows(numbers, *capture_verdicts(own, kept), rows.column("kept_id"))
         written = write_verdicts(folder, shard, verdicts, aside)
         return Result({scratch("verdicts", shard): written})
 

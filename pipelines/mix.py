@@ -18,11 +18,12 @@ import pyarrow as pa
 from curation.columns import LABEL_COLUMNS
 from curation.errors import ConfigError
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, lacking, plan_tables
-from curation.mix.columns import grouped
-from curation.mix.count import counted
+from curation.mix.columns import grouped, narrow
+from curation.mix.variety import varieties
 from curation.schema import PLACES
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
+from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
@@ -65,9 +66,9 @@ class CountTokens:
         aside: dict[int, str] = {}
         with _create_ids(folder, shard.name) as ids:
             for part in over_documents("mix", shard, self._narrow, wanted):
-                narrow, tokens = part.answer
+                rows, tokens = part.answer
                 ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
-                batches.append(narrow)
+                batches.append(rows)
                 aside |= part.aside
                 progress(part.batch.num_rows, part.batch.num_rows)
         table = concatenated(batches, NARROW)
@@ -79,7 +80,11 @@ class CountTokens:
     def _narrow(
         self, batch: pa.RecordBatch, first_row: int
     ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
-        return counted(batch, self.tokenize, self.sources)
+        """Return columns NARROW of documents, and their token ids end to end."""
+        tokenizer = load_tokenizer(self.tokenize.tokenizer)
+        tokens, offsets = tokenizer.encode_batch(batch.column("text"))
+        counts = np.diff(offsets) + self.tokenize.marks
+        return narrow(batch, counts, self.sources, varieties(tokens, offsets)), tokens
 
 
 def _ids_name(shard: str) -> str:
@@ -151,9 +156,18 @@ class DrawDocuments(Transform):
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.plan is not None and self.narrow is not None
-        outcome = drawn(batch, self.narrow.slice(first_row, batch.num_rows), self.plan)
-        ids = self._ids(first_row, batch.num_rows, outcome.verdicts.kept)
-        return replace(outcome, tables={TOKENS: ids})
+        rows = self.narrow.slice(first_row, batch.num_rows)
+        found = draw(rows, self.plan)
+        batch = found.added_to(batch, rows.column("tokens"))
+        used = rows.column("tokens").to_numpy() * found.repeats.astype(np.int64)
+        extra: dict[str, int] = {}
+        by = grouped(rows, self.plan.settings)
+        for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
+            table = pa.table({"key": by.column(column), "tokens": used})
+            for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
+                extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
+        ids = self._ids(first_row, batch.num_rows, found.verdicts.kept)
+        return Outcome(batch, found.verdicts, extra=extra, tables={TOKENS: ids})
 
     def _ids(self, first: int, rows: int, kept: pa.Array) -> pa.RecordBatch:
         starts = self.starts[first : first + rows + 1]
@@ -161,20 +175,6 @@ class DrawDocuments(Transform):
         wanted = kept.to_numpy(zero_copy_only=False)
         stream = delimited(ids, starts - starts[0], wanted)
         return pa.RecordBatch.from_arrays([pa.array(stream)], schema=DELIMITED)
-
-
-def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outcome:
-    """Draw from the documents of a batch; `narrow` has the columns that the plan needs."""
-    found = draw(narrow, plan)
-    batch = found.added_to(batch, narrow.column("tokens"))
-    used = narrow.column("tokens").to_numpy() * found.repeats.astype(np.int64)
-    extra: dict[str, int] = {}
-    by = grouped(narrow, plan.settings)
-    for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
-        table = pa.table({"key": by.column(column), "tokens": used})
-        for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
-            extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
-    return Outcome(batch, found.verdicts, extra=extra)
 
 
 def saved_tokens(shard: Shard) -> str:

@@ -1,15 +1,18 @@
-"""A command as a process: signals, its temporary folder, memory limits."""
+"""A command as a process: signals, locks, its temporary folder, memory limits."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import datetime
 import fcntl
 import multiprocessing.process
 import os
+import re
 import resource
 import shutil
 import signal
+import socket
 import stat
 import sys
 import tempfile
@@ -31,6 +34,8 @@ _WORDS = {
 }
 _FOLDER = "curate-run-"
 _OWNER = "owner"
+#: What `owner` says.
+_OWNED = re.compile(r"process (\d+) on (\S+) since (\S+ \S+)")
 #: Age in seconds after which a folder without a lock file was left by a process that died.
 _MAKING = 3600.0
 #: Seconds allowed for cleaning up at exit.
@@ -127,16 +132,55 @@ def _await_end(sentinel: int) -> None:
     os._exit(1)
 
 
+def owner() -> str:
+    """Describe this process for others that find its lock: number, host and time."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(" ", "seconds")
+    return f"process {os.getpid()} on {socket.gethostname()} since {now}"
+
+
+def lock(file: int, how: int = fcntl.LOCK_EX) -> bool | None:
+    """Lock an open file; return whether that worked, and None where there are no locks.
+
+    Lustre and NFS may be mounted without them.
+    """
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def process_here(text: str) -> int:
+    """Return the number of a process that `owner` described; 0 if it is not one of this host."""
+    found = _OWNED.match(text)
+    return int(found[1]) if found and found[2] == socket.gethostname() else 0
+
+
+def has_ended(text: str) -> bool:
+    """Return whether a process that `owner` described is known to have ended: one of this host."""
+    number, found = process_here(text), _OWNED.match(text)
+    if not number or found is None:
+        return False
+    import psutil  # seldom needed
+
+    try:
+        began = psutil.Process(number).create_time()
+    except psutil.NoSuchProcess:
+        return True
+    return bool(began > datetime.datetime.fromisoformat(found[3]).timestamp() + 1)
+
+
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Create a folder for temporary files of this process and its children; remove it at the end.
 
-    Folders of killed processes are removed first. A lock, which no process can leave behind, shows
-    which owners are alive.
+    Folders of killed processes of this host are removed first: their locks are gone.
     """
     base = tempfile.gettempdir()
     _remove_leftovers(Path(base))
-    place, lock = _own_folder(base)
+    place, held = _own_folder(base)
     before = os.environ.get("TMPDIR")
     tempfile.tempdir = os.environ["TMPDIR"] = str(place)
     atexit.register(shutil.rmtree, place, ignore_errors=True)
@@ -149,17 +193,16 @@ def temporary_folder() -> Iterator[Path]:
         else:
             os.environ["TMPDIR"] = before
         shutil.rmtree(place, ignore_errors=True)
-        lock.close()
+        held.close()
 
 
 def _own_folder(base: str) -> tuple[Path, IO[str]]:
-    while True:
-        place = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
-        lock = open(place / _OWNER, "x")  # noqa: SIM115 (held until the process ends)
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return place, lock
-        lock.close()  # removed as a leftover in the meantime
+    place = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
+    file = open(place / f".{_OWNER}", "x")  # noqa: SIM115 (held until the process ends)
+    lock(file.fileno())
+    os.write(file.fileno(), owner().encode())
+    os.rename(place / f".{_OWNER}", place / _OWNER)
+    return place, file
 
 
 def _remove_leftovers(base: Path) -> None:
@@ -179,8 +222,10 @@ def _remove_if_left(place: Path, changed: float) -> None:
             shutil.rmtree(place, ignore_errors=True)
         return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its owner is alive
-        shutil.rmtree(place, ignore_errors=True)
+        text, held = os.read(file, 1 << 10).decode(errors="replace"), lock(file)
+        # A lock may be known only to the host that holds it (Lustre's `localflock`).
+        if held is not False and (has_ended(text) or (held and not text)):
+            shutil.rmtree(place, ignore_errors=True)
     finally:
         os.close(file)
 

@@ -64,13 +64,13 @@ def run_plan(work: Plan, executor: Executor, strict: bool = False) -> dict[str, 
         if work.fresh:
             for stage in removed_first(work):
                 remove_stage(work.output / stage)
-        executor.later = [partial(_begin, work)]
+        executor.later, executor.output = [partial(_begin, work)], work.output
         executor.stages = (*work.stages, *_sections_read(work))
         executor.display.plan({name: find(name).cost for name in work.stages})
         tries: Counter[str] = Counter()
         while True:
             try:
-                manifests = _run_stages(work, executor, strict)
+                manifests = run_stages(work, executor, strict)
                 break
             except DamagedError as error:
                 tries.update(list(error.files))
@@ -89,7 +89,8 @@ def _sections_read(work: Plan) -> list[str]:
     return [name for name in dict.fromkeys(read) if name in STAGES and name not in work.stages]
 
 
-def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[str, Any]]:
+def run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[str, Any]]:
+    """Run the stages of a plan; return the manifests by stage. Raises as `run_plan` does."""
     manifests: dict[str, dict[str, Any]] = {}
     inputs = work.inputs
     for stage in work.stages:
@@ -271,9 +272,7 @@ def run_stage(
     run = stage_run(stage, work, inputs, executor, mix)
     executor.display.stage(run.stage, "started")
     before, started = read_manifest(run.folder).get("key"), time.perf_counter()
-    manifest = None if find(stage).is_source else run.complete(run.compared)
-    if manifest is None:  # load the module, with its kernels, only if there is work
-        manifest = importlib.import_module(find(stage).module).run(run)
+    manifest = complete_or_run(run)
     counts = manifest["counts"]
     executor.display.stage(
         run.stage,
@@ -283,6 +282,15 @@ def run_stage(
         removed=counts["documents_removed"],
         seconds=round(time.perf_counter() - started, 1),
     )
+    return manifest
+
+
+def complete_or_run(run: StageRun) -> dict[str, Any]:
+    """Return the manifest of a stage, which runs unless it is complete."""
+    stage = find(run.stage)
+    manifest = None if stage.is_source else run.complete(run.compared)
+    if manifest is None:  # load the module, with its kernels, only if there is work
+        manifest = importlib.import_module(stage.module).run(run)
     return manifest  # type: ignore[no-any-return]
 
 
@@ -317,17 +325,19 @@ def stage_run(
         also,
         work.files if described.is_source else (),
         str(work.passed_over.of_others) if described.is_source else "",
-        _stage_of(inputs, work.output) if shards else "",
+        stage_of(inputs, work.output) if shards else "",
         indexed,
         measures,
     )
 
 
-def _stage_of(inputs: Sequence[str], output: Folder) -> str:
+def stage_of(inputs: Sequence[str], output: Folder) -> str:
     """Return which stage of this run, or named mix, is the input; empty for any other input."""
-    urls = [Folder(path).url for path in inputs]
-    inside = urls[0].removeprefix(f"{output.url}/")
-    return inside if len(urls) == 1 and inside != urls[0] and is_stage(Folder(urls[0])) else ""
+    if len(inputs) != 1:
+        return ""
+    url = Folder(inputs[0]).url
+    inside = url.removeprefix(f"{output.url}/")
+    return inside if inside != url and is_stage(Folder(url)) else ""
 
 
 def _begin(work: Plan) -> None:

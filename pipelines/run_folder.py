@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import logging
 import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import IO, Any
@@ -16,6 +17,7 @@ from curation.config import parse_yaml
 from curation.errors import ConfigError, StoreError
 from curation.recipe import STAGES, Recipe
 from curation.stages import find, known_stages
+from pipelines.process import has_ended, lock, owner
 from pipelines.storage.files import SCRATCH, Folder, room_for
 from pipelines.storage.manifest import (
     MANIFEST,
@@ -24,6 +26,8 @@ from pipelines.storage.manifest import (
     manifest_sha256,
     read_manifest,
 )
+
+_LOG = logging.getLogger(__name__)
 
 #: The resolved recipe in the run folder; `curate report` and `why` read the stages from it.
 RECIPE_FILE = "recipe.yaml"
@@ -44,9 +48,10 @@ KNOWN_BY = {
     REPORT_DATA: b'"funnel"',
     SUMS: f"  {RECIPE_FILE}\n".encode(),
 }
-_LOCK = ".lock"
+#: The lock of a run, and the file that takes its place where the file system has no locks.
+_LOCK, _OWNER = ".lock", ".owner"
 _MADE_OF_RUNS = (WITHDRAWN, EXPORT, TRACE, SUMMARY)
-_BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
+_BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, _OWNER, SCRATCH)
 
 
 def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
@@ -70,7 +75,10 @@ def _not_writable(folder: Folder, error: OSError) -> ConfigError:
 
 @contextlib.contextmanager
 def locked(folder: Folder) -> Iterator[None]:
-    """Lock a local run folder for one run at a time; the lock is released with its process."""
+    """Lock a local run folder for one run at a time; the lock is released with its process.
+
+    Where the file system has no locks, a file names the process instead.
+    """
     if not folder.is_local:
         yield
         return
@@ -82,25 +90,60 @@ def locked(folder: Folder) -> Iterator[None]:
                 file = stack.enter_context(open(path, "a+"))
             except OSError as error:
                 raise _not_writable(folder, error) from None
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            held = lock(file.fileno())
+            if held is False:
                 file.seek(0)
-                holder = file.read().strip() or "unknown"
-                raise ConfigError(
-                    f"{folder.shown}: another run (process {holder}) is at work in this folder"
-                ) from None
+                raise _at_work(folder, file.read())
+            if held is None:
+                stack.callback(os.unlink, _claimed(folder))
+                break
             if _is_at(file, path):
                 break
             # A finished run removed this file after it was opened here: its lock is worthless.
             stack.close()
         with room_for(path):
             file.truncate(0)
-            os.write(file.fileno(), str(os.getpid()).encode())  # unbuffered: errors appear here
+            os.write(file.fileno(), owner().encode())  # unbuffered: errors appear here
         try:
             yield
         finally:
             os.unlink(path)
+
+
+def _at_work(folder: Folder, holder: str, hint: str = "") -> ConfigError:
+    by = holder.strip() or "process unknown"
+    return ConfigError(f"{folder.shown}: another run ({by}) is at work in this folder{hint}")
+
+
+def _claimed(folder: Folder) -> str:
+    """Return the path of a new file that names this process as the one at work in a folder.
+
+    Raises ConfigError if there is one of a process that may be alive.
+    """
+    path = folder.path(_OWNER)
+    holder = _holder(folder)
+    if holder is not None:
+        if not has_ended(holder):
+            raise _at_work(folder, holder, f"; if it has ended, remove {folder.shown}/{_OWNER}")
+        os.unlink(path)
+    try:
+        with open(path, "x") as file:
+            file.write(owner())
+    except FileExistsError:
+        raise _at_work(folder, _holder(folder) or "") from None
+    _LOG.warning(
+        "%s: no locks in this file system; %s names this process instead", folder.shown, _OWNER
+    )
+    return path
+
+
+def _holder(folder: Folder) -> str | None:
+    """Return the owner of a run folder without locks; None if there is none."""
+    try:
+        with open(folder.path(_OWNER)) as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def _is_at(file: IO[str], path: str) -> bool:
@@ -111,14 +154,17 @@ def _is_at(file: IO[str], path: str) -> bool:
         return False
 
 
-def is_locked(folder: Folder) -> bool:
-    """Return whether a run is at work in a local folder."""
-    try:
-        with open(folder.path(_LOCK)) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        return isinstance(error, BlockingIOError)
-    return False
+def at_work(folder: Folder) -> str:
+    """Return the `owner` of the run that is at work in a local folder; empty if there is none."""
+    if not folder.is_local:
+        return ""
+    with contextlib.suppress(OSError), open(folder.path(_LOCK)) as file:
+        held = lock(file.fileno(), fcntl.LOCK_SH)
+        if held is False:
+            return file.read().strip() or "process unknown"
+        holder = "" if held else _holder(folder) or ""
+        return "" if has_ended(holder) else holder
+    return ""
 
 
 def runs_below(folder: Folder) -> Iterator[Folder]:
@@ -145,7 +191,7 @@ def run_facts(folder: Folder) -> dict[str, Any]:
     return {
         "run": folder.shown,
         "recipe": held[-1]["recipe"]["name"] if held else "",
-        "state": "at work" if is_locked(folder) else state,
+        "state": "at work" if at_work(folder) else state,
         "inputs": len(held[0]["inputs"]) if held else 0,
         "documents": held[0]["counts"]["documents_in"] if held else 0,
         "tokens": ([0] + [m["counts"]["tokens"] for m in held if "tokens" in m["counts"]])[-1],

@@ -37,8 +37,8 @@ LAYERS = (
     {"commands"},
     {"view", "report"},
     {"summary", "trace", "withdraw", "verdict_counts", "mix_search", "export_formats"},
+    {"transforms", "table"},
     {"forecast", "run", "plan", "run_folder"},
-    {"transforms"},
     {"extract", "read_tables", "rights", "dedup_urls", "identify_language", "dedup_documents"}
     | {"classify", "dedup_lines", "filter", "decontaminate", "mix", "tokenize", "custom"},
     {"dedup", "masking", "repacking", "texts", "token_formats"},

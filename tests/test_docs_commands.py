@@ -16,7 +16,9 @@ _BLOCK = re.compile(r"<!-- run -->\n```(sh|console)\n(.*?)^```$", re.MULTILINE |
 _ALL = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _PAGES = [path for path in _ALL if "<!-- run -->" in path.read_text(encoding="utf-8")]
 #: Any block of commands, and the mark before it.
-_ANY = re.compile(r"(?:<!-- (.*?) -->\n)?```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ANY = re.compile(
+    r"(?:<!-- ([^\n]*) -->\n)?```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _REASON = re.compile(r"not run: .+")
 _CURATE = re.compile(r"^(?:\$ )?(curate .*?)(?: *#.*|[|;&>] .*| \|\| true)?$", re.MULTILINE)
 _HEAD = 'set -euo pipefail\ncurate() { python -m pipelines.cli "$@"; }\n'
@@ -57,10 +59,12 @@ def test_all_commands_run_or_say_why_not(page: Path) -> None:
             cli.build_parser(arguments).parse_args(arguments)
 
 
-def test_every_page_is_in_the_navigation() -> None:
+def test_every_page_is_in_the_navigation_as_one_kind() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     pages = {path.name for path in (ROOT / "docs").glob("*.md")}
-    named = re.findall(r"([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    assert sorted(named) == sorted(pages)
+    assert sorted(re.findall(r"([\w-]+\.md)$", navigation, re.MULTILINE)) == sorted(pages)
+    kinds = re.findall(r"^  - (.+):$", navigation, re.MULTILINE)
+    assert kinds == ["Tutorial", "How to", "Reference", "Explanation"]
 
 
 def test_the_readme_is_short() -> None:

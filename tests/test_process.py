@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from pipelines.process import temporary_folder
+from pipelines.process import owner, temporary_folder
 from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
 from pipelines.terminal import Warnings
@@ -155,8 +158,6 @@ def test_the_next_run_clears_away_what_a_killed_one_left(tmp_path: Path) -> None
     environment = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(temporary)
     try:
-        import tempfile
-
         tempfile.tempdir = None
         with temporary_folder() as own:
             assert own.parent == temporary and tempfile.gettempdir() == str(own)
@@ -213,3 +214,51 @@ def test_warnings_without_a_display_are_plain_and_appear_once(
     assert told == ["a", "b", "c"]
     tell("\x1b[31m")
     assert capsys.readouterr().err == "\\u001b[31m\n"
+
+
+def without_locks(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """As Lustre mounted without `flock`, and some NFS."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL])
+def test_without_locks_temporary_folders_go_when_their_process_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    without_locks(monkeypatch, number)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
+    here, now = socket.gethostname(), "2026-01-01 00:00:00+00:00"
+    owners = {
+        "dead": f"process {int(ended.stdout)} on {here} since {now}",
+        "reused": f"process {os.getpid()} on {here} since {now}",
+        "alive": owner(),
+        "elsewhere": f"process {int(ended.stdout)} on another since {now}",
+        "unknown": "",
+    }
+    for name, text in owners.items():
+        (tmp_path / f"curate-run-{name}").mkdir()
+        (tmp_path / f"curate-run-{name}" / "owner").write_text(text)
+    with temporary_folder() as own:
+        assert (own / "owner").read_text() == owner()
+        there = {path.name for path in tmp_path.iterdir()} - {own.name}
+        with temporary_folder() as inner:  # a child's, while its parent lives
+            assert own.exists() and inner != own
+    assert there == {f"curate-run-{name}" for name in ("alive", "elsewhere", "unknown")}
+
+
+def test_a_folder_whose_lock_another_host_keeps_to_itself_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With Lustre's `localflock` each host has locks of its own."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    (tmp_path / "curate-run-other").mkdir()
+    (tmp_path / "curate-run-other" / "owner").write_text("process 1 on n7 since 2026-01-01 00:00")
+    with temporary_folder():
+        assert (tmp_path / "curate-run-other").exists()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,11 @@ from curation.errors import ConfigError
 from curation.recipe import load
 from pipelines.cli import main
 from pipelines.plan import plan
+from pipelines.process import owner
 from pipelines.report.collect import _problems, collect
 from pipelines.report.render import render
 from pipelines.run import run_plan
-from pipelines.run_folder import load_run, locked
+from pipelines.run_folder import at_work, load_run, locked
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.storage.files import Folder
 
@@ -70,6 +73,36 @@ def test_a_lock_that_ends_while_another_waits(
 
     monkeypatch.setattr(pipelines.run_folder.fcntl, "flock", late)
     with locked(folder), pytest.raises(ConfigError, match="another run"), locked(folder):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL])
+def test_without_locks_a_file_names_the_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    number: int,
+) -> None:
+    """As on Lustre mounted without `flock`, and some NFS."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(pipelines.run_folder.fcntl, "flock", refuse)
+    folder, ended = Folder(str(tmp_path)), subprocess.Popen(["true"])
+    ended.wait()
+    with locked(folder):
+        assert at_work(folder).startswith(f"process {os.getpid()} on ")
+        with pytest.raises(ConfigError, match=r"process \d+ on .*; if .* remove .*\.owner"):
+            locked(folder).__enter__()
+    assert "no locks in this file system" in caplog.text
+    assert not list(tmp_path.iterdir()) and not at_work(folder)
+    text = owner().replace(str(os.getpid()), str(ended.pid))
+    (tmp_path / ".owner").write_text(text)
+    with locked(folder):  # the process that it names has ended
+        pass
+    (tmp_path / ".owner").write_text(text.replace(" on ", " on another-"))
+    with pytest.raises(ConfigError, match=r"on another-.* remove"), locked(folder):
         pass
 
 

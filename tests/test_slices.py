@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.memory_steps import step_of
+from curation.dedup.buckets import Buckets, languages, lines_of
+from curation.dedup.lines import frequent_lines, remove_lines, total_lines, verdicts, with_pages
 from curation.recipe import load
 from curation.schema import Verdicts
+from pipelines.classify import ClassifyDocuments
+from pipelines.filter import FilterDocuments
+from pipelines.identify_language import IdentifyLanguage
 
 _PROSE = (
     "The river rises in the hills above the town and runs for forty miles to the sea. "
@@ -41,8 +49,33 @@ def _batch() -> pa.RecordBatch:
 
 
 def _answer(stage: str, batch: pa.RecordBatch) -> tuple[list[dict[str, object]], Verdicts]:
-    documents, verdicts = step_of(stage, pa.Table.from_batches([batch]))(batch, load("llama3"))
-    return documents.to_pylist(), verdicts
+    settings = load("llama3").settings(stage)
+    if stage == "dedup-lines":
+        return _without_lines(batch, settings)
+    outcome = _TRANSFORMS[stage](settings).apply(batch, 0)
+    return outcome.batch.to_pylist(), outcome.verdicts
+
+
+_TRANSFORMS = {
+    "identify-language": IdentifyLanguage,
+    "classify": ClassifyDocuments,
+    "filter": FilterDocuments,
+}
+
+
+def _without_lines(
+    batch: pa.RecordBatch, settings: Any
+) -> tuple[list[dict[str, object]], Verdicts]:
+    buckets = Buckets(
+        settings, tuple(sorted(Counter(languages(batch, settings).to_pylist()).items()))
+    )
+    numbers = np.arange(batch.num_rows, dtype=np.uint64)
+    counts, places, hosts = lines_of(batch, numbers, buckets)
+    frequent = frequent_lines(total_lines(with_pages(counts, hosts)), settings)
+    removal = remove_lines(
+        batch["text"], numbers, frequent, settings, buckets.scopes(batch), places
+    )
+    return [{"text": text} for text in removal.texts.to_pylist()], verdicts(removal, settings)
 
 
 @pytest.mark.parametrize("stage", ["identify-language", "classify", "dedup-lines", "filter"])

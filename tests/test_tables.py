@@ -20,7 +20,7 @@ from curation.columns import PAGE_COLUMNS
 from curation.dedup import near_duplicates
 from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
 from curation.dedup.verify import jaccard, shingle_sets
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError, InputError, WorkerError
 from curation.filters import judge, load_filter
 from curation.recipe import load
 from curation.tables import as_given
@@ -171,8 +171,8 @@ def test_clusters_are_made_of_similar_texts(texts: list[str]) -> None:
         assert cluster in joined[row]
 
 
-@pytest.mark.parametrize("recipe", ["llama3", "fineweb"])
-def test_a_table_in_memory_fares_as_in_a_run(sample_run: Path, tmp_path: Path, recipe: str) -> None:
+def test_a_table_in_memory_fares_as_in_a_run(sample_run: Path, tmp_path: Path) -> None:
+    recipe = "llama3"
     table = _documents(sample_run, "extract")
     table = table.append_column("own", pa.array(range(table.num_rows), pa.int16()))
     pq.write_table(table, tmp_path / "rows.parquet")
@@ -274,6 +274,42 @@ def test_empty_tables_and_nothing_removed() -> None:
     assert kept.documents.num_rows == 1 and kept.removed.num_rows == 0
 
 
+def test_rows_that_cannot_be_read_are_removed() -> None:
+    page = f"<html><body><article><p>{_PROSE}</p></article></body></html>".encode()
+    table = pa.table({"html": [page, bytes(range(256)) * 9, page]})
+    found = curation.run("llama3", table, stages=["extract"])
+    assert found.documents["html"].to_pylist() == [page] * 2
+    row = found.removed.select(["html", "stage", "reason"]).to_pylist()
+    assert row == [{"html": table["html"][1].as_py(), "stage": "extract", "reason": "http.binary"}]
+
+
+def test_texts_that_are_empty_are_removed_as_in_a_run() -> None:
+    found = curation.run("llama3", ["", _PROSE], stages=["identify-language"])
+    assert found.documents["text"].to_pylist() == [_PROSE]
+    assert found.removed.select(["stage", "reason"]).to_pylist() == [
+        {"stage": "read-tables", "reason": "table.empty_text"}
+    ]
+
+
+def test_code_of_the_user_s_changes_and_sees_columns_of_the_table(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "from curation.judging import Judged\n"
+        "def more(batch):\n"
+        "    return Judged(columns={'stars': [n + 1 for n in batch['stars'].to_pylist()]})\n"
+        "def fails(batch):\n"
+        "    raise ValueError('not today')\n"
+    )
+    recipe = tmp_path / "own.yaml"
+    text = "name: own\nextends: llama3\nstages: [own-one]\nown-one: {{python: own.py:{}}}\n"
+    recipe.write_text(text.format("more"))
+    table = pa.table({"text": [_PROSE, "Short."], "stars": [3, 1], "other": ["x", "y"]})
+    found = curation.run(str(recipe), table).documents
+    assert found.select(["stars", "other"]).to_pydict() == {"stars": [4, 2], "other": ["x", "y"]}
+    recipe.write_text(text.format("fails"))
+    with pytest.raises(WorkerError, match=r"own-one: .*fails failed on all .*not today"):
+        curation.run(str(recipe), table)
+
+
 def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="not str"):
         judge("a single text")
@@ -290,7 +326,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs the column 'domain'"):
         curation.run("llama3", ["a"], stages=["mix"])
     with pytest.raises(ConfigError, match=r"dedup-urls\.index\.against"):
-        curation.run("llama3", ["a"], assignments=["dedup-urls.index.against=[old]"])
+        curation.run("llama3", [_PROSE], assignments=["dedup-urls.index.against=[old]"])
     with pytest.raises(ConfigError, match="identify-language must come before"):
         curation.run("llama3", ["a"], stages=["filter", "identify-language"])
 

@@ -139,15 +139,13 @@ def _table(items: list[Item]) -> pa.RecordBatch:
     )
 
 
-def catalog_of(settings: DecontaminationSettings) -> Catalog:
-    """Build the catalog of the settings' sets in memory. Raises InputError or ConfigError."""
-    return build_catalog(items_of(settings.evals), load_background(settings.background))
-
-
 def prepare(settings: DecontaminationSettings, folder: Path) -> Catalog:
-    """Return the catalog in a folder, built there if it is absent, and mapped into memory."""
+    """Return the catalog in a folder, built there if it is absent, and mapped into memory.
+
+    Raises InputError or ConfigError for a set that can't be read.
+    """
     if not folder.is_dir():
-        _save(catalog_of(settings), folder)
+        _save(build_catalog(items_of(settings.evals), load_background(settings.background)), folder)
     with pa.memory_map(str(folder / _ITEMS)) as file:
         items = pa.ipc.open_file(file).read_all()
     return Catalog(map_index(folder / _INDEX), items, np.load(folder / _OWNERS, mmap_mode="r"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from curation.dedup.dedup_settings import OrderRule, UrlDedupSettings
 from curation.dedup.facts import ABSENT_DATE
 from curation.dedup.keys import half_keys, string_keys
 from curation.dedup.sorting import Ids
-from curation.dedup.survivors import Removals, choose_survivors, ranks_of
+from curation.dedup.survivors import choose_survivors, ranks_of
 from curation.dedup.urls import canonical_urls
 
 KEYS = pa.schema(
@@ -55,15 +54,17 @@ def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings
 
 def choose_captures(
     rows: pa.RecordBatch, priority: npt.NDArray[np.int64], policy: Sequence[OrderRule]
-) -> Removals:
-    """Keep one capture per key; the result names rows by their position.
+) -> pa.RecordBatch:
+    """Return which captures to remove, and which one is kept instead of each.
 
     Args:
-        rows: KEYS.
+        rows: KEYS, by ascending number.
         priority: [rows]; the least outweighs all rules of the policy.
+
+    -> columns `place` (row in `rows`), `key` (number), `date`, `kept_date`, `kept_id`.
     """
     column = {n: rows.column(n).to_numpy() for n in rows.schema.names if n != "id"}
-    return choose_survivors(
+    removed, kept = choose_survivors(
         np.stack([column["key"], column["key_low"]], axis=1),
         np.arange(rows.num_rows, dtype=np.uint64),
         {
@@ -75,22 +76,25 @@ def choose_captures(
         },
         policy,
     )
+    gone, stays = pa.array(removed), pa.array(kept)
+    columns = {
+        "place": gone,
+        "key": rows.column("number").take(gone),
+        "date": rows.column("date").take(gone),
+        "kept_date": rows.column("date").take(stays),
+        "kept_id": rows.column("id").take(stays),
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
-class Lost(NamedTuple):
-    """Why documents are removed; all have one entry per document."""
-
-    reason: Sequence[str]
-    value: npt.NDArray[np.float64]
-    threshold: npt.NDArray[np.float64]
-
-
-def capture_verdicts(own: npt.NDArray[np.int64], kept: npt.NDArray[np.int64]) -> Lost:
-    """Return why captures are removed, from their dates and those of the kept captures."""
+def capture_verdicts(
+    own: npt.NDArray[np.int64], kept: npt.NDArray[np.int64]
+) -> tuple[list[str], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return reasons, values and thresholds of removed captures, by the dates."""
     reasons = np.where(own < kept, "url.older_capture", "url.duplicate").tolist()
-    return Lost(reasons, _seconds(own), _seconds(kept))
+    return reasons, _seconds(own), _seconds(kept)
 
 
-def _seconds(microseconds: npt.NDArray[np.int64]) -> Any:
+def _seconds(microseconds: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Seconds since 1970; NaN for documents without a date."""
     return np.where(microseconds == ABSENT_DATE, np.nan, microseconds / 1e6)

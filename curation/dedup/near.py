@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+import curation
 from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
-from curation.dedup.in_memory import cluster_ids
+from curation.recipe import load
+from curation.schema import DOCUMENTS, aligned
 from curation.tables import as_given, known, texts_of
 
 
@@ -24,8 +27,16 @@ def near_duplicates(texts: Any, settings: DocumentDedupSettings | None = None) -
     """
     given = as_given(texts)
     settings = settings or defaults(DocumentDedupSettings)
-    languages = known(given.table, "language")
-    if languages is None:
+    numbers = np.arange(given.table.num_rows)
+    ids = pa.array(numbers).cast(pa.string())
+    columns = {"id": ids, "text": texts_of(given.table).fill_null("")}
+    documents = aligned(pa.RecordBatch.from_pydict(columns), DOCUMENTS)
+    if (languages := known(given.table, "language")) is None:
         settings = settings.model_copy(update={"per_language": False})
-    found = cluster_ids(texts_of(given.table), settings, languages)
-    return given.column("cluster", pa.array(found, pa.int64()))
+    else:
+        documents = documents.append_column("language", languages)
+    recipe = load("llama3").model_copy(update={"dedup_documents": settings})
+    removed = curation.run(recipe, documents, stages=["dedup-documents"]).removed
+    numbers[removed["id"].cast(pa.int64()).to_numpy()] = removed["kept_id"].cast(pa.int64())
+    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    return given.column("cluster", pa.array(first[place], pa.int64()))

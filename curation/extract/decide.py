@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import borrowing, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of, like
 from curation.extract.extract_settings import Decision
@@ -166,7 +166,7 @@ class BlockDecisions(NamedTuple):
     ended: npt.NDArray[np.bool_]  # [n] reached their thresholds, but end the text as stock
 
 
-@kernel
+@merged
 def decide_blocks(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
     """Return the BlockDecisions, given the blocks' probabilities [n], their Tables and Places.
 
@@ -274,7 +274,7 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel
+@merged
 def _weighed(score, weight, page, where, comments, limits, alike):  # type: ignore[no-untyped-def]
     """What is kept by scores and thresholds alone, both, and whether the page is an article."""
     n = len(score)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract import words as w
 from curation.extract.containers import (
@@ -369,7 +369,7 @@ def _sum_up(page, counts, chain, sums, of_page):  # type: ignore[no-untyped-def]
     of_page.page_hidden = unseen / max(seen + unseen, 1.0)
 
 
-@kernel
+@merged
 def _features(page, texts, word_score, names, judged, rows, of_page):  # type: ignore[no-untyped-def]
     """Fill the rows of the blocks that are judged, and the features of the page."""
     b_element, e_parent, e_depth = page.b_element, page.e_parent, page.e_depth

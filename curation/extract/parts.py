@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import borrowing, inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.byte_names import COLON
 from curation.extract.containers import group
@@ -204,7 +204,7 @@ def _list_of_links(parts, k, page, where, limits):  # type: ignore[no-untyped-de
     return 0 if heading else 1
 
 
-@kernel
+@merged
 def drop_others(parts, kept, score, page, where, article, limits):  # type: ignore[no-untyped-def]
     """Take from `kept` [n] the parts between paragraphs that are none of the article, and set their `score`
     [n] to 0; return the blocks [n] of lists of links that were added to it."""

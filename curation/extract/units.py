@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import borrowing, inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.byte_names import COLON, QUESTION
 from curation.extract.containers import cards_of, group, like
@@ -325,7 +325,7 @@ def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
             kept[last] = filled[last] = False
 
 
-@kernel
+@merged
 def whole(kept, probabilities, score, comments, page, data, limits, article):  # type: ignore[no-untyped-def]
     """Judge the runs of kept blocks [n] as wholes.
 

@@ -21,7 +21,6 @@ from curation.filters.rules import RuleBook
 
 Side = Literal["min", "max"]
 Bits = npt.NDArray[np.bool_]
-_RULES = "rules"
 
 
 class Limit(NamedTuple):

@@ -59,6 +59,8 @@ class Stage(Generic[S]):
     #: Keys of its settings that decide what it removes by what it measures: a run that only
     #: measures keeps these documents, and a policy sets these keys.
     decides_by: ClassVar[tuple[str, ...]] = ()
+    #: Steps of its work, each of which needs the whole of the one before.
+    passes: ClassVar[int] = 1
     #: Module of `pipelines.commands` with further options of its command; empty: it has none.
     command: ClassVar[str] = ""
     #: CPU milliseconds that a document of the sample takes, for how long a run will take.

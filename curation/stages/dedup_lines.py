@@ -12,6 +12,7 @@ class _DeduplicateLines(Stage[LineDedupSettings]):
     settings = LineDedupSettings
     after = "classify"
     cost = 1.1
+    passes = 5
     packages = ("numpy", "regex")  # regex: which characters are letters and spaces
 
     def reads(self, settings: LineDedupSettings) -> Columns:

@@ -12,6 +12,7 @@ class _DeduplicateUrls(Stage[UrlDedupSettings]):
     settings = UrlDedupSettings
     after = "rights"
     cost = 0.1
+    passes = 5
     packages = ("idna", "numpy")
     keeps_one = True
 

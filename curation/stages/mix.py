@@ -23,6 +23,7 @@ class _Mix(Stage[MixSettings]):
     after = "filter"
     adds = ("tokens", "repeats")
     cost = 0.3
+    passes = 3
     packages = ("numpy", "tiktoken")
     per_mix = True
     command = "mix_plan"

@@ -24,6 +24,7 @@ class _Tokenize(Stage[TokenizeSettings]):
     settings = TokenizeSettings
     after = "mix"
     cost = 0.2
+    passes = 2
     packages = ("numpy", "tiktoken")
     is_sink = True
     per_mix = True

@@ -102,7 +102,7 @@ def mix(options: argparse.Namespace) -> int:
     mode: Mode = "quiet" if options.quiet else options.log_format
     with (
         open_display(mode) as display,
-        Executor(runner, display) as executor,
+        Executor(runner, display, work.output) as executor,
     ):
         work = _of_documents(work, executor)
         with locked(work.output):

@@ -7,6 +7,7 @@ import contextlib
 import json
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
 from curation.recipe import load, stage_names
@@ -18,12 +19,18 @@ from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run import removed_first, run_plan
-from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.execute import Executor, RunnerOptions, parse_beam_args
 from pipelines.runners.pace import duration
 from pipelines.runners.progress import Events, Mode, Quiet, open_display
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest
 from pipelines.terminal import say, say_json, tell
+
+if TYPE_CHECKING:
+    from pipelines.runners.slurm import SlurmOptions
+
+#: CPU hours and bytes stored for a byte of Common Crawl's archives (docs/scale.md).
+_HOURS, _STORED = 2934 / 90e12, (17.7 + 12.6) / 90
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -75,7 +82,7 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
     """
     runner = parse_beam_args(options.beam_args, options.workers)
     if options.dry_run:
-        _show(work, runner.workers, options.json)
+        _show(work, runner, options.json)
         raise SystemExit(0)
     mode: Mode = "quiet" if options.quiet else options.log_format
     if work.passed_over.counts and not options.quiet:
@@ -94,23 +101,41 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
         _report(work, options.typed, quiet=options.quiet, as_json=as_json)
 
 
-def _show(work: Plan, workers: int, as_json: bool) -> None:
+def _show(work: Plan, runner: RunnerOptions, as_json: bool) -> None:
     """Print what a plan would do."""
     from pipelines.forecast import forecast  # seldom needed
 
+    workers = max(1, runner.workers)
     found, removed = forecast(work), removed_first(work) if work.fresh else []
     costs = [one.cpu_seconds for one in found]
-    seconds = None if None in costs else sum(cost or 0 for cost in costs) / max(1, workers)
+    seconds = None if None in costs else sum(cost or 0 for cost in costs) / workers
+    jobs = dict[str, Any]()
+    if runner.slurm:
+        hours = None if seconds is None else seconds * workers / 3600
+        jobs = _asked(work, runner.slurm, hours, sum(one.bytes or 0 for one in found))
     if as_json:
         stages = [one._asdict() for one in found]
-        say_json({"removed": removed, "stages": stages, "seconds": seconds})
+        say_json({"removed": removed, "stages": stages, "seconds": seconds, **jobs})
         return
+    for script in jobs.pop("scripts", ()):
+        say(script)
     for stage in removed:
         say(f"{stage}: removed first, if it is there")
     for one in found:
         say(f"{one.stage}: {one.words() if one.why else 'complete'}")
+    if jobs:
+        say("Slurm: " + ", ".join(f"{number:,} {what}" for what, number in jobs.items()))
     lasts = "how long is unknown" if seconds is None else f"about {duration(seconds)}"
-    say(f"{lasts} with {max(1, workers)} processes; nothing was written")
+    say(f"{lasts} with {workers} processes; nothing was written")
+
+
+def _asked(work: Plan, slurm: SlurmOptions, hours: float | None, stored: int) -> dict[str, Any]:
+    """Return what a run asks of Slurm; before a first run, by the bytes of its input."""
+    size = sum(file.size for file in work.files)
+    hours = size * _HOURS if hours is None else hours
+    scripts = slurm.scripts(slurm.base(work.output) / "curate")
+    found = {"elements": slurm.jobs, "CPU hours": round(hours, 3)}
+    return found | {"bytes": stored or round(size * _STORED), "scripts": scripts}
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:

@@ -183,7 +183,7 @@ def withdraw(options: argparse.Namespace) -> int:
     if not options.repack or not (output / _TOKENS).exists(RECIPE_FILE):
         output.remove(_TOKENS)
     runner = parse_beam_args(options.beam_args, options.workers)
-    with open_display("quiet") as display, Executor(runner, display) as executor:
+    with open_display("quiet") as display, Executor(runner, display, output) as executor:
         table = (output / _DOCUMENTS).url if options.repack else None
         for number, (run, complete) in enumerate(runs):
             inner = f"/{number}" if number else ""

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.dedup_settings import DocumentDedupSettings
-from curation.dedup.in_memory import near_threshold
 from curation.dedup.keys import string_keys
+from curation.dedup.lsh import band_threshold
 from curation.dedup.urls import hosts
 from pipelines.dedup.duplicates import (
     OverRanges,
@@ -155,3 +155,10 @@ class FindLosses(OverRanges):
                     }
                 )
         return Result({}, {"losing": found})
+
+
+def near_threshold(settings: DocumentDedupSettings) -> float:
+    """Return the threshold for the value of a near duplicate."""
+    if settings.verify.method != "none":
+        return settings.verify.threshold
+    return band_threshold(settings.minhash.bands, settings.minhash.rows)

@@ -110,7 +110,7 @@ class StageRun:
     def chain(self, passes: Sequence[Pass]) -> None:
         """Run steps that each read what earlier ones wrote. Raises DamagedError."""
         passes = [replace(p, folder=p.folder or self.folder) for p in passes]
-        if not self.executor.options.is_local:
+        if not self.executor.options.by_files:
             with contextlib.ExitStack() as stack:
                 for folder in {p.place for p in passes}:
                     stack.enter_context(noticed(folder))

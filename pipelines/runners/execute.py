@@ -1,4 +1,4 @@
-"""Run the pending tasks of a step, on the local pool or on a Beam runner."""
+"""Run the pending tasks of a step, on the local pool, Slurm or a Beam runner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from curation.errors import ConfigError
 from pipelines.runners.chain import Moves, Pass, write_chain
@@ -30,7 +30,7 @@ from pipelines.storage.own import note_own
 
 if TYPE_CHECKING:
     from pipelines.runners.jobs import Jobs
-    from pipelines.runners.local import LocalPool
+    from pipelines.runners.slurm import SlurmOptions
 
 #: Names of Beam's Python direct runner, in lower case.
 _DIRECT = {"directrunner", "direct", "fnapirunner"}
@@ -38,7 +38,7 @@ _DIRECT = {"directrunner", "direct", "fnapirunner"}
 
 @dataclass(frozen=True)
 class RunnerOptions:
-    """Where a run executes: `workers` processes of the local pool, or a Beam runner.
+    """Where a run executes: `workers` processes of the local pool or of Slurm, or a Beam runner.
 
     Beam's direct runner runs inside one process of the pool, or in this one without workers.
     """
@@ -46,11 +46,17 @@ class RunnerOptions:
     runner: str = "local"
     workers: int = 0
     beam_args: tuple[str, ...] = ()
+    slurm: SlurmOptions | None = None
 
     @property
     def is_local(self) -> bool:
-        """Whether it is the pool, where rows move between shards as files, not by GroupByKey."""
+        """Whether it is the pool of processes of this machine."""
         return self.runner.lower() == "local"
+
+    @property
+    def by_files(self) -> bool:
+        """Whether rows move between shards as files, not by GroupByKey."""
+        return self.is_local or self.slurm is not None
 
     @property
     def is_direct(self) -> bool:
@@ -72,6 +78,13 @@ def parse_beam_args(args: Sequence[str], workers: int | None) -> RunnerOptions:
                 raise ConfigError("--runner: expected `--runner=NAME`")
         else:
             rest.append(item)
+    if runner.lower() == "slurm":
+        from pipelines.runners.slurm import parse
+
+        if workers is not None:
+            raise ConfigError(f"--workers {workers}: for the local pool; Slurm takes --slurm_jobs")
+        slurm = parse(rest)
+        return RunnerOptions("slurm", slurm.processes, slurm=slurm)
     processes = workers if workers is not None else os.cpu_count() or 1
     options = RunnerOptions(runner, processes, tuple(rest))
     if options.is_local:
@@ -103,12 +116,15 @@ class Executor:
 
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
+    output: Folder | None = None  # of the run
     jobs: int = 0  # pipelines that Beam has run
     #: Stages of the run, whose kernels are compiled before the first task.
     stages: Sequence[str] = ()
     #: What changes the folder of the run besides the stages that it does. It waits until one
     #: begins, or all are complete: a stage may refuse its settings before.
     later: list[Callable[[], None]] = field(default_factory=list)
+    #: Whether the pool's workers are on this machine.
+    is_here: ClassVar[bool] = True
 
     def __enter__(self) -> Executor:
         self._open = contextlib.ExitStack()
@@ -132,7 +148,14 @@ class Executor:
             compile_kernels(self.stages, processes, self.display.compiling)
 
     @functools.cached_property
-    def _pool(self) -> LocalPool:
+    def _pool(self) -> Any:
+        """`LocalPool`, or what takes its place."""
+        if self.options.slurm:
+            from pipelines.runners.slurm import SlurmPool
+
+            assert self.output is not None
+            slurm = SlurmPool(self.options.slurm, self.output, self.stages, self.display)
+            return self._open.enter_context(slurm)
         from pipelines.runners.local import LocalPool
 
         self.compile()
@@ -159,7 +182,7 @@ class Executor:
         `documents`: total documents of the tasks, if known, for the progress display. Records and
         outputs of tasks that are no longer planned are removed.
         """
-        if not self.options.is_local:
+        if not self.options.by_files:
             return self.run_chain(stage, [Pass(step, tasks, folder)])
         names = {t.name for t in tasks}
         if len(names) != len(tasks):
@@ -173,12 +196,13 @@ class Executor:
         if done:
             self.display.resumed(stage, done, len(tasks))
         note_own(folder, tasks=names)
-        work = write_task_list(folder, step, pending, local=True)
+        here = self.is_here and self.options.slurm is None
+        work = write_task_list(folder, step, pending, local=here)
         size = sum(task.size for task in pending) or 1
         for finished in self._pool.run(work):
             done += finished
             read, kept, part = self._pool.counts()
-            whole = documents if documents and len(pending) == len(tasks) else 0
+            whole = documents if read and len(pending) == len(tasks) else 0
             # Of few large files none may be done for minutes.
             so_far = max(done, before + round(len(pending) * min(1.0, part / size), 2))
             self.display.step(

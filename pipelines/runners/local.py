@@ -44,7 +44,7 @@ _BUNDLES_PER_WORKER = 4
 #: Smallest useful bundle in bytes: a smaller one costs more than it gains in balance.
 _BUNDLE_BYTES = 16 << 20
 #: Workers that may die on a bundle before the run fails. Guarded ones die by chance alone.
-_DEATHS = 3
+DEATHS = 3
 #: Seconds that workers have to end when their work is done.
 _PATIENCE = 10
 
@@ -124,13 +124,17 @@ class LocalPool:
         read, kept, part = (sum(self._counters[i::3]) for i in range(3))
         return read, kept, part
 
-    def run(self, work: TaskList) -> Iterator[int]:
-        """Run all tasks; yield the number of newly finished tasks as bundles end.
+    def run(
+        self, work: TaskList, numbers: Sequence[int] | None = None, deaths: int = 0
+    ) -> Iterator[int]:
+        """Run all tasks, or those of these numbers, on which `deaths` workers have died.
 
-        Raises WorkerError when processes keep dying, or whatever a step raised.
+        Yields the number of newly finished tasks as bundles end. Raises WorkerError when processes
+        keep dying, or whatever a step raised.
         """
-        divided = bundles(work.tasks, max(1, self.workers))
-        return self._run(work, [Bundle(tuple(numbers)) for numbers in divided])
+        chosen = range(len(work.tasks)) if numbers is None else numbers
+        divided = bundles([work.tasks[n] for n in chosen], max(1, self.workers))
+        return self._run(work, [Bundle(tuple(chosen[i] for i in part), deaths) for part in divided])
 
     def run_chain(self, chain: Chain, arguments: Sequence[str]) -> None:
         """Run a chain in one process, as a pipeline of Beam's direct runner with these options.
@@ -208,7 +212,7 @@ def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool)
         "a worker process died (killed, out of memory, or crashed in native code) during "
         f"{shown(work.step, work.folder)}, on one of {len(names)} shards: {shown_names}"
     )
-    if bundle.deaths + 1 == _DEATHS:
+    if bundle.deaths + 1 == DEATHS:
         hint = "Finished shards are safe: run the same command again to resume"
         raise WorkerError(f"{message}. {hint}") from error
     _log.warning("%s; retrying", message)

@@ -26,7 +26,6 @@ RANGE_BYTES = 128 << 20
 #: Most ranges, as each one costs time in every run; beyond that (8 TB), ranges grow instead.
 MOST_RANGES = 65536
 
-_ROW_BITS = np.uint64(32)
 _ROW_MASK = np.uint64((1 << 32) - 1)
 
 
@@ -50,10 +49,6 @@ def document_numbers(shard: int, rows: int, first: int = 0) -> UInt64:
 def numbers_of_shard(shard: int) -> tuple[int, int]:
     """Return the lowest and highest number that a document of a shard can have."""
     return shard << 32, (shard << 32) | 0xFFFFFFFF
-
-
-def shard_of(numbers: UInt64) -> npt.NDArray[np.int64]:
-    return (numbers >> _ROW_BITS).astype(np.int64)
 
 
 def row_of(numbers: UInt64) -> npt.NDArray[np.int64]:

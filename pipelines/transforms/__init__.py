@@ -1,25 +1,27 @@
-"""Beam transforms for your own pipelines: each stage of a run, over `(ShardKey, RecordBatch)`.
+"""Beam transforms for your own pipelines: stages of a run over shards, and what reads and writes.
 
     with beam.Pipeline() as pipeline:
         pages = pipeline | ReadPages("crawl/*.warc.gz")
         documents = (pages.pages | Extract()).documents
         wanted = (documents | IdentifyLanguage()).documents
-        kept = (wanted | DeduplicateDocuments()).documents
-        kept | WriteDocuments("corpus")
+        shards = wanted | WriteShards("corpus/wanted")
+        shards | DeduplicateDocuments("corpus")
 
-Each decides what the stage of the same name decides, by the same functions; docs/beam-transforms.md
-says what each takes, gives and shuffles.
+A stage that compares documents is `RunStage`, from shards to shards: the stage of `curate run`,
+with its files. One that judges each document alone also has a form over batches, `(ShardKey,
+RecordBatch)`. docs/beam-transforms.md says what each takes and gives.
 """
 
-from pipelines.transforms.duplicates import DeduplicateDocuments as DeduplicateDocuments
 from pipelines.transforms.extract import PAGES as PAGES
 from pipelines.transforms.extract import Extract as Extract
 from pipelines.transforms.extract import Extracted as Extracted
 from pipelines.transforms.extract import Pages as Pages
 from pipelines.transforms.extract import ReadPages as ReadPages
+from pipelines.transforms.files import Batches as Batches
 from pipelines.transforms.files import ReadDocuments as ReadDocuments
+from pipelines.transforms.files import ReadShards as ReadShards
 from pipelines.transforms.files import WriteDocuments as WriteDocuments
-from pipelines.transforms.files import WrittenShard as WrittenShard
+from pipelines.transforms.files import WriteShards as WriteShards
 from pipelines.transforms.judge import Apply as Apply
 from pipelines.transforms.judge import Classify as Classify
 from pipelines.transforms.judge import Decontaminate as Decontaminate
@@ -30,8 +32,9 @@ from pipelines.transforms.judge import Judged as Judged
 from pipelines.transforms.keys import RecordBatchCoder as RecordBatchCoder
 from pipelines.transforms.keys import ShardKey as ShardKey
 from pipelines.transforms.keys import ShardKeyCoder as ShardKeyCoder
-from pipelines.transforms.lines import DeduplicateLines as DeduplicateLines
-from pipelines.transforms.mix import Mix as Mix
-from pipelines.transforms.tokenize import Tokenize as Tokenize
-from pipelines.transforms.tokenize import TokenShard as TokenShard
-from pipelines.transforms.urls import DeduplicateUrls as DeduplicateUrls
+from pipelines.transforms.stage import DeduplicateDocuments as DeduplicateDocuments
+from pipelines.transforms.stage import DeduplicateLines as DeduplicateLines
+from pipelines.transforms.stage import DeduplicateUrls as DeduplicateUrls
+from pipelines.transforms.stage import Mix as Mix
+from pipelines.transforms.stage import RunStage as RunStage
+from pipelines.transforms.stage import Tokenize as Tokenize

@@ -1,125 +1,114 @@
-"""Documents in Parquet files: read batch by batch, written shard by shard."""
+"""Shards: listed, read batch by batch, written."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam import PCollection
 
-from curation.errors import ConfigError, InputError
-from curation.readers import discover
+from curation.errors import InputError
 from curation.schema import conformed
+from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.storage.exchange import decoded, encoded
 from pipelines.storage.files import SCRATCH, Folder
-from pipelines.storage.manifest import MANIFEST, documents_of, read_manifest
 from pipelines.storage.shards import BATCH_ROWS, TableWriter, open_parquet, read_batches
 from pipelines.transforms.keys import Keyed, ShardKey
 
 _PARTS = f"{SCRATCH}/parts"
 
 
-class _File(NamedTuple):
-    shard: str
-    folder: str
-    name: str
-    sha256: str | None
+@dataclass
+class ReadShards(beam.PTransform):
+    """List shards of documents at the root of a pipeline: gives a `Shard` for each file.
+
+    Args:
+        paths: a path, or several: stage folders of a run, Parquet files of documents, folders of
+            these, or globs; local or URLs of fsspec. Files outside a stage folder are hashed.
+
+    Raises InputError where nothing is found, ConfigError for two shards of one name.
+    """
+
+    paths: str | Sequence[str]
+
+    def expand(self, begin: Any) -> PCollection[Shard]:
+        paths = [self.paths] if isinstance(self.paths, str) else list(self.paths)
+        return begin | "Shards" >> beam.Create(stage_inputs(paths)).with_output_types(Shard)
+
+
+@dataclass
+class Batches(beam.PTransform):
+    """Read shards: gives `(ShardKey, RecordBatch)`, at most 512 rows and 8 MB to a batch.
+
+    A shard is read by one worker. An empty one gives one empty batch, so that none gets lost.
+
+    Args:
+        kind: `documents`, or another kind of file that the stage wrote for each shard, such as
+            `removed` or `edits`.
+        columns: those to be read; all if not given.
+
+    Examples:
+        >>> import apache_beam as beam, tempfile
+        >>> from curation.schema import DOCUMENTS
+        >>> from pipelines.transforms import Batches, ReadShards, ShardKey, WriteShards
+        >>> rows = [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}]
+        >>> batch = pa.RecordBatch.from_pylist(rows, DOCUMENTS)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...         made = pipeline | beam.Create([(ShardKey("s", 0), batch)])
+        ...         read = made | WriteShards(folder) | Batches(columns=["id"])
+        ...         _ = read | beam.Map(lambda e: print(e[0], e[1]["id"].to_pylist()))
+        ShardKey(shard='s', row=0) ['a', 'b']
+    """
+
+    kind: str = "documents"
+    columns: Sequence[str] | None = None
+
+    def expand(self, shards: PCollection[Shard]) -> PCollection[Keyed]:
+        columns = None if self.columns is None else tuple(self.columns)
+        read = beam.ParDo(_Read(self.kind, columns)).with_output_types(Keyed)
+        return shards | "Spread" >> beam.Reshuffle() | "Read" >> read
+
+
+@dataclass
+class _Read(beam.DoFn):
+    kind: str
+    columns: tuple[str, ...] | None
+
+    def process(self, shard: Shard) -> Iterator[Keyed]:
+        own = self.kind == "documents"
+        file = shard.file if own else f"{self.kind}/{shard.name}.parquet"
+        row = 0
+        for batch in read_batches(
+            shard.folder, file, self.columns, shard.fingerprint if own else None
+        ):
+            yield ShardKey(shard.name, row), batch
+            row += batch.num_rows
+        if not row:
+            with open_parquet(shard.folder, file) as parquet:
+                batch = pa.RecordBatch.from_pylist([], schema=parquet.schema_arrow)
+            batch = conformed(batch if self.columns is None else batch.select(list(self.columns)))
+            yield ShardKey(shard.name, 0), batch
 
 
 @dataclass
 class ReadDocuments(beam.PTransform):
-    """Read Parquet documents: at the root of a pipeline, gives `(ShardKey, RecordBatch)`.
-
-    Files are listed when the pipeline is built and read by the workers, each by one, in batches of
-    at most 512 rows and 8 MB. An empty file gives one empty batch, so that no shard gets lost.
-
-    Args:
-        paths: a path, or several: stage folders of a run (with a manifest, whose hashes are
-            compared), Parquet files, folders of these, or globs; local or URLs of fsspec. The
-            shard's name is the file's without `.parquet`.
-        columns: those to be read; all if not given.
-
-    Raises InputError where nothing is found, ConfigError for two shards of one name.
-
-    Examples:
-        >>> import apache_beam as beam, pyarrow.parquet as pq, tempfile
-        >>> from pipelines.transforms import ReadDocuments
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     pq.write_table(pa.table({"id": ["a", "b"]}), f"{folder}/part-0.parquet")
-        ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        ...         documents = pipeline | ReadDocuments(f"{folder}/*.parquet")
-        ...         _ = documents | beam.Map(lambda e: print(e[0], e[1].num_rows))
-        ShardKey(shard='part-0', row=0) 2
-    """
+    """Read documents: `ReadShards` and `Batches`."""
 
     paths: str | Sequence[str]
     columns: Sequence[str] | None = None
 
     def expand(self, begin: Any) -> PCollection[Keyed]:
-        paths = [self.paths] if isinstance(self.paths, str) else list(self.paths)
-        files = sorted(file for path in paths for file in _files(path))
-        twice = [name for name, n in Counter(file.shard for file in files).items() if n > 1]
-        if twice:
-            names = ", ".join(sorted(twice)[:3])
-            raise ConfigError(f"two inputs have a shard of the same name: {names}")
-        columns = None if self.columns is None else tuple(self.columns)
-        read = beam.ParDo(_Read(columns)).with_output_types(Keyed)
-        return begin | "Files" >> beam.Create([tuple(file) for file in files]) | "Read" >> read
-
-
-def _files(path: str) -> list[_File]:
-    folder = Folder(path)
-    if manifest := read_manifest(folder):
-        documents = documents_of(manifest)
-        return [_File(n, folder.url, f"documents/{n}.parquet", sha256) for n, sha256 in documents]
-    if folder.exists("documents"):
-        raise InputError(
-            f"{path}: no {MANIFEST}, so no complete stage; files can be named, as in "
-            f"{path.rstrip('/')}/documents/*.parquet"
-        )
-    found = [f.path for f in discover([path]) if f.path.endswith(".parquet")]
-    if not found:
-        raise InputError(f"{path}: no Parquet file")
-    named = [file.rpartition("/") for file in found]
-    return [_File(n.removesuffix(".parquet"), base or "/", n, None) for base, _, n in named]
+        return begin | ReadShards(self.paths) | Batches(columns=self.columns)
 
 
 @dataclass
-class _Read(beam.DoFn):
-    columns: tuple[str, ...] | None
-
-    def process(self, element: tuple[str, str, str, str | None]) -> Iterator[Keyed]:
-        shard, url, name, sha256 = element
-        folder, row = Folder(url), 0
-        for batch in read_batches(folder, name, self.columns, sha256):
-            yield ShardKey(shard, row), batch
-            row += batch.num_rows
-        if not row:
-            yield ShardKey(shard, 0), self._nothing(folder, name)
-
-    def _nothing(self, folder: Folder, name: str) -> pa.RecordBatch:
-        with open_parquet(folder, name) as parquet:
-            batch = pa.RecordBatch.from_pylist([], schema=parquet.schema_arrow)
-        return conformed(batch if self.columns is None else batch.select(list(self.columns)))
-
-
-class WrittenShard(NamedTuple):
-    """A written file."""
-
-    name: str  # in the folder
-    rows: int
-    bytes: int
-    sha256: str
-
-
-@dataclass
-class WriteDocuments(beam.PTransform):
-    """Write each shard to `<folder>/<shard>.parquet`; gives a `WrittenShard` per file.
+class WriteShards(beam.PTransform):
+    """Write each shard to `<folder>/<shard>.parquet`; gives its `Shard`.
 
     The bytes depend on the documents and their keys alone, not on how the runner cut and moved
     them. No text is shuffled: workers write the batches to `<folder>/.work`, and when those of a
@@ -134,26 +123,31 @@ class WriteDocuments(beam.PTransform):
 
     Examples:
         >>> import apache_beam as beam, tempfile
-        >>> from pipelines.transforms import ShardKey, WriteDocuments
+        >>> from pipelines.transforms import ShardKey, WriteShards
         >>> first, second = (pa.RecordBatch.from_pydict({"id": [name]}) for name in "ab")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         ...         batches = [(ShardKey("s", 1), second), (ShardKey("s", 0), first)]
-        ...         written = pipeline | beam.Create(batches) | WriteDocuments(folder)
-        ...         _ = written | beam.Map(lambda shard: print(shard.name, shard.rows))
+        ...         written = pipeline | beam.Create(batches) | WriteShards(folder)
+        ...         _ = written | beam.Map(lambda shard: print(shard.file, shard.rows))
         s.parquet 2
     """
 
     folder: str
 
-    def expand(self, documents: PCollection[Keyed]) -> PCollection[WrittenShard]:
-        write = beam.ParDo(_WritePart(self.folder)).with_output_types(tuple[str, int])
-        merge = beam.ParDo(_Merge(self.folder)).with_output_types(WrittenShard)
+    def expand(self, documents: PCollection[Keyed]) -> PCollection[Shard]:
+        folder = Folder(self.folder).url  # workers may have another working directory
+        write = beam.ParDo(_WritePart(folder)).with_output_types(tuple[str, int])
+        merge = beam.ParDo(_Merge(folder)).with_output_types(Shard)
         written = documents | "WriteParts" >> write | "ByShard" >> beam.GroupByKey() | merge
         # Remove all at the end: a repeated merge must find its parts.
         done = written | "Written" >> beam.combiners.Count.Globally()
-        _ = done | "Clear" >> beam.Map(_clear, self.folder)
+        _ = done | "Clear" >> beam.Map(_clear, folder)
         return written
+
+
+#: The name under which the toolkit's first version had it.
+WriteDocuments = WriteShards
 
 
 def _part(shard: str, row: int) -> str:
@@ -175,7 +169,7 @@ class _WritePart(beam.DoFn):
 class _Merge(beam.DoFn):
     folder: str
 
-    def process(self, element: tuple[str, Iterable[int]]) -> Iterator[WrittenShard]:
+    def process(self, element: tuple[str, Iterable[int]]) -> Iterator[Shard]:
         shard, rows = element[0], sorted(element[1])
         if len(set(rows)) < len(rows):
             twice = next(a for a, b in pairwise(rows) if a == b)
@@ -190,7 +184,7 @@ class _Merge(beam.DoFn):
         except pa.ArrowInvalid as error:
             raise InputError(f"{folder.url_of(name)}: {error}") from error
         record = writer.record
-        yield WrittenShard(name, record.rows, record.bytes, record.sha256)
+        yield Shard(shard, folder, name, record.sha256, record.rows, record.bytes)
 
     def _read(self, folder: Folder, shard: str, row: int) -> pa.RecordBatch:
         return decoded(folder.read_bytes(_part(shard, row)))

@@ -55,7 +55,8 @@ Outputs = TypeVar("Outputs", bound=NamedTuple)
 
 
 @functools.cache
-def _default_recipe() -> Recipe:
+def default_recipe() -> Recipe:
+    """Return the recipe `llama3`."""
     return load("llama3")
 
 
@@ -66,7 +67,7 @@ def default_settings(stage: str) -> Any:
         >>> default_settings("dedup-documents").minhash.num_perm
         112
     """
-    return _default_recipe().settings(stage)
+    return default_recipe().settings(stage)
 
 
 def of_recipe(stage: str) -> Callable[[], Any]:
@@ -83,12 +84,10 @@ def outputs(key: ShardKey, outcome: Outcome, stage: str) -> Iterator[Any]:
         yield beam.pvalue.TaggedOutput("edits", (key, outcome.edits))
 
 
-def judge(
-    kind: type[Outputs], documents: PCollection[Any], function: beam.DoFn, *side_inputs: Any
-) -> Outputs:
+def judge(kind: type[Outputs], documents: PCollection[Any], function: beam.DoFn) -> Outputs:
     """Apply a DoFn that yields what has the names of this kind, all but the first by tag."""
     main, *tagged = kind._fields
-    judging = beam.ParDo(function, *side_inputs)
+    judging = beam.ParDo(function)
     judging = judging.with_output_types(Keyed, **dict.fromkeys(tagged, Keyed))
     found = documents | "Judge" >> judging.with_outputs(*tagged, main=main)
     return kind(*(found[name] for name in kind._fields))

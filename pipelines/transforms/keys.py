@@ -32,10 +32,6 @@ class ShardKey:
 
 #: Type hint of the elements. Without it Beam pickles batches, and a slice travels with its parent.
 Keyed = tuple[ShardKey, pa.RecordBatch]
-#: Rows of a shard, such as verdicts on its documents.
-OfShard = tuple[str, pa.RecordBatch]
-#: Rows of one of the parts into which all keys are divided.
-OfPart = tuple[int, pa.RecordBatch]
 
 
 class ShardKeyCoder(coders.Coder):

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import curation
 from curation.decontaminate.dialects import DIALECTS
 from curation.readers.documents import ROWS
 from curation.recipe import load
@@ -121,18 +119,6 @@ def test_the_transform_writes_what_the_stage_writes(
         documents = pipeline | ReadDocuments(str(done / "read-tables"))
         write_all(documents | Decontaminate(settings), tmp_path / "made")
     check_same(tmp_path / "made", done / "decontaminate")
-
-
-def test_a_table_in_memory_fares_as_in_a_run(place: Path, done: Path) -> None:
-    rows = [{"id": f"{k // 15}-{k % 15}", "text": text} for k, text in enumerate(TEXTS)]
-    found = curation.run(str(place / "recipe.yaml"), pa.Table.from_pylist(rows))
-    for mine, folder in ((found.documents, "documents"), (found.removed, "removed")):
-        theirs = {r["id"]: r for r in pq.read_table(done / "decontaminate" / folder).to_pylist()}
-        assert mine.num_rows == len(theirs) > 0
-        for row in mine.to_pylist():
-            assert {n: theirs[row["id"]][n] for n in row if n in theirs[row["id"]]}.items() <= (
-                row.items()
-            )
 
 
 def test_another_evaluation_set_does_the_stage_again(place: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass
 
 from pipelines.runners.tasks import Progress, Result, Task
@@ -59,4 +60,35 @@ class Die:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         if task.name == "b":
             os.kill(os.getpid(), signal.SIGKILL)
+        return Result()
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """Takes some seconds."""
+
+    seconds: float
+    settings_key: str = "1"
+    name: str = "shards"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        time.sleep(self.seconds)
+        return Result()
+
+
+@dataclass(frozen=True)
+class KillJob:
+    """Kills its process and all of its group the first `times`, as the end of a node does."""
+
+    times: int
+    settings_key: str = "1"
+    name: str = "shards"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        with open(folder.path(".log.txt"), "a+") as log:
+            log.seek(0)
+            deaths = log.read().count("b")
+            log.write(task.name + "\n")
+        if task.name == "b" and deaths < self.times:
+            os.killpg(0, signal.SIGKILL)
         return Result()

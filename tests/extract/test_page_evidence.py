@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from curation import run
 from curation.classify import Classifier, ClassifySettings, default_settings, score
 from curation.extract import extract
-from curation.in_memory import run
 
 PARAGRAPH = (
     "The council met on Tuesday to decide about the bridge, which engineers had called unsafe, "

@@ -21,20 +21,15 @@ from hypothesis import strategies as st
 
 import pipelines.transforms
 from curation.errors import ConfigError, InputError
-from curation.recipe import load
-from curation.schema import Verdicts
+from curation.schema import DOCUMENTS, Verdicts
 from examples import beam_pipeline
 from pipelines.transforms import (
     Apply,
-    DeduplicateDocuments,
-    DeduplicateLines,
-    DeduplicateUrls,
     ReadDocuments,
     ShardKey,
     ShardKeyCoder,
-    WriteDocuments,
+    WriteShards,
 )
-from pipelines.transforms.compare import Scatter, sorted_rows
 from tests.conftest import ROOT
 from tests.folders import external_workers
 
@@ -72,33 +67,9 @@ def test_elements_travel_by_these_coders() -> None:
     assert coders.registry.get_coder(ShardKey).is_deterministic()
 
 
-@given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=20), max_size=6), st.integers(1, 70))
-def test_equal_keys_meet_in_one_part(batches: list[list[int]], parts: int) -> None:
-    scatter = Scatter(parts)
-    scatter.start_bundle()
-    found = []
-    for keys in batches:
-        column = np.array(keys, np.uint64)
-        found += list(scatter.process(pa.RecordBatch.from_pydict({"key": column})))
-    found += [w.value for w in scatter.finish_bundle()]
-    places = {}
-    for part, rows in found:
-        assert 0 <= part < parts and rows.num_rows
-        for key in rows["key"].to_pylist():
-            assert places.setdefault(key, part) == part
-    sent = sorted(key for _, rows in found for key in rows["key"].to_pylist())
-    assert sent == sorted(key for keys in batches for key in keys)
-
-
-def test_order_of_arrival_does_not_matter() -> None:
-    batches = [pa.RecordBatch.from_pydict({"number": [i, i + 10]}) for i in range(5)]
-    one, other = (sorted_rows(b, "number") for b in (batches, batches[::-1]))
-    assert one.equals(other)
-
-
 def written(folder: Path, elements: list[tuple[ShardKey, pa.RecordBatch]]) -> list[tuple]:
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        _ = pipeline | beam.Create(elements) | WriteDocuments(str(folder))
+        _ = pipeline | beam.Create(elements) | WriteShards(str(folder))
     return [(f.name, pq.read_table(f).to_pydict()) for f in sorted(folder.glob("*.parquet"))]
 
 
@@ -126,24 +97,32 @@ def test_batches_of_other_columns_are_refused(tmp_path: Path) -> None:
 
 
 def test_reading_refuses_what_it_cannot_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no input file matches"):
+    with pytest.raises(InputError, match="no file matches it as a glob"):
         _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "*.parquet"))
     (tmp_path / "stage" / "documents").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"no manifest\.json, .*stage/documents/\*\.parquet"):
+    with pytest.raises(InputError, match=r"no manifest\.json: the stage is not complete"):
         _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "stage"))
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        pq.write_table(pa.table({"id": ["1"]}), tmp_path / folder / "same.parquet")
+        pq.write_table(documents("1"), tmp_path / folder / "same.parquet")
     with pytest.raises(ConfigError, match="two inputs have a shard of the same name: same"):
         _ = beam.Pipeline() | ReadDocuments([str(tmp_path / "a"), str(tmp_path / "b")])
+    pq.write_table(pa.table({"id": ["1"]}), tmp_path / "a" / "same.parquet")
+    with pytest.raises(InputError, match="no column 'url'"):
+        _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "a"))
+
+
+def documents(*names: str) -> pa.Table:
+    rows = [{"id": name, "text": f"Of {name}."} for name in names]
+    return pa.Table.from_pylist(rows, DOCUMENTS).append_column("other", pa.array(range(len(rows))))
 
 
 def test_columns_are_read_as_asked_for(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"id": [1, 2], "other": [3, 4]}), tmp_path / "s.parquet")
-    pq.write_table(pa.table({"id": [1], "other": [3]}).slice(0, 0), tmp_path / "t.parquet")
+    pq.write_table(documents("1", "2"), tmp_path / "s.parquet")
+    pq.write_table(documents(), tmp_path / "t.parquet")
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         read = pipeline | ReadDocuments(str(tmp_path), columns=["id"])
-        _ = read | WriteDocuments(str(tmp_path / "out"))
+        _ = read | WriteShards(str(tmp_path / "out"))
     tables = [pq.read_table(tmp_path / "out" / f"{name}.parquet") for name in "st"]
     assert [t.to_pydict() for t in tables] == [{"id": ["1", "2"]}, {"id": []}]
 
@@ -177,8 +156,8 @@ def test_own_functions_change_and_judge(
 ) -> None:
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         judged = pipeline | beam.Create([(ShardKey("s", 0), BATCH)]) | Apply(function, "mine")
-        _ = judged.documents | "kept" >> WriteDocuments(str(tmp_path / "kept"))
-        _ = judged.removed | "removed" >> WriteDocuments(str(tmp_path / "removed"))
+        _ = judged.documents | "kept" >> WriteShards(str(tmp_path / "kept"))
+        _ = judged.removed | "removed" >> WriteShards(str(tmp_path / "removed"))
     assert pq.read_table(tmp_path / "kept" / "s.parquet")["text"].to_pylist() == kept
     rows = pq.read_table(tmp_path / "removed" / "s.parquet").to_pylist()
     names = ("text", "stage", "reason", "value", "threshold")
@@ -205,35 +184,6 @@ def test_own_functions_return_batches_or_verdicts() -> None:
         _ = elements | Apply(lambda batch: pa.Table.from_batches([batch]))
 
 
-def test_documents_of_one_key_are_not_compared() -> None:
-    elements = [(ShardKey("s", 0), BATCH.append_column("url", BATCH["id"]))] * 2
-    recipe = load("llama3", ["dedup-lines.per_language=false"])
-    with (
-        pytest.raises(InputError, match="shard 's' has two documents in row 0"),
-        beam.Pipeline(runner="FnApiRunner") as pipeline,
-    ):
-        _ = pipeline | beam.Create(elements) | DeduplicateLines(recipe.dedup_lines)
-
-
-def test_indexes_of_earlier_runs_are_refused() -> None:
-    settings = load("llama3", ["dedup-urls.index.against=[somewhere]"]).dedup_urls
-    with pytest.raises(ConfigError, match=r"dedup-urls\.index\.against"):
-        _ = beam.Pipeline() | beam.Create([(ShardKey("s", 0), BATCH)]) | DeduplicateUrls(settings)
-
-
-def test_a_graph_beyond_the_limit_is_refused(tmp_path: Path) -> None:
-    settings = load("llama3", ["dedup-documents.graph.edges_in_memory=0"]).dedup_documents
-    rows = [{"id": i, "url": "", "date": None, "text": "the same", "language": "en"} for i in "ab"]
-    batch = pa.RecordBatch.from_pylist(rows)
-    batch = batch.set_column(2, "date", pa.nulls(2, pa.timestamp("us", "UTC")))
-    with (
-        pytest.raises(ConfigError, match="edges_in_memory: the graph has more than 0 edges"),
-        beam.Pipeline(runner="FnApiRunner") as pipeline,
-    ):
-        elements = pipeline | beam.Create([(ShardKey("s", 0), batch)])
-        _ = elements | DeduplicateDocuments(settings)
-
-
 INPUTS = [ROOT / "data_samples" / n for n in ("english-00000.warc.gz", "records-00007.jsonl.gz")]
 
 
@@ -252,11 +202,11 @@ def counts(output: Path) -> dict[str, int]:
 def test_the_example_runs_here_and_in_other_processes(tmp_path: Path) -> None:
     beam_pipeline.main(arguments(tmp_path / "here", "--runner=DirectRunner"))
     rows = counts(tmp_path / "here")
-    assert set(rows) == {
-        *("documents", "removed/extract"),
-        *("removed/language", "removed/length", "removed/copies"),
-    }
-    assert min(rows[name] for name in ("documents", "removed/copies", "removed/language")) > 0
+    removed = [f"removed/{name}" for name in ("extract", "language", "length")]
+    stage = [f"dedup-documents/{kind}" for kind in ("documents", "removed")]
+    assert set(rows) == {"long", *removed, *stage}
+    assert min(rows[name] for name in ("long", "removed/language", *stage)) > 0
+    assert rows["long"] == sum(rows[name] for name in stage)
     with external_workers() as (_, *options):  # as a user starts it
         command = [sys.executable, "examples/beam_pipeline.py"]
         command += arguments(tmp_path / "there", *options)
