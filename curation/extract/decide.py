@@ -185,8 +185,9 @@ def decide_blocks(probabilities, page, tables, where, comments, limits):  # type
     score = whole_tables(
         score, tables.data, tables.table, linked, limits.table_share, page.b_element, page.e_tag
     )
-    kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits)
-    parts = parts_of(kept, probabilities, score, page)
+    alike = like(page.e_parent, page.e_signature)
+    kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits, alike)
+    parts = parts_of(kept, probabilities, score, page, alike)
     added = drop_others(parts, kept, score, page, where, article, limits)
     kept, filled, ended = whole(
         kept, probabilities, score, where.comments, page, tables.data, limits, article
@@ -274,7 +275,7 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
 
 
 @merged
-def _weighed(score, weight, page, where, comments, limits):  # type: ignore[no-untyped-def]
+def _weighed(score, weight, page, where, comments, limits, alike):  # type: ignore[no-untyped-def]
     """What is kept by scores and thresholds alone, both, and whether the page is an article."""
     n = len(score)
     score = score.copy()
@@ -312,7 +313,7 @@ def _weighed(score, weight, page, where, comments, limits):  # type: ignore[no-u
         if score[b] >= needed and not in_comments[b]:
             outside += weight[b]
     # Of like elements of one parent.
-    siblings, sizes = like(page.e_parent, page.e_signature)
+    siblings, sizes = alike
     score = _shared(score, weight, siblings[page.b_element], sizes, limits.sibling_share)
     if not article:
         needed = best_cut(score, weight, limits.few_characters, limits.recall_weight)

@@ -12,7 +12,7 @@ import numpy as np
 from curation.compiled import borrowing, inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.byte_names import COLON
-from curation.extract.containers import group, like
+from curation.extract.containers import group
 from curation.extract.markup import ANCESTOR, FLAG_ASKS, OTHER, TAG
 from curation.extract.units import ends_in_colon
 from curation.hashing import xxh64
@@ -49,10 +49,10 @@ class Parts(NamedTuple):
 
 
 @kernel
-def _holders(kept, page):  # type: ignore[no-untyped-def]
+def _holders(kept, page, alike):  # type: ignore[no-untyped-def]
     """Which elements [m] hold the paragraphs of an article: like elements of one parent whose own text and
     paragraphs are most of what is kept, and if they are several, their parent. The body holds none."""
-    groups, sizes = like(page.e_parent, page.e_signature)
+    groups, sizes = alike
     text = np.zeros(len(sizes), np.float64)
     for b in range(len(kept)):
         if kept[b]:
@@ -70,10 +70,11 @@ def _holders(kept, page):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def parts_of(kept, probabilities, score, page):  # type: ignore[no-untyped-def]
-    """The Parts of a page whose blocks [n] are kept or not, none where no elements hold its paragraphs."""
+def parts_of(kept, probabilities, score, page, alike):  # type: ignore[no-untyped-def]
+    """The Parts of a page whose blocks [n] are kept or not, none where no elements hold its paragraphs;
+    `alike` is what `like` says of its elements."""
     n, m = len(kept), len(page.e_parent)
-    holders = _holders(kept, page)
+    holders = _holders(kept, page, alike)
     part = np.full(m, -1, np.int32)
     asks = np.zeros(m, np.bool_)
     for e in range(1, m):
