@@ -28,7 +28,7 @@ _ESCAPE = re.compile(r"""\\(?:x([0-9a-fA-F]{2})|([^"\\/bfnrtu])|.)|\"""")
 _KEY = re.compile(r"""(\w{1,40})["']?\s*[:=]\s*$""")
 _KEY_CHARACTERS = 50
 _NEAR = 2000  # characters around a string in which the page's title may be
-_TITLED = 3  # times as long counts what is near it
+_TITLED = 2  # times its length more counts what is near it
 _PARTS_OF_TITLE = re.compile(r"\s[-–—|·•]\s")
 _MOST_STRINGS = 100  # of a script, and of places where JSON may begin
 _LEAST = 400  # characters of an article
@@ -113,8 +113,7 @@ def _strings(script: str, titles: Sequence[str]) -> Iterator[tuple[str, int]]:
         whole = _read(found[0][1:]) or _read(f'"{_ESCAPE.sub(_as_json, found[0][2:-1])}"')
         if not isinstance(whole, str):
             continue
-        around = script[max(0, start - _NEAR) : end + _NEAR]
-        weight = _TITLED if any(title in around for title in titles) else 1
+        weight = 1 + _TITLED * any(t in script[max(0, start - _NEAR) : end + _NEAR] for t in titles)
         text = _TEXT_ROW.sub("", whole)
         for line in text.split("\n") if _ROW.match(text) else [text]:
             for article in _articles({"": _ROW.sub("", line)}):
@@ -123,8 +122,8 @@ def _strings(script: str, titles: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _as_json(escape: re.Match[str]) -> str:
-    code, other = escape.groups()
-    return f"\\u00{code}" if code else other or ('\\"' if escape[0] == '"' else escape[0])
+    same = escape[0] if len(escape[0]) > 1 else '\\"'
+    return f"\\u00{escape[1]}" if escape[1] else escape[2] or same
 
 
 def _read(text: str) -> Any:
