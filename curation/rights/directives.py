@@ -45,6 +45,7 @@ def parse_directives(value: str, agent: str = "") -> tuple[Directive, ...]:
     for part in re.split("[,;]", value):
         if valued and _DATE.match(part):
             out[-1] = out[-1]._replace(name=f"{out[-1].name}, {part.strip()}")
+            valued = False  # a date has one comma
             continue
         valued = False
         begin = 0  # of what is behind the names
