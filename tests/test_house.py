@@ -24,10 +24,15 @@ def test_no_figure_is_above_its_ceiling() -> None:
 
 
 def test_no_ceiling_was_ever_lower() -> None:
-    """Ceilings may only fall: each is compared with all its earlier values in the history."""
+    """Ceilings may only fall: each is compared with all its earlier values in the history.
+
+    A section of settings may grow where others give up as many: of all together the ceiling falls.
+    """
     now = house.flat(house.ceilings())
     for commit in _git("log", "--format=%H", "--", _name()).split():
         earlier = house.flat(_ceilings_of(commit))
+        for section in [n for n in earlier if n.startswith("settings: ") and "in all" not in n]:
+            del earlier[section]
         raised = {n: (now[n], before) for n, before in earlier.items() if now.get(n, 0) > before}
         assert raised == {}, commit
 

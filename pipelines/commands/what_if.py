@@ -22,7 +22,6 @@ from curation.filters.rules import RuleBook
 from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
-from pipelines.commands.stage import run_stage
 from pipelines.console import PlainConsole
 from pipelines.report.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
@@ -88,7 +87,7 @@ def extend(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="documents shown per change (default: 2)",
     )
-    parser.set_defaults(command=_filter)
+    parser.set_defaults(command=_filter, otherwise=parser.get_default("command"))
 
 
 def _filter(options: argparse.Namespace) -> int:
@@ -96,7 +95,7 @@ def _filter(options: argparse.Namespace) -> int:
         return what_if(options)
     if options.sweep:
         raise ConfigError("--sweep goes with --what-if")
-    return run_stage(options)
+    return int(options.otherwise(options))
 
 
 def what_if(options: argparse.Namespace) -> int:
