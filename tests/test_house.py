@@ -13,7 +13,8 @@ from tests import house
 
 MOST_PARAMETERS = 8
 #: Machine code differs by processor: on one that `ceilings.yaml` doesn't name, at most this factor.
-OTHER_PROCESSOR = 1.15
+#: On the same one it differs a little by the path of the checkout, which it contains.
+OTHER_PROCESSOR, OTHER_PLACE = 1.15, 1.003
 
 
 def test_no_figure_is_above_its_ceiling() -> None:
@@ -63,7 +64,8 @@ def test_machine_code_is_not_above_its_ceiling() -> None:
     if size is None:
         pytest.skip("kernels are not compiled; `curate warm-up` does it")
     ceilings = house.ceilings()["machine code"]
-    assert size <= ceilings.get(processor, OTHER_PROCESSOR * max(ceilings.values()))
+    most = OTHER_PROCESSOR * max(ceilings.values())
+    assert size <= OTHER_PLACE * ceilings.get(processor, most)
 
 
 _SOURCE = '''"""Doc."""
