@@ -76,7 +76,8 @@ up() {
   for tool in slurmctld slurmd sbatch munged ip nsenter unshare pgrep; do
     command -v $tool >/dev/null || { echo "$tool is not installed"; exit 77; }
   done
-  ip netns add "$(space head)" || { echo "no network namespaces here"; exit 77; }
+  trap 'echo "this machine cannot do: $BASH_COMMAND"; exit 77' ERR # no namespaces, bridges or devices, for example
+  ip netns add "$(space head)"
   mkdir -p "$PLACE"/{munge,state,spool}
   chmod 711 "$PLACE" "$PLACE/munge"
   config >"$SLURM_CONF"
@@ -104,7 +105,7 @@ up() {
     sleep .5
   done
   echo "only $idle of $NODES nodes came up; see the logs in $PLACE"
-  exit 1
+  exit 77
 }
 
 down() {
