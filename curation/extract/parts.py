@@ -82,7 +82,7 @@ def parts_of(kept, probabilities, score, page, alike):  # type: ignore[no-untype
         part[e] = e if holders[e] or holders[parent] else part[parent]
         if part[e] > 0 and (page.e_flags[e] & FLAG_ASKS != 0 or page.e_tag[e] == _FORM):
             asks[part[e]] = True
-    start = np.empty(n + 1, np.int32)
+    start = np.zeros(n + 1, np.int32)
     parts = Parts(
         start, np.empty(n, np.int32), np.zeros(n, np.bool_), np.zeros(n, np.int64),
         np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.float64), np.zeros(n, np.bool_),
@@ -214,7 +214,7 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
         if parts.own[k] and kept[parts.start[k]]:
             first, last = k if first < 0 else first, k
     labels = _labels(parts, page, where, limits)
-    names = where.names[parts.start[max(first, 0)]]
+    names = where.names[parts.start[first]] if first >= 0 else 0
     for k in range(0 if where.thread else len(parts.own)):
         start, end = parts.start[k], parts.start[k + 1]
         special = page.b_flags[start:end] & s.PRE != 0
