@@ -214,7 +214,7 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
         if parts.own[k] and kept[parts.start[k]]:
             first, last = k if first < 0 else first, k
     labels = _labels(parts, page, where, limits)
-    names = where.names[parts.start[first]] if first >= 0 else 0
+    names = where.names[parts.start[first]] if first >= 0 else np.float32(0.0)
     for k in range(0 if where.thread else len(parts.own)):
         start, end = parts.start[k], parts.start[k + 1]
         special = page.b_flags[start:end] & s.PRE != 0
