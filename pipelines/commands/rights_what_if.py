@@ -16,7 +16,6 @@ from curation.config import assign, validate
 from curation.errors import ConfigError, InputError
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import Honoured, RightsSettings, default_settings
-from pipelines.commands.stage import run_stage
 from pipelines.console import PlainConsole
 from pipelines.run_folder import load_run, run_recipe
 from pipelines.storage.files import Folder
@@ -39,11 +38,11 @@ def extend(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show what each signal, or the policy of --set, would remove; nothing is written",
     )
-    parser.set_defaults(command=_rights)
+    parser.set_defaults(command=_rights, otherwise=parser.get_default("command"))
 
 
 def _rights(options: argparse.Namespace) -> int:
-    return what_if(options) if options.what_if else run_stage(options)
+    return what_if(options) if options.what_if else int(options.otherwise(options))
 
 
 @dataclass

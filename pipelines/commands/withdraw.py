@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,7 +209,7 @@ def withdraw(options: argparse.Namespace) -> int:
 def _refuse_another(output: Folder, asked: dict[str, Any]) -> None:
     """Raise ConfigError if the folder has a withdrawal of another selection or other runs."""
     if output.exists(_REPORT):
-        found = json.loads(output.read_bytes(_REPORT))
+        found = output.read_json(_REPORT)
         if any(found.get(key) != value for key, value in asked.items()):
             raise ConfigError(
                 f"{output.shown} has the withdrawal of {found['withdrawn']:,} other documents, "
