@@ -125,13 +125,12 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     """
     own, folders, names = _read_with_parents(recipe, ())
     merged = merge(copy.deepcopy(_defaults()), own)
-    for assignment in assignments:
-        assign(merged, rename_assignment(assignment))
     merged.pop("extends", None)
+    assigned = [assign(merged, rename_assignment(assignment)) for assignment in assignments]
     name = _file_of(recipe).name
     for stage in known_stages().values():
         stage.prepare(merged, name)
-    loaded = validate(_model(_own_stages(merged, name)), merged, name, folders)
+    loaded = validate(_model(_own_stages(merged, name)), merged, name, folders, assigned)
     with _naming(name):
         check_order(loaded)
     if recipe not in built_in():
