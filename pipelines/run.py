@@ -22,7 +22,7 @@ from curation.stages import find
 from pipelines.engine.errors import ERRORS
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.plan import Plan, columns_of, input_files
-from pipelines.report.values import NOT_DRAWN_COUNT, skipped
+from pipelines.reading.values import NOT_DRAWN_COUNT, skipped
 from pipelines.run_folder import (
     KNOWN_BY,
     RECIPE_FILE,

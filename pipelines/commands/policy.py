@@ -14,9 +14,9 @@ from curation.errors import ConfigError
 from curation.policy import ALL, Approval, Corpus, Policy
 from curation.stages import find
 from pipelines.commands.options import add_dry_run, add_run, add_set, count, end_dry_run
+from pipelines.reading.verdict_counts import FILTER, counts, judging
 from pipelines.run_folder import load_run, root_hash, run_recipe, run_settings
 from pipelines.terminal import say
-from pipelines.verdict_counts import FILTER, counts, judging
 
 #: Default margin of a share, and the fewest documents for which a language is compared.
 MARGIN, LEAST_DOCUMENTS = 0.02, 100

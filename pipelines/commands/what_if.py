@@ -23,7 +23,7 @@ from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
 from pipelines.console import PlainConsole
-from pipelines.report.values import snippet
+from pipelines.reading.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import MANIFEST, files_of, read_manifest

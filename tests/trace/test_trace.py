@@ -15,7 +15,7 @@ import pytest
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.cli import main
 from pipelines.run_folder import load_run
-from pipelines.trace import TraceIndex, build
+from pipelines.reading.trace import TraceIndex, build
 from tests.conftest import curate
 from tests.folders import digests
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from curation.errors import ConfigError
 from curation.filters.margins import Bits
-from pipelines.view.ledger import DIMENSIONS, Ledger
+from pipelines.reading.ledger import DIMENSIONS, Ledger
 
 #: Value of filter `stage` for documents that no stage removed.
 KEPT = "kept"

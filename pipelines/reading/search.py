@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from curation.errors import ConfigError
 from curation.filters.margins import Bits
 from curation.schema import VALUE_TEXT
+from pipelines.reading.ledger import DIMENSIONS, NO_TOKENS, Ledger, key_of
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
-from pipelines.view.ledger import DIMENSIONS, NO_TOKENS, Ledger, key_of
 
 #: Columns by which a table can be sorted, besides `url`.
 SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic", "host", "fate")

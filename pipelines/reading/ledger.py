@@ -25,17 +25,17 @@ import xxhash
 from curation.errors import InputError
 from curation.schema import column_of
 from curation.stages import find
-from pipelines.run_folder import root_hash
-from pipelines.storage.files import Folder
-from pipelines.storage.manifest import files_of, read_manifest
-from pipelines.storage.shards import open_parquet, read_rows
-from pipelines.view.columns import (
+from pipelines.reading.columns import (
     GROUP,
     ColumnWriter,
     read_column,
     readers,
     write_column,
 )
+from pipelines.run_folder import root_hash
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import files_of, read_manifest
+from pipelines.storage.shards import open_parquet, read_rows
 
 #: What documents are counted by: a column of theirs, or made of one.
 DIMENSIONS = ("language", "domain", "topic", "format", "host", "input", "year")
