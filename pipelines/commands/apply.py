@@ -17,7 +17,7 @@ from curation.policy import Drift, Policy, drift
 from pipelines.commands.run import add_options, execute, named_stages, planned
 from pipelines.console import PlainConsole
 from pipelines.plan import Plan
-from pipelines.reading.verdict_counts import counts, judging, measured_stages
+from pipelines.reading.policies import counts, judging, measured_stages
 from pipelines.terminal import say
 
 #: Most drifted shares shown, the furthest first.

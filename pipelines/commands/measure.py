@@ -7,7 +7,7 @@ import argparse
 from curation.errors import ConfigError
 from curation.recipe import load
 from pipelines.commands.run import add_options, execute, named_stages, planned
-from pipelines.reading.verdict_counts import judging, measured_stages
+from pipelines.reading.policies import judging, measured_stages
 from pipelines.terminal import say
 
 #: Setting that makes a recipe only measure.

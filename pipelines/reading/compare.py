@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pipelines.reading.columns import spans
 from pipelines.reading.ledger import Groups, Ledger
-from pipelines.reading.masks import KEPT
+from pipelines.reading.search import KEPT
 
 _SHOWN = 200
 

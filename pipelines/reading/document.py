@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from curation.errors import InputError
+from curation.html_page import harmless
 from curation.marks import Cut, Edit, mark
 from curation.readers.documents import as_json, plain
 from curation.schema import MADE
@@ -15,7 +17,11 @@ from pipelines.reading.decisions import FACTS, decision, token_spans, versions
 from pipelines.reading.ledger import Ledger, key_of
 from pipelines.reading.search import described
 from pipelines.reading.values import snippet
+from pipelines.run_folder import run_recipe, run_settings
 from pipelines.storage.files import Folder
+
+if TYPE_CHECKING:
+    from curation.readers import Page
 
 #: Members of a cluster, lines of a difference, and characters of a text that are shown.
 _MEMBERS, _DIFF_LINES, _TEXT = 60, 2000, 400_000
@@ -35,7 +41,7 @@ _ALIKE, _WORDS = 0.4, 4_000_000
 def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
     """All that a run knows of a document, but its token spans."""
     base = ledger.read(folder, [row], _IDENTITY)[0]
-    shard = ledger.sources[ledger.numbers["file"][row]].name.split("/", 1)[1]
+    shard = ledger.source_of(row).name.split("/", 1)[1]
     reached = list(versions(folder, ledger.stages, shard, base))
     decisions = [decision(folder, *each, shard) for each in reached]
     texts = [version["text"] for *_, version in reached]
@@ -151,3 +157,67 @@ def snippets(
     for row in found:
         row["text"] = snippet(row["text"], most)
     return found
+
+
+class Inputs:
+    """The run's input files by the names that its documents have for them."""
+
+    def __init__(self, folder: Folder, stage: str, inputs: list[str]) -> None:
+        self._stage, self._folder = stage, folder
+        self._inputs = inputs
+        self._paths: dict[str, str] | None = None
+
+    def page(self, source: dict[str, Any]) -> Page:
+        """The record of a document. Raises InputError where it can't be found."""
+        if not self._inputs:
+            raise InputError(
+                "the run doesn't say where its inputs are; start with --input PATH to see pages"
+            )
+        from curation.readers import ReaderSettings, discover, read_at  # compiled kernels
+
+        recipe = run_recipe(self._folder)
+        readers = ReaderSettings.model_validate(recipe["readers"])
+        if self._paths is None:
+            found = discover(self._inputs)
+            self._paths = {file.name: file.path for file in found}
+        if source["file"] not in self._paths:
+            raise InputError(f"{source['file']}: not among the files of --input")
+        return read_at(self._paths[source["file"]], source["offset"], readers)
+
+    def blocks(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Blocks of the page with score, threshold and fate, as extraction judged them."""
+        from curation.extract.explain import explain  # compiled kernels
+        from curation.extract.extract_settings import ExtractSettings
+        from curation.readers.charset import utf8_html
+
+        page = self.page(source)
+        if page.kind != "html":
+            raise InputError("a record of plain text has no blocks")
+        settings = ExtractSettings.model_validate(run_settings(self._folder, self._stage))
+        content, _ = utf8_html(page.content, page.charset)
+        explained = explain(content, settings)
+        return {
+            "notes": explained.notes,
+            "blocks": [
+                {
+                    "text": block.text,
+                    "path": block.path,
+                    "score": block.score,
+                    "threshold": block.threshold,
+                    "kept": block.kept,
+                    "reason": block.reason,
+                    "code": block.code,
+                    "values": block.values,
+                }
+                for block in explained.blocks
+            ],
+        }
+
+    def html(self, source: dict[str, Any]) -> bytes:
+        """The page in UTF-8 with nothing in it that loads, runs or leads elsewhere."""
+        from curation.readers.charset import utf8_html
+
+        page = self.page(source)
+        if page.kind != "html":
+            raise InputError("a record of plain text has no page to show")
+        return harmless(utf8_html(page.content, page.charset)[0])

@@ -16,16 +16,17 @@ from curation.config import differences
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
 from curation.histograms import bins_for, histogram
+from curation.policy import Approval
 from curation.stages import meaning
 from pipelines.reading import document, search, sums
 from pipelines.reading.compare import Comparison
+from pipelines.reading.document import Inputs
 from pipelines.reading.labels import Labels, draw, scores
 from pipelines.reading.ledger import DIMENSIONS, load, write_ledger
-from pipelines.reading.masks import FATE, Masks
-from pipelines.reading.pages import Inputs
+from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, measured_stages, policy_text
+from pipelines.reading.search import FATE, Masks
 from pipelines.reading.signals import Signals, measuring_stage
 from pipelines.reading.values import token_facts
-from pipelines.reading.verdict_counts import measured_stages
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
@@ -417,13 +418,10 @@ class Explorer:
 
     def policy(self, query: Query) -> Answer:
         """The policy of a measured run with the thresholds `set` (KEY=VALUE, one on a line)."""
-        from curation.policy import Approval
-        from pipelines.commands.policy import LEAST_DOCUMENTS, MARGIN, made, text
-
         changes = query.get("set", "").splitlines()
         nobody = Approval(by=None, date=None, notes=None)
         policy = made(self._directory, changes, MARGIN, LEAST_DOCUMENTS, nobody)
-        return {"policy": text(policy, self.folder.shown)}
+        return {"policy": policy_text(policy, self.folder.shown)}
 
     def _by_language(self, rows: Any) -> list[dict[str, Any]]:
         codes = self.ledger.codes["language"][rows]

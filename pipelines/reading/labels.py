@@ -13,7 +13,7 @@ from curation.errors import ConfigError, InputError
 from curation.filters.margins import Bits
 from curation.intervals import wilson
 from pipelines.reading.ledger import Ledger, key_of
-from pipelines.reading.masks import KEPT
+from pipelines.reading.search import KEPT
 
 Label = Literal["keep", "drop", "unsure"]
 LABELS: tuple[str, ...] = get_args(Label)

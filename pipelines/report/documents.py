@@ -12,7 +12,7 @@ from curation.schema import VALUE_TEXT
 from pipelines.reading.explorer import Explorer
 from pipelines.reading.labels import draw
 from pipelines.reading.ledger import main_stages
-from pipelines.reading.masks import KEPT
+from pipelines.reading.search import KEPT
 from pipelines.reading.signals import measuring_stage
 from pipelines.run_folder import load_run
 
