@@ -101,11 +101,6 @@ COMMANDS = {
         "find a passage in the documents that a run tokenized or removed",
         "curate trace --run out 'twenty words or more of a text'",
     ),
-    "train": Command(
-        ".train",
-        "train a model that the stages use",
-        "curate train quality --input labelled.jsonl.gz --output my-quality",
-    ),
     "new": Command(
         ".new",
         "create a template for a custom rule or stage, with a test",

@@ -14,4 +14,10 @@ COMMANDS = {
         "curate ablate ours=out theirs='other/*.jsonl.zst' --eval gold=gold.parquet --output cmp",
         after="contamination",
     ),
+    "train": Command(
+        "models.commands.train",
+        "train a model that the stages use",
+        "curate train quality --input labelled.jsonl.gz --output my-quality",
+        after="trace",
+    ),
 }
