@@ -258,8 +258,8 @@ def other_policies(
         {"policy": n, "documents": r.total(), unit: lost[n], "removed": dict(r)}
         for n, r in removed.items()
     ]
-    sizes_of_all = {"documents": total["documents"], unit: total["size"]}
-    return {"stage": stage, **sizes_of_all, "policies": costs}
+    every = {"documents": total["documents"], unit: total["size"]}
+    return {"stage": stage, **every, "policies": costs}
 
 
 def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, RightsSettings]]:
