@@ -20,14 +20,14 @@ from curation.summary.figures import Figure
 from curation.summary.signing import sign
 from curation.summary.statements import statements
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
-from pipelines.reading.summary import RunFacts, bill_of_materials
+from pipelines.reading.summary import BILL, RunFacts, bill_of_materials
 from pipelines.run_folder import SUMMARY
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.terminal import say, say_json
 
 #: The Commission's template and the datasheet.
 EU, DATASHEET = "eu-summary", "datasheet"
-BILL, SIGNATURE = "bom.cdx.json", "bom.cdx.json.sig"
+SIGNATURE = f"{BILL}.sig"
 #: Figures with more rows than a document shows are also written as CSV files.
 _SHOWN_ROWS = 25
 

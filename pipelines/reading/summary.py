@@ -36,6 +36,8 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import Manifest, files_of, read_manifest
 from pipelines.storage.shards import open_parquet, read_kinds
 
+#: Bill of materials of a run, in its folder of summaries.
+BILL = "bom.cdx.json"
 #: Top domains that the Commission's template asks for: their percentage, and most of them.
 TOP, TOP_OF_SMES = (10, None), (5, 1000)
 #: Families of reasons that count as measures against unlawful content, and as opt-outs.
