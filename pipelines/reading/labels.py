@@ -12,8 +12,8 @@ import numpy.typing as npt
 from curation.errors import ConfigError, InputError
 from curation.filters.margins import Bits
 from curation.intervals import wilson
-from pipelines.view.ledger import Ledger, key_of
-from pipelines.view.masks import KEPT
+from pipelines.reading.ledger import Ledger, key_of
+from pipelines.reading.search import KEPT
 
 Label = Literal["keep", "drop", "unsure"]
 LABELS: tuple[str, ...] = get_args(Label)
