@@ -36,7 +36,7 @@ LAYERS = (
     {"cli"},
     {"commands"},
     {"view", "report"},
-    {"reading", "withdraw", "mix_search", "export_formats", "repacking"},
+    {"reading", "withdraw", "export_formats", "repacking"},
     {"transforms", "table"},
     {"forecast", "run", "plan", "run_folder"},
     {"extract", "read_tables", "rights", "dedup_urls", "identify_language", "dedup_documents"}
