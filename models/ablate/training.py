@@ -1,12 +1,14 @@
-"""Sizes of models and how they are trained."""
+"""Sizes of models, how they are trained, and the options that say so."""
 
 from __future__ import annotations
 
+import argparse
 import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from curation.errors import ConfigError
+from models.ablate.experiment import Experiment
 
 Schedule = Literal["cosine", "wsd"]
 
@@ -32,6 +34,9 @@ SIZES = {
     "50M": Size(512, 13, 8, 16384, 1e-3),
     "150M": Size(768, 18, 12, 32768, 6e-4),
 }
+
+
+DEFAULT_SIZE = "5M"
 
 
 @dataclass(frozen=True)
@@ -89,3 +94,52 @@ def rate_at(training: Training, step: int) -> float:
     done = (step - rising) / max(1, steps - rising)
     fall = (1 + math.cos(math.pi * done)) / 2
     return training.peak * (training.floor + (1 - training.floor) * fall)
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--size", default=DEFAULT_SIZE, choices=SIZES, help=f"default: {DEFAULT_SIZE}")
+    add(
+        "--tokens",
+        type=positive,
+        metavar="N",
+        help="that every model reads (default: all of the smallest run); a run that has fewer is "
+        "read again",
+    )
+    add("--seeds", type=positive, default=3, metavar="N", help="models of each run (default: 3)")
+    add("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    add(
+        "--together",
+        "--processes",
+        type=positive,
+        metavar="N",
+        help="models trained at a time: on a GPU with their weights stacked (default: as many as "
+        "fit), on a CPU in a process with one thread each (default: 1)",
+    )
+    add("--context", type=positive, default=512, metavar="N", help="tokens (default: 512)")
+    add("--batch", type=positive, default=8, metavar="N", help="sequences of a step (default: 8)")
+    add("--schedule", default="cosine", choices=["cosine", "wsd"], help="of the learning rate")
+    add("--learning-rate", type=float, metavar="RATE", help="its peak (default: by size)")
+    add("--weight-decay", type=float, default=0.1, metavar="SHARE", help="default: 0.1")
+
+
+def positive(text: str) -> int:
+    """Return a number from 1 on."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
+    return int(text)
+
+
+def training_of(options: argparse.Namespace, experiment: Experiment) -> tuple[Training, list[int]]:
+    """Return the training and its seeds."""
+    training = Training(
+        size=options.size,
+        tokens=options.tokens or experiment.least_tokens,
+        context=options.context,
+        batch=options.batch,
+        schedule=options.schedule,
+        rate=options.learning_rate,
+        weight_decay=options.weight_decay,
+    )
+    return training, list(range(1, options.seeds + 1))

@@ -11,16 +11,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curation.ablate import experiment as experiments
-from curation.ablate.experiment import Experiment
-from curation.ablate.layout import layout
-from curation.ablate.results import Outcome
-from curation.ablate.store import Store
-from curation.ablate.training import SIZES, Training, check
-from curation.ablate.windows import Measured
+from models.ablate import experiment as experiments
+from models.ablate.experiment import Experiment
+from models.ablate.layout import layout
+from models.ablate.results import Outcome
+from models.ablate.store import Store
+from models.ablate.training import SIZES, Training, check
+from models.ablate.windows import Measured
 
 if TYPE_CHECKING:
-    from curation.ablate.trainer import Job, Watch
+    from models.ablate.trainer import Job, Watch
 
 Note = Callable[[str], None]
 
@@ -75,7 +75,7 @@ def train_each(
     models = [(run, seed, training.in_whole_steps()) for run, seed, training in models]
     missing = [model for model in models if store.find(*model) is None]
     if missing:
-        from curation.ablate.trainer import Job
+        from models.ablate.trainer import Job
 
         jobs = [Job(*model) for model in missing]
         _train(experiment, jobs, device, together, note, store, watch)
@@ -92,7 +92,7 @@ def _train(
     watch: Watch | None,
 ) -> None:
     """Train group after group; keep what each measures."""
-    from curation.ablate.trainer import device_of, machine, room
+    from models.ablate.trainer import device_of, machine, room
 
     device = device_of(device)
     where = machine(device)
@@ -121,7 +121,7 @@ def _measured(
     watch: Watch | None,
 ) -> Iterator[tuple[Sequence[Job], list[Measured]]]:
     """Yield the groups in order, with what their models measure."""
-    from curation.ablate.trainer import train
+    from models.ablate.trainer import train
 
     if processes < 2:
         for group in groups:
@@ -142,7 +142,7 @@ def _shown(experiment: Experiment, found: Measured) -> str:
 
 def count_all(experiment: Experiment, tokens: int, seeds: Sequence[int], note: Note) -> Outcome:
     """Count n-grams for every run and seed."""
-    from curation.ablate.instant import DISCOUNT, measure
+    from models.ablate.instant import DISCOUNT, measure
 
     found: list[list[Measured]] = []
     for corpus in experiment.corpora:

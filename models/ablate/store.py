@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from curation.ablate.experiment import Documents, Experiment
-from curation.ablate.order import ORDER
-from curation.ablate.training import Training
-from curation.ablate.windows import Measured
+from models.ablate.experiment import Documents, Experiment
+from models.ablate.order import ORDER
+from models.ablate.training import Training
+from models.ablate.windows import Measured
 
 FILE = "measured.jsonl"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.ablate.experiment import Experiment
-from curation.ablate.windows import Measured
+from models.ablate.experiment import Experiment
+from models.ablate.windows import Measured
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,5 +6,5 @@ trigram model). `statistics` turns what several seeds measured into intervals, `
 
 Everything but `prepare` and `instant` needs numpy alone, and `trainer` PyTorch: a prepared
 experiment can be trained on a machine without the toolkit's other packages
-(`python -m curation.ablate FOLDER`).
+(`python -m models.ablate FOLDER`).
 """

@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from curation.ablate.experiment import FILE
-from curation.ablate.options import add_training, positive, training_of
-from curation.ablate.training import SIZES
 from curation.errors import ConfigError
+from models.ablate.experiment import FILE
+from models.ablate.training import SIZES, add_training, positive, training_of
 from pipelines.commands.options import add_dry_run, add_json, end_dry_run
 from pipelines.terminal import say, tell
 
@@ -58,7 +57,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--prepare",
         action="store_true",
-        help=f"only write {FILE}; `python -m curation.ablate DIR` trains, with numpy and PyTorch",
+        help=f"only write {FILE}; `python -m models.ablate DIR` trains, with numpy and PyTorch",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -69,17 +68,17 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 def ablate(options: argparse.Namespace) -> int:
     """Prepare the data, train or count, then write and print the results."""
-    from curation.ablate import compare
-    from curation.ablate.experiment import check, save
-    from curation.ablate.prepare import experiment, smaller
-    from curation.ablate.results import markdown, write
-    from curation.ablate.store import FILE as MEASURED
-    from curation.ablate.store import Store
     from curation.tokenize.tokenizer import load_ranks
-    from pipelines.reading.texts import Corpora
+    from models.ablate import compare
+    from models.ablate.experiment import check, save
+    from models.ablate.prepare import experiment, smaller
+    from models.ablate.results import markdown, write
+    from models.ablate.store import FILE as MEASURED
+    from models.ablate.store import Store
+    from models.commands.texts import Corpora
 
     if not options.instant and not options.prepare:
-        from curation.ablate.trainer import device_of
+        from models.ablate.trainer import device_of
 
         device_of(options.device)  # checked before anything is read
     full = load_ranks(options.tokenizer)

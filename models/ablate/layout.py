@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from curation.ablate.training import Size
+from models.ablate.training import Size
 
 _MULTIPLE = 64  # rows of the embedding, and hidden units, are padded to it
 

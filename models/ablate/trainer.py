@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.ablate.experiment import Experiment
-from curation.ablate.layout import layout
-from curation.ablate.order import stream
-from curation.ablate.training import SIZES, Training, rate_at
-from curation.ablate.windows import (
+from curation.errors import ConfigError, require
+from models.ablate.experiment import Experiment
+from models.ablate.layout import layout
+from models.ablate.order import stream
+from models.ablate.training import SIZES, Training, rate_at
+from models.ablate.windows import (
     Measured,
     Window,
     curve_bytes,
@@ -26,7 +27,6 @@ from curation.ablate.windows import (
     task_windows,
     text_windows,
 )
-from curation.errors import ConfigError, require
 
 Watch = Callable[[int, int], None]  # steps done, steps in all
 
@@ -89,9 +89,9 @@ def train(
     told of steps done and steps in all, early and at the points of the curve; it may raise.
     """
     torch = torch_module()
-    from curation.ablate.optimizer import AdamW, update
-    from curation.ablate.steps import Repeated
-    from curation.ablate.transformer import Transformers, block, head
+    from models.ablate.optimizer import AdamW, update
+    from models.ablate.steps import Repeated
+    from models.ablate.transformer import Transformers, block, head
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=device == "cuda")

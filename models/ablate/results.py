@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from curation.ablate.experiment import Experiment
-from curation.ablate.plot import curves_svg
-from curation.ablate.statistics import (
+from models.ablate.experiment import Experiment
+from models.ablate.plot import curves_svg
+from models.ablate.statistics import (
     ACCURACY,
     CONFIDENCE,
     DRAWS,
@@ -20,7 +20,7 @@ from curation.ablate.statistics import (
     estimate,
     measures,
 )
-from curation.ablate.windows import Measured
+from models.ablate.windows import Measured
 
 RESULTS = ("results.json", "results.md", "curves.svg")
 _DIGITS = 5

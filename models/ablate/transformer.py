@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from curation.ablate.layout import Layout, layout
-from curation.ablate.training import Size
+from models.ablate.layout import Layout, layout
+from models.ablate.training import Size
 
 _BASE = 10_000.0  # of the rotary frequencies (arXiv 2104.09864)
 _DEVIATION = 0.02  # of weights at the start

@@ -17,13 +17,8 @@ from pydantic import Field
 from curation.config import Positive, Settings, Share
 from curation.errors import ConfigError, InputError
 from curation.models import About, file_facts
-from curation.tokenize.card import CARD
-from curation.tokenize.corpus import Batch, Group, read_corpus
-from curation.tokenize.merges import initial_state, learn
-from curation.tokenize.piece_counts import WordCounts
+from curation.tokenize.card import CARD, special_tokens
 from curation.tokenize.pretokenize import Pattern, pattern
-from curation.tokenize.shares import group_weights, read_shares
-from curation.tokenize.specials import special_tokens
 from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import (
     MAX_TOKENS,
@@ -34,6 +29,10 @@ from curation.tokenize.vocabulary import (
     parse_ranks,
     read_ranks,
 )
+from models.training.tokenizer.corpus import Batch, Group, read_corpus
+from models.training.tokenizer.merges import initial_state, learn
+from models.training.tokenizer.piece_counts import WordCounts
+from models.training.tokenizer.shares import group_weights, read_shares
 
 _SCALE = 1 << 56  # weight of the whole corpus: in whole numbers, sums and ties are exact
 

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
-from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, train, train_tokenizer
+from curation.tokenize import Tokenizer, load_tokenizer
 from curation.tokenize.bpe import WORK, merge_piece
-from curation.tokenize.corpus import read_corpus
-from curation.tokenize.piece_counts import WordCounts
+from curation.tokenize.card import special_tokens
 from curation.tokenize.pretokenize import pattern
-from curation.tokenize.shares import WebShares, group_weights, read_shares
-from curation.tokenize.specials import special_tokens
-from curation.tokenize.train import base_ranks
 from curation.tokenize.vocabulary import format_ranks
+from models.training.tokenizer import TokenizerTraining, base_ranks, train, train_tokenizer
+from models.training.tokenizer.corpus import read_corpus
+from models.training.tokenizer.piece_counts import WordCounts
+from models.training.tokenizer.shares import WebShares, group_weights, read_shares
 from tests.tokenize.pieces import piece_ends
 
 TEXT = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import random
 
-from curation.ablate.experiment import Experiment
-from curation.ablate.prepare import Text, experiment, smaller
 from curation.decontaminate.items import Item
 from curation.tokenize import Tokenizer, load_tokenizer
+from models.ablate.experiment import Experiment
+from models.ablate.prepare import Text, experiment, smaller
 
 _WORDS = {
     "fish": "the cod swims in cold water near a rock where many small fish hide".split(),

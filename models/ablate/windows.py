@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.ablate.experiment import Documents, Experiment, TaskSet
+from models.ablate.experiment import Documents, Experiment, TaskSet
 
 Ids = npt.NDArray[np.uint16]
 #: Texts of each label by which a curve is measured.

@@ -39,7 +39,7 @@ class _Device:
 
 @pytest.mark.parametrize("can_record", [True, False])
 def test_every_call_is_a_step(monkeypatch: pytest.MonkeyPatch, can_record: bool) -> None:
-    from curation.ablate import steps
+    from models.ablate import steps
 
     device = _Device(can_record)
     stream = types.SimpleNamespace(wait_stream=lambda other: None)

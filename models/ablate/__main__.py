@@ -1,7 +1,7 @@
-"""`python -m curation.ablate FOLDER`: train a prepared experiment where only numpy and PyTorch are.
+"""`python -m models.ablate FOLDER`: train a prepared experiment where only numpy and PyTorch are.
 
     curate ablate A B --eval gold=texts.parquet --size 150M --prepare --output FOLDER
-    python -m curation.ablate FOLDER --size 150M --device cuda      # on another machine
+    python -m models.ablate FOLDER --size 150M --device cuda      # on another machine
 
 Results come into the same folder, or into `--output`. Each model is kept in `measured.jsonl` as
 soon as it is measured: a command that was stopped goes on from there, and one that has all of them
@@ -14,11 +14,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from curation.ablate.compare import read_prepared, train_all
-from curation.ablate.options import add_training, training_of
-from curation.ablate.results import markdown, write
-from curation.ablate.store import FILE, Store
 from curation.errors import CurationError
+from models.ablate.compare import read_prepared, train_all
+from models.ablate.results import markdown, write
+from models.ablate.store import FILE, Store
+from models.ablate.training import add_training, training_of
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
         outcome = train_all(
             experiment, training, seeds, options.device, options.together, _note, store
         )
-        print(markdown(write(outcome, output)))  # noqa: T201
+        print(markdown(write(outcome, output)))
     except CurationError as error:
         _note(f"error: {error}")
         return error.exit_code
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

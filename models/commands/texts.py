@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from curation.ablate.prepare import Text
 from curation.errors import ConfigError, InputError
 from curation.extract.texts import text_of
 from curation.readers import Page, ReaderSettings, discover, read
@@ -16,6 +15,7 @@ from curation.recipe import load
 from curation.stages import find
 from curation.tokenize import TokenShards
 from curation.tokenize.tokenizer import AnyTokenizer
+from models.ablate.prepare import Text
 from pipelines.engine.stage import stage_inputs
 from pipelines.run_folder import RECIPE_FILE, load_run
 from pipelines.storage.files import Folder

@@ -7,9 +7,9 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
-from curation.ablate.plot import curves_svg
-from curation.ablate.results import verdict
-from curation.ablate.statistics import ACCURACY, BITS, Interval, Measure, estimate
+from models.ablate.plot import curves_svg
+from models.ablate.results import verdict
+from models.ablate.statistics import ACCURACY, BITS, Interval, Measure, estimate
 
 
 def _measure(gap: float, unit: str = BITS, seeds: int = 3) -> Measure:

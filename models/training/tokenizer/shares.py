@@ -11,7 +11,7 @@ from pydantic import Field
 from curation.config import Settings, Share, parse_yaml
 from curation.errors import ConfigError
 from curation.resources import resolve
-from curation.tokenize.corpus import Group
+from models.training.tokenizer.corpus import Group
 
 _LARGE = 3_000_000  # beyond this size a source counts no more
 _SMALL = 50_000  # below this size the sources of a kind count less, by the square root

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.ablate.experiment import Corpus
+from models.ablate.experiment import Corpus
 
 #: Kept with measurements: another number where the same data and seed give another stream.
 ORDER = 2

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curation.ablate.compare import Note, count_all, train_all
-from curation.ablate.experiment import Corpus, Experiment
-from curation.ablate.layout import layout
-from curation.ablate.prepare import Text, experiment
-from curation.ablate.results import RESULTS, Outcome, summary, write
-from curation.ablate.store import FILE, Store
-from curation.ablate.training import SIZES, Training, rate_at
+from models.ablate.compare import Note, count_all, train_all
+from models.ablate.experiment import Corpus, Experiment
+from models.ablate.layout import layout
+from models.ablate.prepare import Text, experiment
+from models.ablate.results import RESULTS, Outcome, summary, write
+from models.ablate.store import FILE, Store
+from models.ablate.training import SIZES, Training, rate_at
 from pipelines.cli import main
-from tests.ablate.made import made, texts, vocabulary
+from tests.models.ablate.made import made, texts, vocabulary
 
 
 def _silent(text: str) -> None:
@@ -142,7 +142,7 @@ def test_other_data_are_other_models(tmp_path: Path) -> None:
 
 def test_models_together_learn_what_each_learns_alone() -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    from curation.ablate.trainer import Job, train
+    from models.ablate.trainer import Job, train
 
     jobs = [Job(0, 1, _TINY), Job(1, 1, replace(_TINY, rate=1e-3, weight_decay=0.5))]
     jobs.append(Job(0, 2, _TINY))
@@ -156,7 +156,7 @@ def test_models_together_learn_what_each_learns_alone() -> None:
 
 def test_a_transformer_sees_nothing_of_what_comes_after() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from curation.ablate.transformer import Transformers
+    from models.ablate.transformer import Transformers
 
     models = Transformers(SIZES["tiny"], 100, 16, [1, 2])
     ids, wanted = torch.randint(0, 100, (2, 2, 3, 16), generator=torch.Generator().manual_seed(1))
@@ -169,7 +169,7 @@ def test_a_transformer_sees_nothing_of_what_comes_after() -> None:
 
 def test_steps_are_those_of_adamw() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from curation.ablate.optimizer import AdamW
+    from models.ablate.optimizer import AdamW
 
     dice = torch.Generator().manual_seed(3)
     start = torch.randn(2, 12, generator=dice)
@@ -292,7 +292,7 @@ def test_a_prepared_experiment_trains_elsewhere(files: Path) -> None:
     command = ["ablate", str(files / "a.jsonl"), str(files / "b.jsonl"), "--prepare"]
     command += ["--eval", f"gold={files / 'gold.jsonl'}", "--size", "tiny", "--quiet"]
     assert main([*command, "--output", str(files / "out")]) == 0
-    train = [sys.executable, "-m", "curation.ablate", str(files / "out"), "--size", "tiny"]
+    train = [sys.executable, "-m", "models.ablate", str(files / "out"), "--size", "tiny"]
     train += [
         "--context",
         "16",

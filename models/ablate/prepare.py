@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from curation.ablate.experiment import MOST_TOKENS, Corpus, Documents, Experiment, TaskSet, TextSet
 from curation.decontaminate.items import Item
 from curation.errors import ConfigError, InputError
 from curation.tokenize.tokenizer import Tokenizer
+from models.ablate.experiment import MOST_TOKENS, Corpus, Documents, Experiment, TaskSet, TextSet
 
 
 @dataclass(frozen=True)

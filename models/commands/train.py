@@ -205,7 +205,7 @@ def _labelled(options: argparse.Namespace) -> int:
 def _tokenizer(options: argparse.Namespace) -> int:
     import yaml
 
-    from curation.tokenize.train import TokenizerTraining, base_ranks, train_tokenizer
+    from models.training.tokenizer import TokenizerTraining, base_ranks, train_tokenizer
 
     if options.base is not None:
         try:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.ablate.experiment import FILE, check, load, save
-from curation.ablate.order import order, stream
-from curation.ablate.prepare import Text, corpus, documents, smaller, task_set, without_copies
-from curation.ablate.windows import task_windows, text_windows
 from curation.decontaminate.items import Item
 from curation.errors import ConfigError, InputError
 from curation.tokenize import load_tokenizer
-from tests.ablate.made import made, texts, vocabulary
+from models.ablate.experiment import FILE, check, load, save
+from models.ablate.order import order, stream
+from models.ablate.prepare import Text, corpus, documents, smaller, task_set, without_copies
+from models.ablate.windows import task_windows, text_windows
+from tests.models.ablate.made import made, texts, vocabulary
 
 
 @settings(max_examples=60, deadline=None)
