@@ -295,7 +295,6 @@ def _read_frequent(folder: Folder, ranges: Sequence[str]) -> LineTotals:
 def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
     """Return the files of the indexes in the settings. Raises ConfigError for an unusable one."""
     shared = ["rule", "normalization", "per_language", "min_line_characters"]
-    shared += ["count_per_document"] if settings.rule == "published" else ["paths"]
     return checked_indexes(_STAGE, settings, shared)
 
 

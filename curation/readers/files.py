@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from curation.readers.charset import decode_text, is_binary
 from curation.readers.records import Damage, Event, Page, binary
-from curation.readers.settings import ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 from curation.readers.stream import Stream
 
 _HEAD = 1 << 16  # bytes in which a page names its own address
@@ -48,7 +48,7 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
     reached = stream.fill(settings.max_record_bytes + 1)
     content = bytes(stream.buffer[: reached - stream.base])
     if len(content) > settings.max_record_bytes:
-        raw = content[: settings.keep_raw_bytes]
+        raw = content[:KEEP_RAW_BYTES]
         detail = f"over {settings.most}"
         yield Damage(0, "record.too_large", detail, None, raw)
         return
@@ -57,11 +57,11 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
         broken = stream.breaks[0][1]
         mended, detail = broken.reason, broken.detail
         if not (settings.keep_truncated and content):
-            raw = content[: settings.keep_raw_bytes]
+            raw = content[:KEEP_RAW_BYTES]
             yield Damage(0, broken.reason, broken.detail, None, raw)
             return
     if is_binary(content):
-        yield binary(0, content, None, settings.keep_raw_bytes)
+        yield binary(0, content, None, KEEP_RAW_BYTES)
         return
     if not html:
         content = decode_text(content, None)[0].encode("utf-8", "replace")

@@ -73,7 +73,7 @@ class Packing:
     @functools.cached_property
     def _zstd(self) -> Callable[[], Any]:
         dictionary = members.zstd_dictionary(self.raw)
-        return functools.partial(members.zstd_decoder, self.settings.max_window_bytes, dictionary)
+        return functools.partial(members.zstd_decoder, members.MOST_WINDOW, dictionary)
 
     def stream(
         self, offset: int = 0, position: int = 0, effort: members.Effort | None = None
