@@ -45,7 +45,7 @@ from curation.dedup import (
     total_lines,
 )
 from curation.dedup.candidates import bucket_order, bucket_pairs
-from curation.dedup.clusters import cluster_sizes, confirmed_clusters
+from curation.dedup.components import cluster_sizes, confirmed_clusters
 from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     LineDedupSettings,

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from curation.config import Settings, Share
-from curation.text.paths import CODE_PATH, MATH_PATH, PATHS, PROSE_PATH
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from curation.text.structure import Structure
+
+PROSE_PATH, CODE_PATH, MATH_PATH = 0, 1, 2
+PATHS = ("prose", "code", "mathematics")
+
 
 __all__ = ["CODE_PATH", "MATH_PATH", "PATHS", "PROSE_PATH", "PathSettings", "document_paths"]
 

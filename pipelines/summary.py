@@ -29,8 +29,7 @@ from curation.summary.figures import (
     top_sql,
     total_sql,
 )
-from curation.summary.source import source_sha256
-from curation.summary.tally import COLUMNS, LABELS, Tally
+from curation.summary.tally import COLUMNS, LABELS, Tally, source_sha256
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import Manifest, files_of, read_manifest

@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS
+from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS, ByContent, Domain
 from curation.config import Natural, Settings, Share, built_in_settings
-from curation.domains import ByContent, Domain
 from curation.models import ModelFile
 from curation.paths import PathSettings
 from curation.user_code import CodeSettings, UserCode

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as
-from curation.decontaminate.ngrams import ngrams
-from curation.decontaminate.normalize import tokenize
+from curation.decontaminate.normalize import ngrams, tokenize
 from curation.models import ModelFile, locate
 
 #: Bits of a token: the least, and those of one that the corpus does not know.

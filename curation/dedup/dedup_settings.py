@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
 from curation.config import Natural, Positive, Settings, Share, built_in_settings, read_yaml
-from curation.dedup.zones import Limits, Zone
 from curation.paths import PathSettings
 from curation.resources import NamedFile, RunFolder
 from curation.user_code import CodeSettings, UserCode
+
+
+class Zone(NamedTuple):
+    """The lines near the beginning and the end of a document: a number or a share, if more."""
+
+    top: int
+    bottom: int
+    top_share: float
+    bottom_share: float
+
+
+class Limits(NamedTuple):
+    """`PatternSettings` as the kernel takes them."""
+
+    edge_share: float
+    host_share: float
+    site_share: float
+    heading_hosts: int
+    heading_characters: int
+    sentence_characters: int
+    sentence_share: float
+    sentence_repeats: int
+
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
 

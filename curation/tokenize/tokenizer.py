@@ -16,13 +16,22 @@ import numpy.typing as npt
 from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
-from curation.tokenize import hf, hf_tokenizer
+from curation.tokenize import hf_tokenizer
 from curation.tokenize.card import BUILTIN, CARD, is_hugging_face, read_card
 from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
 from curation.tokenize.piece_cache import SPARE
 from curation.tokenize.pretokenize import Pattern, pattern
-from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
-from curation.tokenize.vocabulary import Tables, format_ranks, parse_ranks, tables
+from curation.tokenize.vocabulary import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIAL_TOKENS,
+    Tables,
+    format_ranks,
+    parse_ranks,
+    special_tokens,
+    tables,
+)
 
 if TYPE_CHECKING:
     import tiktoken
@@ -200,7 +209,9 @@ class Tokenizer:
         The names of special tokens in a document stay text; to have them parsed (chat templates),
         give them to `add_special_tokens`, which keeps their ids.
         """
-        hf.write_files(Path(folder), self.tokens, self.pattern.expression, self.special_tokens)
+        hf_tokenizer.write_files(
+            Path(folder), self.tokens, self.pattern.expression, self.special_tokens
+        )
 
 
 def _joined(parts: list[Ids]) -> Ids:

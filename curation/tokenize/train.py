@@ -23,7 +23,6 @@ from curation.tokenize.merges import initial_state, learn
 from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.shares import group_weights, read_shares
-from curation.tokenize.specials import special_tokens
 from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import (
     MAX_TOKENS,
@@ -33,6 +32,7 @@ from curation.tokenize.vocabulary import (
     format_ranks,
     parse_ranks,
     read_ranks,
+    special_tokens,
 )
 
 _SCALE = 1 << 56  # weight of the whole corpus: in whole numbers, sums and ties are exact

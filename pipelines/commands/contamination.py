@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation.batches import batched
 from curation.decontaminate.catalog import items_of
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.dialects import DIALECTS, Dialect
@@ -30,7 +29,7 @@ from curation.decontaminate.overlap import OVERLAP, latex, markdown, overlap, su
 from curation.errors import ConfigError, InputError
 from curation.extract.texts import text_of
 from curation.readers import Event, Page, ReaderSettings, discover, read
-from curation.readers.documents import ROWS, document_row
+from curation.readers.documents import ROWS, batched, document_row
 from curation.recipe import load as load_recipe
 from curation.schema import DOCUMENTS
 from curation.stages import find

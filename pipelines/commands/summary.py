@@ -13,12 +13,18 @@ import yaml
 
 from curation.config import parse_yaml
 from curation.errors import ConfigError
-from curation.summary.card import card, metadata
 from curation.summary.croissant import croissant
-from curation.summary.document import check_answers, filled, markdown, template, to_add
+from curation.summary.document import (
+    card,
+    check_answers,
+    filled,
+    markdown,
+    metadata,
+    template,
+    to_add,
+)
 from curation.summary.figures import Figure
-from curation.summary.signing import sign
-from curation.summary.statements import statements
+from curation.summary.statements import sign, statements
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.run_folder import SUMMARY
 from pipelines.storage.files import SCRATCH, Folder

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.dedup.line_verdicts import GOOD_SHARE
+from curation.dedup.patterns import GOOD_SHARE
 from curation.filters.margins import Bits
 from curation.stages import find
 from pipelines.report.values import NOT_DRAWN_COUNT

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curation.decontaminate.align import Rival, _tail, is_template, losses
 from curation.decontaminate.decontaminate_settings import default_settings
-from curation.decontaminate.template import Rival, _tail, is_template, losses
 from tests.decontaminate.test_judge import FILLER, decontaminator_of
 
 RULES = default_settings().rules.template

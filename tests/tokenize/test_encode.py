@@ -20,10 +20,17 @@ from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.tokenize import Tokenizer, load_tokenizer
 from curation.tokenize.card import BUILTIN, checksums, read_card
-from curation.tokenize.pretokenize import PATTERNS, pattern
-from curation.tokenize.specials import special_tokens
-from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
-from curation.tokenize.vocabulary import format_ranks, parse_ranks
+from curation.tokenize.pretokenize import (
+    LETTER,
+    NEWLINE,
+    NUMBER,
+    OTHER,
+    PATTERNS,
+    SPACE,
+    character_classes,
+    pattern,
+)
+from curation.tokenize.vocabulary import format_ranks, parse_ranks, special_tokens
 from tests.tokenize.pieces import piece_ends
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

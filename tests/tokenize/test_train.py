@@ -25,9 +25,8 @@ from curation.tokenize.corpus import read_corpus
 from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import pattern
 from curation.tokenize.shares import WebShares, group_weights, read_shares
-from curation.tokenize.specials import special_tokens
 from curation.tokenize.train import base_ranks
-from curation.tokenize.vocabulary import format_ranks
+from curation.tokenize.vocabulary import format_ranks, special_tokens
 from tests.tokenize.pieces import piece_ends
 
 TEXT = (
