@@ -22,7 +22,6 @@ from curation.stages import find
 from pipelines.engine.errors import ERRORS
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.plan import Plan, columns_of, input_files
-from pipelines.report.values import NOT_DRAWN_COUNT, skipped
 from pipelines.run_folder import (
     KNOWN_BY,
     RECIPE_FILE,
@@ -40,7 +39,7 @@ from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import Folder, fingerprint
 from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
 from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
-from pipelines.storage.shards import open_parquet, read_kinds
+from pipelines.storage.shards import NOT_DRAWN_COUNT, open_parquet, read_kinds, skipped
 
 _LOG = logging.getLogger(__name__)
 

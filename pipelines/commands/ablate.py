@@ -76,7 +76,7 @@ def ablate(options: argparse.Namespace) -> int:
     from curation.ablate.store import FILE as MEASURED
     from curation.ablate.store import Store
     from curation.tokenize.tokenizer import load_ranks
-    from pipelines.texts import Corpora
+    from pipelines.reading.texts import Corpora
 
     if not options.instant and not options.prepare:
         from curation.ablate.trainer import device_of

@@ -26,9 +26,9 @@ from curation.summary.document import (
 from curation.summary.figures import Figure
 from curation.summary.statements import sign, statements
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
+from pipelines.reading.summary import RunFacts, bill_of_materials
 from pipelines.run_folder import SUMMARY
 from pipelines.storage.files import SCRATCH, Folder
-from pipelines.summary import RunFacts, bill_of_materials
 from pipelines.terminal import say, say_json
 
 #: The Commission's template and the datasheet.

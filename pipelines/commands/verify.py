@@ -36,6 +36,7 @@ from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
 from pipelines.commands.summary import BILL
 from pipelines.plan import input_files
+from pipelines.reading.summary import bill_of_materials
 from pipelines.report.collect import counts
 from pipelines.run_folder import RECIPE_FILE, SUMMARY, SUMS, all_stages, load_run, root_hash, sums
 from pipelines.storage.exchange import concatenated
@@ -51,7 +52,6 @@ from pipelines.storage.manifest import (
 )
 from pipelines.storage.own import unnamed_files
 from pipelines.storage.shards import read_batches, read_kinds
-from pipelines.summary import bill_of_materials
 from pipelines.terminal import say, say_json
 
 _SPANS = pa.schema([DOCUMENT_INDEX.field(name) for name in ("sequence", "id", "cluster")])

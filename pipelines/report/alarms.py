@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from curation.stages import find
-from pipelines.report.values import skipped
+from pipelines.storage.shards import skipped
 
 #: Set-aside reasons of documents that crashed a stage.
 _POISON = ("crash.", "memory.")

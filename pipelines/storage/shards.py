@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from curation import stores
 from curation.errors import InputError
+from curation.readers.records import NOT_DRAWN
 from curation.schema import conformed
 from curation.stages import counted_columns
 from pipelines.storage.damage import DamagedError, check_content, damaged, is_damage
@@ -32,6 +33,8 @@ BATCH_BYTES = 8 << 20
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
 _MOST_GROUP_BYTES = 24 << 20
+#: Counter of the documents that `readers.sample` left out.
+NOT_DRAWN_COUNT = f"skipped.{NOT_DRAWN}"
 #: Columns of pages and their texts.
 _LONG = ("text", "html")
 
@@ -109,7 +112,7 @@ def read_kinds(
 
 
 def read_rows(
-    folder: Folder, name: str, rows: Sequence[int], columns: Sequence[str]
+    folder: Folder, name: str, rows: Sequence[int], columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield numbers and values of these rows (ascending) of a Parquet file.
 
@@ -118,7 +121,7 @@ def read_rows(
     if not rows:
         return
     with open_parquet(folder, name) as parquet:
-        held = [n for n in columns if n in parquet.schema_arrow.names]
+        held = [n for n in parquet.schema_arrow.names if columns is None or n in columns]
         for group, span in enumerate(row_groups(parquet)):
             here = [row for row in rows if span.start <= row < span.stop]
             if here:
@@ -346,6 +349,11 @@ class Tally:
             if groups:
                 result[column] = {k: dict(v) for k, v in sorted(groups.items())}
         return result
+
+
+def skipped(counters: Mapping[str, int]) -> int:
+    """Count the records of the input that are not documents, or were not drawn."""
+    return sum(n for name, n in counters.items() if name.startswith("skipped."))
 
 
 def characters(texts: pa.Array) -> int:

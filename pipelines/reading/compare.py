@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.view.columns import spans
-from pipelines.view.ledger import Groups, Ledger
-from pipelines.view.masks import KEPT
+from pipelines.reading.columns import spans
+from pipelines.reading.ledger import Groups, Ledger
+from pipelines.reading.search import KEPT
 
 _SHOWN = 200
 

@@ -1,17 +1,20 @@
-"""Count what a run's stages removed, or would have removed, by rule and language."""
+"""Policies: the thresholds of a run, and what each of its rules removed, by language."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 
-from curation.policy import ALL, Counts
+from curation.errors import ConfigError
+from curation.policy import ALL, Approval, Corpus, Counts, Policy
 from curation.schema import column_of
 from curation.stages import find
+from pipelines.run_folder import load_run, root_hash, run_recipe, run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import read_kinds
 
@@ -20,9 +23,71 @@ if TYPE_CHECKING:
 
 #: The stage whose rules can be applied again, from its stored signals.
 FILTER = "filter"
+#: Default margin of a share, and the fewest documents for which a language is compared.
+MARGIN, LEAST_DOCUMENTS = 0.02, 100
+_HEAD = """\
+# Thresholds for approval, and the share of the documents that each rule removes: {documents:,}
+# documents in {run}. A document counts for the first reason of the first stage that removes it.
+# To change a threshold of the filter, write the policy again with --set KEY=VALUE; for other
+# settings, measure again first (curate measure ... --set KEY=VALUE). `curate apply` refuses
+# documents of which these rules remove other shares than these, by more than `margin` (or
+# `margins.REASON`).
+"""
 
 #: Stage, reason, language; null where a document passed.
 _Row = tuple[str | None, str | None, str | None]
+
+
+def policy_text(policy: Policy, run: str) -> str:
+    """Format a policy as YAML with an explaining comment."""
+    values = yaml.safe_dump(policy.model_dump(), sort_keys=False, allow_unicode=True, width=100)
+    return _HEAD.format(documents=policy.corpus.documents, run=run) + values
+
+
+def made(
+    run: str, assignments: Sequence[str], margin: float, least_documents: int, approval: Approval
+) -> Policy:
+    """Build the policy of a measured run, with assigned thresholds in place of its filter's.
+
+    Raises ConfigError for a run that measured nothing and for a key that is not a threshold.
+    """
+    folder, stages = load_run(run)
+    recipe = run_recipe(folder)
+    judges = judging(stages)
+    if not recipe.get("measure") or not judges:
+        raise ConfigError(f"{run}: not a measured run: run `curate measure` first")
+    settings = {stage: run_settings(folder, stage) for stage in judges}
+    rules = None
+    if assignments:
+        settings[FILTER], rules = _changed(run, settings, assignments)
+    found = counts(folder, stages, measured=True, rules=rules)
+    return Policy(
+        recipe=recipe["name"],
+        corpus=Corpus(documents=found.documents[ALL], root=root_hash(folder, stages)),
+        approved=approval,
+        margin=margin,
+        margins={},
+        least_documents=least_documents,
+        settings={stage: _deciding(settings[stage], stage) for stage in judges},
+        removes=found.shares(least_documents),
+    )
+
+
+def _changed(
+    run: str, settings: dict[str, dict[str, Any]], assignments: Sequence[str]
+) -> tuple[dict[str, Any], Any]:
+    """Return the filter's settings after the assignments, and its rules."""
+    from curation.filters.rules import RuleBook  # compiled kernels
+    from pipelines.reading.thresholds import variants
+
+    if FILTER not in settings:
+        raise ConfigError(f"{run}: no complete stage {FILTER!r}")
+    *_, changed = variants(settings[FILTER], assignments, [])
+    return changed.settings.model_dump(mode="json"), RuleBook(changed.settings)
+
+
+def _deciding(settings: dict[str, Any], stage: str) -> dict[str, Any]:
+    return {key: settings[key] for key in find(stage).decides_by if key in settings}
 
 
 def judging(stages: Sequence[str]) -> list[str]:

@@ -20,11 +20,11 @@ from curation.filters.margins import Bits, Judges, Margin, fixed
 from curation.filters.redecide import SIZES
 from curation.schema import column_of
 from curation.stages import find
+from pipelines.reading.columns import ColumnWriter, read_column, write_column
+from pipelines.reading.ledger import Ledger, Source
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
-from pipelines.view.columns import ColumnWriter, read_column, write_column
-from pipelines.view.ledger import Ledger, Source
 
 _BATCH = 1 << 16
 _BYTE = 8

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from curation.errors import ConfigError, InputError
 from curation.filters.margins import Bits
-from pipelines.view.ledger import Ledger, key_of
-from pipelines.view.masks import KEPT
+from pipelines.reading.ledger import Ledger, key_of
+from pipelines.reading.search import KEPT
 
 _Z = 1.959963984540054  # two-sided 95 %
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from curation.errors import InputError
+from curation.html_page import harmless
 from curation.marks import Cut, Edit, mark
 from curation.readers.documents import as_json, plain
-from curation.rights.telling import told
-from curation.schema import MADE, VERDICT_COLUMNS
+from curation.schema import MADE
 from curation.stages import find
-from pipelines.commands.why import FACTS, cuts_of, judged, mended, token_spans
-from pipelines.report.values import snippet
-from pipelines.run_folder import run_settings
+from pipelines.reading.decisions import FACTS, decision, token_spans, versions
+from pipelines.reading.ledger import Ledger, key_of
+from pipelines.reading.search import described
+from pipelines.reading.values import snippet
+from pipelines.run_folder import run_recipe, run_settings
 from pipelines.storage.files import Folder
-from pipelines.storage.shards import open_parquet
-from pipelines.view.ledger import Ledger, key_of
-from pipelines.view.search import described
+
+if TYPE_CHECKING:
+    from curation.readers import Page
 
 #: Members of a cluster, lines of a difference, and characters of a text that are shown.
 _MEMBERS, _DIFF_LINES, _TEXT = 60, 2000, 400_000
@@ -42,23 +41,21 @@ _ALIKE, _WORDS = 0.4, 4_000_000
 def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
     """All that a run knows of a document, but its token spans."""
     base = ledger.read(folder, [row], _IDENTITY)[0]
-    shard = ledger.sources[ledger.numbers["file"][row]].name.split("/", 1)[1]
-    versions = list(_versions(folder, ledger.stages, shard, base))
-    decisions = [
-        _decision(folder, stage, kind, shard, version) for stage, kind, version in versions
-    ]
-    texts = [version["text"] for _, _, version in versions]
+    shard = ledger.source_of(row).name.split("/", 1)[1]
+    reached = list(versions(folder, ledger.stages, shard, base))
+    decisions = [decision(folder, *each, shard) for each in reached]
+    texts = [version["text"] for *_, version in reached]
     edits = [
-        Edit(decision["stage"], _cuts(decision), after)
-        for decision, after in zip(decisions[1:], texts[1:], strict=True)
-        if decision["decision"] == "kept"
+        Edit(each["stage"], _cuts(each), after)
+        for each, after in zip(decisions[1:], texts[1:], strict=True)
+        if each["decision"] == "kept"
     ]
     whole = texts[0] if texts else ""
     segments = mark(whole, edits) if len(whole) <= _TEXT else mark(whole[:_TEXT], [])
     return {
         **described(folder, ledger, [row], ["id", "source"])[0],
         "decisions": decisions,
-        "own": _own(versions[-1][2]) if versions else {},
+        "own": _own(reached[-1][2]) if reached else {},
         "segments": segments,
         "cut_short": len(whole) > _TEXT,
         "cluster": cluster_of(folder, ledger, row),
@@ -76,65 +73,8 @@ def _own(row: dict[str, Any]) -> dict[str, str]:
     return {name: text[:_OWN] for name, text in texts.items()}
 
 
-def _versions(
-    folder: Folder, stages: Sequence[str], shard: str, base: dict[str, Any]
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(stage, "documents" or "removed", row) of every stage that the document reached."""
-    for stage in stages:
-        for kind in ("documents", "removed"):
-            row = _row(folder / stage, f"{kind}/{shard}", base)
-            if row is not None:
-                yield stage, kind, row
-                if kind == "removed":
-                    return
-                break
-
-
-def _row(place: Folder, name: str, base: dict[str, Any]) -> dict[str, Any] | None:
-    """The document's row in a shard: only ids and places are read of the others."""
-    if not place.exists(name):
-        return None
-    with open_parquet(place, name) as parquet:
-        for group in range(parquet.num_row_groups):
-            ids = parquet.read_row_group(group, columns=["id", "source"])
-            same = pc.and_(
-                pc.equal(ids["id"], pa.scalar(base["id"], ids["id"].type)),
-                pc.equal(pc.struct_field(ids["source"], "offset"), base["source"]["offset"]),
-            )
-            at = pc.index(same, True).as_py()
-            if at >= 0:
-                found = parquet.read_row_group(group).slice(at, 1).to_pylist()
-                return found[0]  # type: ignore[no-any-return]
-    return None
-
-
-def _decision(
-    folder: Folder, stage: str, kind: str, shard: str, row: dict[str, Any]
-) -> dict[str, Any]:
-    decision: dict[str, Any] = {
-        "stage": stage,
-        "decision": "kept" if kind == "documents" else "removed",
-    }
-    if kind == "removed":
-        decision |= {k: row[k] for k in VERDICT_COLUMNS if row.get(k) is not None}
-    source = {"id": row["id"], "source": row["source"], "shard": shard}
-    decision |= {name: row[name] for name in FACTS if row.get(name) is not None}
-    decision |= mended(folder / stage, source)
-    described = find(stage)
-    if described.is_source and (rights := told(row)):
-        decision["rights"] = rights
-    decision |= judged(stage, _settings(folder, stage), row)
-    return decision | cuts_of(folder / stage, source)
-
-
-@functools.lru_cache(maxsize=64)
-def _settings(folder: Folder, stage: str) -> dict[str, Any]:
-    """Settings of a stage as it ran; a run that is looked at doesn't change."""
-    return run_settings(folder, stage)
-
-
-def _cuts(decision: dict[str, Any]) -> list[Cut]:
-    return [Cut(c["reason"], c["position"], c["text"]) for c in decision.get("cut", [])]
+def _cuts(found: dict[str, Any]) -> list[Cut]:
+    return [Cut(c["reason"], c["position"], c["text"]) for c in found.get("cut", [])]
 
 
 def cluster_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any] | None:
@@ -204,11 +144,8 @@ def spans_of(
     base = ledger.read(folder, [row], ["id"])[0]
     found = []
     for stage in stages:
-        if find(stage).is_sink and (held := token_spans(folder / stage, base, stage)):
-            found += [
-                {name: span[name] for name in _SPAN if name in span} | {"stage": stage}
-                for span in held["spans"]
-            ]
+        for span in token_spans(folder / stage, base) if find(stage).is_sink else ():
+            found.append({name: span[name] for name in _SPAN if name in span} | {"stage": stage})
     return found
 
 
@@ -220,3 +157,67 @@ def snippets(
     for row in found:
         row["text"] = snippet(row["text"], most)
     return found
+
+
+class Inputs:
+    """The run's input files by the names that its documents have for them."""
+
+    def __init__(self, folder: Folder, stage: str, inputs: list[str]) -> None:
+        self._stage, self._folder = stage, folder
+        self._inputs = inputs
+        self._paths: dict[str, str] | None = None
+
+    def page(self, source: dict[str, Any]) -> Page:
+        """The record of a document. Raises InputError where it can't be found."""
+        if not self._inputs:
+            raise InputError(
+                "the run doesn't say where its inputs are; start with --input PATH to see pages"
+            )
+        from curation.readers import ReaderSettings, discover, read_at  # compiled kernels
+
+        recipe = run_recipe(self._folder)
+        readers = ReaderSettings.model_validate(recipe["readers"])
+        if self._paths is None:
+            found = discover(self._inputs)
+            self._paths = {file.name: file.path for file in found}
+        if source["file"] not in self._paths:
+            raise InputError(f"{source['file']}: not among the files of --input")
+        return read_at(self._paths[source["file"]], source["offset"], readers)
+
+    def blocks(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Blocks of the page with score, threshold and fate, as extraction judged them."""
+        from curation.extract.explain import explain  # compiled kernels
+        from curation.extract.extract_settings import ExtractSettings
+        from curation.readers.charset import utf8_html
+
+        page = self.page(source)
+        if page.kind != "html":
+            raise InputError("a record of plain text has no blocks")
+        settings = ExtractSettings.model_validate(run_settings(self._folder, self._stage))
+        content, _ = utf8_html(page.content, page.charset)
+        explained = explain(content, settings)
+        return {
+            "notes": explained.notes,
+            "blocks": [
+                {
+                    "text": block.text,
+                    "path": block.path,
+                    "score": block.score,
+                    "threshold": block.threshold,
+                    "kept": block.kept,
+                    "reason": block.reason,
+                    "code": block.code,
+                    "values": block.values,
+                }
+                for block in explained.blocks
+            ],
+        }
+
+    def html(self, source: dict[str, Any]) -> bytes:
+        """The page in UTF-8 with nothing in it that loads, runs or leads elsewhere."""
+        from curation.readers.charset import utf8_html
+
+        page = self.page(source)
+        if page.kind != "html":
+            raise InputError("a record of plain text has no page to show")
+        return harmless(utf8_html(page.content, page.charset)[0])

@@ -16,19 +16,20 @@ from curation.config import differences
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
 from curation.histograms import bins_for, histogram
+from curation.policy import Approval
 from curation.stages import meaning
-from pipelines.report.values import token_facts
+from pipelines.reading import document, search, sums
+from pipelines.reading.compare import Comparison
+from pipelines.reading.document import Inputs
+from pipelines.reading.labels import Labels, draw, scores
+from pipelines.reading.ledger import DIMENSIONS, load, write_ledger
+from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, measured_stages, policy_text
+from pipelines.reading.search import FATE, Masks
+from pipelines.reading.signals import Signals, measuring_stage
+from pipelines.reading.values import token_facts
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
-from pipelines.verdict_counts import measured_stages
-from pipelines.view import document, search, summaries
-from pipelines.view.compare import Comparison
-from pipelines.view.judging import Labels, draw, scores
-from pipelines.view.ledger import DIMENSIONS, load, write_ledger
-from pipelines.view.masks import FATE, Masks
-from pipelines.view.pages import Inputs
-from pipelines.view.signals import Signals, measuring_stage
 
 #: Most rows of an answer, bins of a histogram, languages of a change, characters of a snippet.
 _ROWS, _BINS, _LANGUAGES, _SNIPPET, _SETTINGS = 500, 72, 12, 280, 200
@@ -121,9 +122,9 @@ class Explorer:
         """Answers by name, as the page asks for them. Counts of the whole run are remembered."""
         found: dict[str, Callable[[Query], Answer]] = {
             **{name: getattr(self, name) for name in (*_COUNTS, *_OTHERS)},
-            "lines": lambda _: summaries.lines(self.folder, self.ledger.stages),
-            "mix": lambda _: summaries.mixes(self.folder, self.all_stages),
-            "errors": lambda _: summaries.set_aside(self.folder, self.ledger.stages),
+            "lines": lambda _: sums.lines(self.folder, self.ledger.stages),
+            "mix": lambda _: sums.mixes(self.folder, self.all_stages),
+            "errors": lambda _: sums.set_aside(self.folder, self.ledger.stages),
             "scores": lambda _: scores(self.ledger, self._labels),
         }
         return found | {name: _remembered(found[name]) for name in _COUNTS}
@@ -195,14 +196,14 @@ class Explorer:
 
     @functools.cached_property
     def tokens_per_character(self) -> float | None:
-        return summaries.tokens_per_character(self.ledger)
+        return sums.tokens_per_character(self.ledger)
 
     def mask(self, query: Query) -> Bits | None:
         """The mask of the filters in a query."""
         return self.masks.of(_filters(query))
 
     def funnel(self, query: Query) -> Answer:
-        return summaries.funnel(self.ledger, self.mask(query))
+        return sums.funnel(self.ledger, self.mask(query))
 
     def values(self, query: Query) -> Answer:
         """Counts by the values of every dimension; a dimension's own filter doesn't narrow it."""
@@ -211,7 +212,7 @@ class Explorer:
         found = {}
         for name in wanted:
             others = {k: v for k, v in query.items() if k != name}
-            found[name] = summaries.values(
+            found[name] = sums.values(
                 self.ledger, self.mask(others), name, min(most, _ROWS), weighed=False
             )
         return found
@@ -222,10 +223,10 @@ class Explorer:
         order = query.get("order", "tokens")
         if order not in ("tokens", "documents", "kept", "removed", "characters"):
             raise ConfigError(f"hosts can't be ordered by {order!r}")
-        found = summaries.values(self.ledger, mask, "host", _ROWS, order)
+        found = sums.values(self.ledger, mask, "host", _ROWS, order)
         names = [row["value"] for row in found["values"]]
-        reasons = summaries.host_reasons(self.ledger, mask, names)
-        personal = summaries.personal_data(self.folder, self.ledger.stages)
+        reasons = sums.host_reasons(self.ledger, mask, names)
+        personal = sums.personal_data(self.folder, self.ledger.stages)
         for row in found["values"]:
             row["reasons"] = reasons[row["value"]]
             row["personal"] = personal.get(row["value"], 0)
@@ -234,11 +235,11 @@ class Explorer:
     def clusters(self, query: Query) -> Answer:
         mask = self.mask(query)
         first, most = _number(query, "first", 0), min(_number(query, "most", 25), _ROWS)
-        found = summaries.clusters(self.folder, self.ledger, mask, first, most)
+        found = sums.clusters(self.folder, self.ledger, mask, first, most)
         lost = np.zeros(len(self.ledger), bool)
         lost[self.ledger.copies.rows] = True
         lost = lost if mask is None else lost & mask
-        found["hosts"] = summaries.values(self.ledger, lost, "host", 30)["values"]
+        found["hosts"] = sums.values(self.ledger, lost, "host", 30)["values"]
         return found
 
     def documents(self, query: Query) -> Answer:
@@ -302,7 +303,7 @@ class Explorer:
 
     def limits(self, query: Query) -> Answer:
         """Every threshold with the documents that it removes, and signals without any."""
-        removed = summaries.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
+        removed = sums.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
         present = {name for _, name in removed} | {*self.ledger.values["language"]}
         heard = self.signals.judges.languages(present)
         all_limits = self.signals.judges.limits
@@ -417,13 +418,10 @@ class Explorer:
 
     def policy(self, query: Query) -> Answer:
         """The policy of a measured run with the thresholds `set` (KEY=VALUE, one on a line)."""
-        from curation.policy import Approval
-        from pipelines.commands.policy import LEAST_DOCUMENTS, MARGIN, made, text
-
         changes = query.get("set", "").splitlines()
         nobody = Approval(by=None, date=None, notes=None)
         policy = made(self._directory, changes, MARGIN, LEAST_DOCUMENTS, nobody)
-        return {"policy": text(policy, self.folder.shown)}
+        return {"policy": policy_text(policy, self.folder.shown)}
 
     def _by_language(self, rows: Any) -> list[dict[str, Any]]:
         codes = self.ledger.codes["language"][rows]
@@ -472,20 +470,20 @@ class Explorer:
         return {
             "runs": [self.folder.shown, other.folder.shown],
             "settings": differences(*(run_recipe(run.folder) for run in both))[:_SETTINGS],
-            "mixes": [summaries.mixes(run.folder, run.all_stages) for run in both],
+            "mixes": [sums.mixes(run.folder, run.all_stages) for run in both],
             "signals": self._common_signals(),
             "documents": [len(self.ledger), len(theirs)],
             "only": [held.only_ours, held.only_theirs],
             "same": held.same,
             "flips": held.flips(),
-            "funnels": [summaries.funnel(held.ours, None), summaries.funnel(theirs, None)],
+            "funnels": [sums.funnel(held.ours, None), sums.funnel(theirs, None)],
         }
 
     def sides(self, query: Query) -> Answer:
         """Return counts of both runs by language, domain and topic."""
         return {
             name: [
-                summaries.values(run.ledger, None, name, 30, weighed=False)["values"]
+                sums.values(run.ledger, None, name, 30, weighed=False)["values"]
                 for run in (self, self.other)
             ]
             for name in ("language", "domain", "topic")

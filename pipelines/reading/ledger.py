@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,24 +26,22 @@ import xxhash
 from curation.errors import InputError
 from curation.schema import column_of
 from curation.stages import find
-from pipelines.run_folder import root_hash
-from pipelines.storage.files import Folder
-from pipelines.storage.manifest import files_of, read_manifest
-from pipelines.storage.shards import open_parquet, read_rows
-from pipelines.view.columns import (
+from pipelines.reading.columns import (
     GROUP,
     ColumnWriter,
     read_column,
     readers,
     write_column,
 )
+from pipelines.run_folder import root_hash
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import files_of, read_manifest
+from pipelines.storage.shards import open_parquet, read_rows
 
 #: What documents are counted by: a column of theirs, or made of one.
 DIMENSIONS = ("language", "domain", "topic", "format", "host", "input", "year")
 #: Further columns of the ledger with their types.
 _NUMBERS: dict[str, Any] = {
-    "file": np.int32,
-    "row": np.int32,
     "fate": np.int32,
     "characters": np.int64,
     "tokens": np.int64,
@@ -57,7 +56,7 @@ _FATES = "key.fate"
 NO_DATE, NO_TOKENS = np.iinfo(np.int64).min, -1
 _BATCH = 1 << 16
 _META = "ledger.json"
-_VERSION = 5
+_VERSION = 6
 
 
 class _Parts(NamedTuple):
@@ -153,7 +152,7 @@ class Ledger:
     prepared: Path | None = None  # the folder that it was read from, with the signals
 
     def __len__(self) -> int:
-        return len(self.numbers["row"])
+        return len(self.numbers["fate"])
 
     @functools.cached_property
     def stage_of_fate(self) -> npt.NDArray[np.int32]:
@@ -191,19 +190,36 @@ class Ledger:
         columns: Sequence[str],
         shorten: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> list[dict[str, Any]]:
-        """These columns of some documents, in the order of `rows`; absent columns are None.
+        """These columns of some documents; see `read_rows_of`."""
+        return read_rows_of(folder, self.sources, rows, columns, shorten)
 
-        `shorten` changes each as it is read, before there are many long texts.
-        """
-        found: dict[int, dict[str, Any]] = {}
-        files, places = self.numbers["file"], self.numbers["row"]
-        for file in sorted({int(files[r]) for r in rows}):
-            mine = {int(places[r]): int(r) for r in rows if files[r] == file}
-            source = self.sources[file]
-            held = read_rows(folder / source.stage, source.name, sorted(mine), columns)
-            for place, row in held:
-                found[mine[place]] = shorten(dict.fromkeys(columns) | row)
-        return [found[int(r)] for r in rows]
+    def source_of(self, row: int) -> Source:
+        """The file that a document is in."""
+        return _source_of(self.sources, row)
+
+
+def read_rows_of(
+    folder: Folder,
+    sources: Sequence[Source],
+    rows: Sequence[int],
+    columns: Sequence[str],
+    shorten: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> list[dict[str, Any]]:
+    """Return these columns of some documents, in the order of `rows`; absent ones are None.
+
+    `shorten` changes each document as it is read, before there are many long texts.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    ordered = sorted({int(row) for row in rows})
+    for source, some in itertools.groupby(ordered, functools.partial(_source_of, sources)):
+        places = [row - source.first for row in some]
+        for place, row in read_rows(folder / source.stage, source.name, places, columns):
+            found[source.first + place] = shorten(dict.fromkeys(columns) | row)
+    return [found[int(row)] for row in rows]
+
+
+def _source_of(sources: Sequence[Source], row: int) -> Source:
+    return sources[bisect.bisect_right(sources, row, key=lambda source: source.first) - 1]
 
 
 def key_of(name: str) -> int:
@@ -242,19 +258,14 @@ def build(
 
     With `keep_urls`, URLs go there, batch by batch, and not into the ledger.
     """
-    sources, fates = _drawn(_sources(folder, stages), most), _Codes[Fate]()
+    sources, fates = _drawn(sources_of(folder, stages), most), _Codes[Fate]()
     labels = {name: _Codes[str]([""]) for name in DIMENSIONS}
     parts: dict[str, list[npt.NDArray[Any]]] = {n: [] for n in (*_NUMBERS, *DIMENSIONS, *_KEYS)}
     urls: list[pa.Array] = []
-    for number, source in enumerate(sources):
-        row = 0
+    for source in sources:
         for batch in _batches(folder, source):
-            size = batch.num_rows
-            parts["file"].append(small(np.full(size, number, np.int32)))
-            parts["row"].append(np.arange(row, row + size, dtype=np.int32))
             _add(parts, labels, fates, source, batch)
             (keep_urls or urls.append)(pc.cast(column_of(batch, "url"), pa.large_string()))
-            row += size
     numbers = {name: small(_joined(parts.pop(name), kind)) for name, kind in _NUMBERS.items()}
     codes = {name: small(_joined(parts.pop(name), np.int32)) for name in DIMENSIONS}
     return Ledger(
@@ -307,7 +318,8 @@ class _Codes(Generic[T]):
         return number
 
 
-def _sources(folder: Folder, stages: Sequence[str]) -> list[Source]:
+def sources_of(folder: Folder, stages: Sequence[str]) -> list[Source]:
+    """Return the files of a ledger, in order; those without rows are left out."""
     found: list[Source] = []
     first = 0
     for stage in reversed(stages):

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from curation.readers.records import NOT_DRAWN
 from curation.readers.settings import NAME_COLUMN
+from pipelines.storage.shards import NOT_DRAWN_COUNT, skipped
 
 #: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.
 _DATED = "url."
-#: Counter of the documents that `readers.sample` left out.
-NOT_DRAWN_COUNT = f"skipped.{NOT_DRAWN}"
 #: Prefixes of counters by reason, of records set aside and repaired; most reasons shown.
 _ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
 
@@ -45,11 +43,6 @@ def token_facts(*manifests: Mapping[str, Any]) -> dict[str, Any]:
 def snippet(text: str | None, most: int) -> str:
     """Return the beginning of a text on one line."""
     return " ".join((text or "")[: 4 * most].split())[:most]
-
-
-def skipped(counters: Mapping[str, int]) -> int:
-    """Count the records of the input that are not documents, or were not drawn."""
-    return sum(n for name, n in counters.items() if name.startswith("skipped."))
 
 
 def ranked_reasons(removed: Mapping[str, Any]) -> list[tuple[str, Any]]:
