@@ -1,7 +1,5 @@
 """A byte-pair vocabulary: token bytes by rank, and the tables that kernels look ids up in.
 
-Special tokens follow the ranks, and text never becomes one.
-
 File format: tiktoken's, one line `base64(bytes) rank` per token, ranks 0..n-1 in merge order.
 """
 
@@ -16,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined, kernel
-from curation.errors import ConfigError, InputError
+from curation.errors import InputError
 from curation.hashing import xxh64
 from curation.tokenize.characters import whole_characters
 
@@ -254,15 +252,3 @@ def read_ranks(path: str | Path) -> list[bytes]:
 def format_ranks(tokens: list[bytes]) -> bytes:
     """The bytes of a `.tiktoken` file."""
     return b"".join(b"%s %d\n" % (base64.b64encode(t), rank) for rank, t in enumerate(tokens))
-
-
-#: Llama 3 reserves as many (arXiv 2407.21783, section 3.2).
-SPECIAL_TOKENS = 256
-BOS, EOS, PAD = "<|begin_of_text|>", "<|end_of_text|>", "<|pad|>"
-
-
-def special_tokens(count: int) -> list[str]:
-    """Names of that many special tokens in order of id: begin, end, pad, then reserved ones."""
-    if count < 3:
-        raise ConfigError(f"special_tokens is {count}: begin, end and pad need 3")
-    return [BOS, EOS, PAD, *(f"<|reserved_{k}|>" for k in range(count - 3))]

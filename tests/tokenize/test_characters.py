@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from curation.tokenize import Tokenizer
 from curation.tokenize.bpe import WORK, merge_piece
+from curation.tokenize.card import special_tokens
 from curation.tokenize.pretokenize import pattern
-from curation.tokenize.vocabulary import Tables, special_tokens
+from curation.tokenize.vocabulary import Tables
 
 ALPHABET = "ab éèя中丁丂一🙂"
 BYTES = [bytes([b]) for b in range(256)]
