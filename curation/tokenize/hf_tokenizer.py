@@ -21,8 +21,8 @@ import pyarrow as pa
 from curation.arrow import Texts
 from curation.errors import ConfigError, InputError, first_line, require
 from curation.text.surrogates import well_formed
-from curation.tokenize.card import HF_FILE
-from curation.tokenize.vocabulary import BOS, EOS, PAD, splits
+from curation.tokenize.card import BOS, EOS, HF_FILE, PAD
+from curation.tokenize.vocabulary import splits
 
 CONFIG = "tokenizer_config.json"
 _BATCH_BYTES = 1 << 22  # text given to the library at once; bounds what its encodings take
