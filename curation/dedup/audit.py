@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts, summed, text_buffers
+from curation.dedup.dedup_settings import GOOD_SHARE, VERDICTS
 from curation.dedup.lines import LineRemoval, LineTotals
-from curation.dedup.patterns import CUTS, GOOD_SHARE, VERDICTS
+from curation.dedup.patterns import CUTS
 
 #: One row per frequent line and verdict in a batch. The columns up to `bytes` are of the
 #: line in all its bucket: `edge_share` of its documents have it near an edge, it is on `host_share`

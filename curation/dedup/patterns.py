@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from curation.arrow import TextBuffers
 from curation.compiled import borrowing, kernel
+from curation.dedup.dedup_settings import VERDICTS
 from curation.text import characters as ch
 from curation.text.characters import properties
 from curation.text.lines import last_character, strip_left, strip_right
@@ -33,30 +34,6 @@ from curation.text.words import code_point, is_dense
 
 if TYPE_CHECKING:
     from curation.dedup.lines import LineHashes, LineTotals
-
-#: In the order of the numbers in `patterns`.
-VERDICTS = (
-    "",
-    "cut: frequent",
-    "cut: edge",
-    "cut: sentence",
-    "cut: between",
-    "kept: heading",
-    "kept: item",
-    "kept: inside",
-    "kept: first",
-)
-
-#: Share of cut text that is good, by verdict, from reading (docs/dedup.md): 7 of 620 lines at edges
-#: were arguable. Too few of the next two kinds were met, so the same is assumed of them. Of 100
-#: lines that the published rule cut, 65 were headings, code or content.
-GOOD_SHARE = {
-    "cut: edge": 0.012,
-    "cut: sentence": 0.012,
-    "cut: between": 0.012,
-    "cut: frequent": 0.65,
-}
-
 
 #: What becomes of a line: not frequent; cut; kept.
 NONE, FREQUENT, EDGE, SENTENCE, BETWEEN, HEADING, ITEM, INSIDE, FIRST = range(9)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.dedup.patterns import GOOD_SHARE
+from curation.dedup.dedup_settings import GOOD_SHARE
 from curation.filters.margins import Bits
 from curation.readers.records import NOT_DRAWN_COUNT
 from curation.stages import find

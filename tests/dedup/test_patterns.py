@@ -7,9 +7,8 @@ import pytest
 
 from curation.dedup import count_lines, frequent_lines, line_hashes, merge_counts, remove_lines
 from curation.dedup.audit import audit_lines, summary
-from curation.dedup.dedup_settings import LineDedupSettings, defaults
+from curation.dedup.dedup_settings import VERDICTS, LineDedupSettings, defaults
 from curation.dedup.lines import LineRemoval, LineTotals, host_keys, total_lines, with_pages
-from curation.dedup.patterns import VERDICTS
 
 DEFAULT = defaults(LineDedupSettings)
 
