@@ -1,5 +1,7 @@
 """An on-disk index of site files (robots.txt, tdmrep.json, ai.txt), queried page by page.
 
+Captures come from archives, tables and folders.
+
 An index is one SQLite file: a row for each capture of a file with what it says to the agents that
 are asked about. Memory is that of one row and of the rows used last, whatever the number of sites.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +21,93 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from curation.errors import InputError
 from curation.hosts import ascii_host
-from curation.rights.robots import Rule, best_rule, parse_robots, path_of, product
+from curation.readers.read import read
+from curation.readers.records import Page
+from curation.readers.settings import ReaderSettings
+from curation.resources import resolve
+from curation.rights.robots import MOST_BYTES, Rule, best_rule, parse_robots, path_of, product
 from curation.rights.signals import LATEST, Signal, of_reservation
-from curation.rights.site_files import ROBOTS, SiteFile, kind_of
 from curation.rights.tdm import TdmFile, parse_tdm_file
+
+ROBOTS = "robots"
+_PATHS = {
+    "/robots.txt": ROBOTS,
+    "/.well-known/tdmrep.json": "tdm",
+    "/ai.txt": "ai_txt",
+    "/.well-known/ai.txt": "ai_txt",
+}
+_IN_FOLDER = re.compile(
+    r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))"
+)
+#: Types with which servers send these files, and errors in their place.
+_TYPES = (
+    *("", "text/plain", "text/html", "application/xhtml+xml", "application/json", "text/json"),
+    *("application/octet-stream", "text/robots", "application/problem+json", "text/xml"),
+    *("application/xml", "text/markdown", "text/x-robots", "unk", "unknown"),
+)
+
+
+class SiteFile(NamedTuple):
+    """A capture of a site's file, or of what the site sent in its place."""
+
+    kind: str  # "robots", "tdm" or "ai_txt"
+    url: str
+    date: datetime | None
+    status: int | None  # of HTTP; None counts as 200
+    location: str  # where a redirect leads; else ""
+    content: bytes
+
+
+def kind_of(url: str) -> str:
+    """Return which file of a site an address is of; "" for any other page."""
+    try:
+        return _PATHS.get(urlsplit(url).path, "")
+    except ValueError:
+        return ""
+
+
+def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[SiteFile]:
+    """Yield the captures in files and folders, in their order.
+
+    Other files and damaged ones are skipped. Raises InputError if a path has no such file at all.
+    """
+    types = {"html_types": (), "text_types": _TYPES, "normalize_text": "none"}
+    readers = settings.model_copy(update=types)
+    for path in paths:
+        found = False
+        for one in _of_path(path, readers):
+            found = True
+            yield one
+        if not found:
+            raise InputError(f"{path}: has no robots.txt, tdmrep.json or ai.txt of any site")
+
+
+def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
+    place = Path(path if "://" in path else resolve(path))
+    if "://" in path or not place.is_dir():
+        yield from _of_file(path, readers)
+        return
+    for file in sorted(p for p in place.rglob("*") if p.is_file()):
+        inside = _IN_FOLDER.fullmatch(file.relative_to(place).as_posix())
+        if inside:
+            url = f"https://{inside[1]}{inside[2]}"
+            content = file.read_bytes()[: MOST_BYTES + 1]
+            yield SiteFile(kind_of(url), url, None, None, "", content)
+        else:
+            yield from _of_file(str(file), readers)
+
+
+def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
+    for event in read(path, readers):
+        if isinstance(event, Page) and (kind := kind_of(event.url)):
+            status = event.status or (event.fields or {}).get("status")
+            status = int(str(status)) if str(status).isdecimal() else None
+            location = dict(event.headers).get("location", "")
+            moved = location if status is not None and 300 <= status < 400 else ""
+            yield SiteFile(kind, event.url, event.date, status, moved, event.content)
+
 
 _SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
 _INDEX = "CREATE INDEX by_site ON files (site, kind, date)"
