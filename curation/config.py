@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import json
 import types
 import typing
@@ -18,15 +19,17 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
 from curation.errors import ConfigError
-from curation.resources import root
+from curation.resources import resolve, root
 
 Model = TypeVar("Model", bound=BaseModel)
+Values = TypeVar("Values", bound=tuple[Any, ...])
 
 
 def _refuse_truth_values(schema: Any) -> None:
@@ -235,6 +238,26 @@ def built_in_settings(model: type[Model], name: str) -> Model:
     """Load the settings of `configs/<name>.yaml`."""
     file = f"configs/{name}.yaml"
     return validate(model, read_yaml(root() / file), file)
+
+
+def read_values(path: str, form: type[Values]) -> Values:
+    """Return the values in a YAML file that a setting names as a NamedTuple of this form.
+
+    The file's `version` is for people. Raises ConfigError with the file and the key.
+    """
+    found: Values = _read_values(path, form)
+    return found
+
+
+@functools.cache  # a path that has changed is another key
+def _read_values(path: str, form: type[Any]) -> Any:
+    tree = read_yaml(Path(resolve(path)))
+    values = {key: value for key, value in tree.items() if key != "version"}
+    try:
+        return TypeAdapter(form).validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _place(error: Any, tree: Any) -> list[str]:

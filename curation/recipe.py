@@ -24,7 +24,6 @@ from curation.config import Settings, assign, merge, nearest, read_yaml, validat
 from curation.errors import ConfigError
 from curation.mix.mix_settings import SearchSettings
 from curation.readers.settings import ReaderSettings
-from curation.renamed import rename_assignment, rename_keys
 from curation.stages import Stage, find, known_stages
 from curation.stages.custom import StageCode
 from curation.user_code import entry_points
@@ -126,7 +125,10 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     own, folders, names = _read_with_parents(recipe, ())
     merged = merge(copy.deepcopy(_defaults()), own)
     for assignment in assignments:
-        assign(merged, rename_assignment(assignment))
+        given: dict[str, Any] = {}
+        assign(given, assignment)
+        _refuse_moved(given, "--set")
+        assign(merged, assignment)
     merged.pop("extends", None)
     name = _file_of(recipe).name
     for stage in known_stages().values():
@@ -258,6 +260,26 @@ def _defaults() -> dict[str, Any]:
     return sections | {name: stage.defaults() for name, stage in known_stages().items()}
 
 
+@functools.cache
+def _moved() -> dict[str, str]:
+    return read_yaml(resources.root() / "configs" / "moved.yaml")
+
+
+def _refuse_moved(tree: dict[str, Any], where: str) -> None:
+    """Raise ConfigError for a key that is no setting any more, with its new place or the reason."""
+    for path, place in _moved().items():
+        *above, last = path.split(".")
+        inner: Any = tree
+        for part in above:
+            inner = inner.get(part) if isinstance(inner, dict) else None
+        keys = list(inner) if isinstance(inner, dict) else []
+        found = keys[:1] if last == "*" else [last] if last in keys else []
+        if found:
+            raise ConfigError(
+                f"{where}: {'.'.join([*above, *found])}: no longer a setting: {place}"
+            )
+
+
 def _file_of(recipe: str) -> Path:
     known = built_in()
     if not recipe.strip():
@@ -282,7 +304,8 @@ def _read_with_parents(
     path = _file_of(recipe).resolve()
     if path in seen:
         raise ConfigError(f"{path}: extends: the recipes extend each other in a circle")
-    content = rename_keys(read_yaml(path), str(path))
+    content = read_yaml(path)
+    _refuse_moved(content, str(path))
     parent = content.get("extends")
     if parent is None:
         return content, [str(path.parent)], ()

@@ -18,8 +18,8 @@ from curation.classify import default_settings
 from curation.policy import ALL, Approval, Corpus, Counts, Policy, drift
 from curation.schema import Verdicts, recorded
 from pipelines.cli import main
+from pipelines.reading.explorer import Explorer
 from pipelines.run_folder import load_run
-from pipelines.view.explorer import Explorer
 from pipelines.view.server import Server
 from tests.conftest import curate_well
 from tests.folders import digests

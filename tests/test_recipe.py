@@ -14,6 +14,7 @@ from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.rules import RuleBook
 from curation.filters.signals import measure
 from curation.recipe import STAGES, built_in, check_order, load
+from curation.resources import root
 from curation.stages import find
 
 
@@ -242,18 +243,20 @@ def test_rules_of_ones_own_join_the_others() -> None:
     assert list(alone) == ["mine"]
 
 
-def test_old_names_of_keys_are_accepted_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_key_that_was_moved_is_refused_with_its_new_place(tmp_path: Path) -> None:
+    place = "no longer a setting: in models/extract/decision.yaml"
     path = tmp_path / "old.yaml"
     path.write_text("extends: sample\nextract: {decision: {kin_share: 0.25}}\n")
-    loaded = load(str(path), ["extract.decision.alike_share=0.5"])
-    decision = loaded.section(find("extract")).decision  # type: ignore[attr-defined]
-    assert (decision.template_share, decision.sibling_share) == (0.25, 0.5)
-    assert len(caplog.records) == 2
-    path.write_text("extract: {decision: {kin_share: 0.25, template_share: 0.3}}\n")
-    with pytest.raises(ConfigError, match="old name of 'template_share'"):
+    with pytest.raises(ConfigError, match=rf"old.yaml: extract.decision.kin_share: {place}"):
         load(str(path))
+    with pytest.raises(ConfigError, match=rf"^--set: extract.decision.ending_blocks: {place}"):
+        load("sample", ["extract.decision.ending_blocks=2"])
+
+
+@pytest.mark.parametrize("key", read_yaml(root() / "configs/moved.yaml"))
+def test_every_moved_key_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match="no longer a setting: "):
+        load("llama3", [f"{key.replace('*', 'x')}=1"])
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 
 from curation.stages import counted_columns
 from pipelines.cli import main
+from pipelines.reading import ledger
+from pipelines.reading.ledger import Source
 from pipelines.report.alarms import Alarms, alarms
 from pipelines.report.collect import collect, plural
 from pipelines.report.pictures import chart, compact, river
 from pipelines.report.render import _cut
-from pipelines.view import ledger
-from pipelines.view.ledger import Source
 
 _NOISE = {"binary": 0.005, "repaired": 0.05, "undecodable": 0.02, "und": 0.2}
 _LIMITS = Alarms(0.01, 0.9, 0.25, 0.9, 100, _NOISE)

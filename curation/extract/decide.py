@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +10,6 @@ import numpy.typing as npt
 from curation.compiled import borrowing, kernel, merged
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of, like
-from curation.extract.extract_settings import Decision
 from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR
 from curation.extract.parts import drop_others, keep_end, parts_of
@@ -87,12 +84,52 @@ def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
     return count
 
 
-#: The settings of a decision, as kernels take them.
-Limits = namedtuple("Limits", tuple(Decision.model_fields))  # type: ignore[misc]
+class Limits(NamedTuple):
+    """When a block is main content, fitted to the scores of a model: a file next to it."""
 
-
-#: The settings of a decision, as a plain tuple.
-plain_limits = operator.attrgetter(*Decision.model_fields)
+    article_threshold: float  # probability that a block of an article needs to be kept
+    recall_weight: float  # of recall against precision in the threshold of any other page
+    few_characters: float  # of content on such a page that are half as likely as many are
+    likely_probability: float  # probability from which a block may well be content
+    link_threshold: float  # probability that a block of nothing but links needs at least
+    menu_threshold: float  # probability that a block of `menu_links` and nothing else needs
+    link_share: float  # share of a block's characters in links that makes it one of links
+    menu_links: int  # links in one block of nothing else that make a menu
+    #: share of a block's score that is the mean over like blocks: those in elements of
+    #: the same tag and class under the same parent
+    sibling_share: float
+    #: share of a block's score that is the mean over blocks anywhere on the page whose
+    #: element and the three above it have the same tags and classes, as in posts of a
+    #: thread
+    template_share: float
+    #: share of the probability of the text before a table of data that its cells get
+    table_share: float
+    sure_probability: float  # probability from which a block counts as surely content
+    #: share of the characters over `likely_probability` that are sure in an article
+    sure_share: float
+    comment_threshold: float  # probability that readers' comments below an article need
+    #: share of the kept blocks' mean probability that a short block, by itself, needs to
+    #: be the last of the text
+    ending_share: float
+    ending_characters: int  # characters from which a last block is not short
+    ending_blocks: int  # last blocks that are dropped for it at most
+    #: probability from which a block between two kept ones is kept with them
+    hole_probability: float
+    long_hole_probability: float  # the same of several blocks in a row, in the mean
+    card_hole_probability: float  # the same where another post, product or entry begins behind them
+    entry_probability: float  # the same of items of lists in an article
+    hole_blocks: int  # such blocks in a row at most
+    #: characters of two blocks or more that are dropped because they are earlier on the
+    #: page in the same order
+    copy_characters: int
+    near_copy_characters: int  # the same where both are under one grandparent, as refrains do
+    #: comments on questions and answers with more words than these are content; shorter
+    #: ones are names, dates and votes
+    remark_words: int
+    remark_digits: float  # share of digits from which such a comment is a date
+    formula_characters: float  # characters that a formula counts for in the size of a block
+    #: characters, surely content or kept outside comments, that an article has
+    article_characters: int
 
 
 class Places(NamedTuple):

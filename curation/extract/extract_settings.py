@@ -7,106 +7,10 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.config import Ascending, Natural, Positive, Settings, Share
+from curation.config import Ascending, Natural, Positive, Settings
 from curation.models import ModelFile
-from curation.resources import NamedPath
+from curation.resources import NamedFile, NamedPath
 from curation.user_code import CodeSettings, UserCode
-
-
-class Decision(Settings):
-    """When a block is main content, for the engine `curation`."""
-
-    article_threshold: Share = Field(
-        description="probability that a block of an article needs to be kept"
-    )
-    recall_weight: float = Field(
-        gt=0, description="of recall against precision in the threshold of any other page"
-    )
-    few_characters: float = Field(
-        ge=0, description="of content on such a page that are half as likely as many are"
-    )
-    likely_probability: Share = Field(
-        description="probability from which a block may well be content"
-    )
-    link_threshold: Share = Field(
-        description="probability that a block of nothing but links needs at least"
-    )
-    menu_threshold: Share = Field(
-        description="probability that a block of `menu_links` and nothing else needs"
-    )
-    link_share: Share = Field(
-        description="share of a block's characters in links that makes it one of links"
-    )
-    menu_links: Positive = Field(description="links in one block of nothing else that make a menu")
-    sibling_share: Share = Field(
-        description="share of a block's score that is the mean over like blocks: those in elements "
-        "of the same tag and class under the same parent"
-    )
-    template_share: Share = Field(
-        description="share of a block's score that is the mean over blocks anywhere on the page whose "
-        "element and the three above it have the same tags and classes, as in posts of a thread"
-    )
-    table_share: Share = Field(
-        description="share of the probability of the text before a table of data that its cells get"
-    )
-    sure_probability: Share = Field(
-        description="probability from which a block counts as surely content"
-    )
-    sure_share: Share = Field(
-        description="share of the characters over `likely_probability` that are sure in an article"
-    )
-    comment_threshold: Share = Field(
-        description="probability that readers' comments below an article need"
-    )
-    ending_share: Share = Field(
-        description="share of the kept blocks' mean probability that a short block, by itself, needs "
-        "to be the last of the text"
-    )
-    ending_characters: Natural = Field(
-        description="characters from which a last block is not short"
-    )
-    ending_blocks: Natural = Field(description="last blocks that are dropped for it at most")
-    hole_probability: Share = Field(
-        description="probability from which a block between two kept ones is kept with them"
-    )
-    long_hole_probability: Share = Field(
-        description="the same of several blocks in a row, in the mean"
-    )
-    card_hole_probability: Share = Field(
-        description="the same where another post, product or entry begins behind them"
-    )
-    entry_probability: Share = Field(description="the same of items of lists in an article")
-    hole_blocks: Natural = Field(description="such blocks in a row at most")
-    copy_characters: Natural = Field(
-        description="characters of two blocks or more that are dropped because they are earlier "
-        "on the page in the same order"
-    )
-    near_copy_characters: Natural = Field(
-        description="the same where both are under one grandparent, as refrains do"
-    )
-    remark_words: Natural = Field(
-        description="comments on questions and answers with more words than these are content; "
-        "shorter ones are names, dates and votes"
-    )
-    remark_digits: Share = Field(description="share of digits from which such a comment is a date")
-    formula_characters: float = Field(
-        ge=0, description="characters that a formula counts for in the size of a block"
-    )
-    article_characters: Natural = Field(
-        description="characters, surely content or kept outside comments, that an article has"
-    )
-
-
-class DataTables(Settings):
-    """Which tables hold data rather than a layout, for the engine `curation`."""
-
-    cell_bytes: Positive = Field(
-        description="a cell with so much text is part of a layout, and a line of its own"
-    )
-    least_rows: Positive = Field(description="tables with fewer rows of text are layouts")
-    regular_share: Share = Field(
-        description="share of the rows that have the same number of cells, two or more"
-    )
 
 
 class Structure(Settings):
@@ -177,18 +81,10 @@ class ExtractSettings(Settings):
     comments: bool = Field(description="keep readers' comments and forum replies")
     markdown: bool = Field(description="markdown instead of plain text (engine `curation` only)")
     model: ModelFile = Field(description="what the engine `curation` judges blocks by")
-    decision: Decision = Field(description="when a block is kept (engine `curation` only)")
-    tables: DataTables = Field(description="what is a table of data (engine `curation` only)")
+    decision: NamedFile = Field(
+        description="when a block is kept, fitted to the model's scores (engine `curation` only)"
+    )
     structure: Structure = Field(description="how text is laid out (engine `curation` only)")
-    stated_share: Share = Field(
-        description="less text than this share of the article body that a page states as linked "
-        "data is a failure, and the stated body is taken (engine `curation` only)"
-    )
-    noscript_bytes: Natural = Field(
-        description="a <noscript> of at least this many bytes has the page as browsers without scripts show it, "
-        "a shorter one counting pixels and requests (engine `curation` only; its model was trained "
-        "on pages read with the default)"
-    )
     max_html_bytes: Positive = Field(description="larger pages are removed unread")
     max_depth: int = Field(
         ge=8,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import regex
 
 from curation.compiled import kernel
+from curation.config import read_values
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
 from curation.extract.clean import clean, normal
@@ -20,7 +21,6 @@ from curation.extract.decide import (
     Places,
     decide_blocks,
     find_places,
-    plain_limits,
 )
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import PageTooLargeError
@@ -36,14 +36,16 @@ from curation.extract.mojibake import mended, repaired
 from curation.extract.page_state import stated_article
 from curation.extract.references import unescaped
 from curation.extract.sampling import representatives
-from curation.extract.scan import scan
+from curation.extract.scan import NOSCRIPT_BYTES, scan
 from curation.extract.shortcodes import with_typed_formulas, without_shortcodes
 from curation.extract.stated_posts import stated_posts
 from curation.extract.streaming import in_place
-from curation.extract.tables import Tables, find_tables, tables_of
+from curation.extract.tables import DATA, Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
 
 _TAGS = regex.compile(r"<[^<>]*>")
+#: Less text than this share of the body that a page states as linked data is a failure of the engine.
+_STATED_SHARE = 0.2
 _NO_ARTICLE = 400  # characters of a page whose article may be in a script
 _END = 60  # characters that tell whether a page shows it
 _LINK = 0.9  # of the characters of a block that is a link
@@ -101,7 +103,7 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
 
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
     page = scan(
-        source, settings.max_depth, settings.max_nodes, settings.noscript_bytes, keep_hidden,
+        source, settings.max_depth, settings.max_nodes, NOSCRIPT_BYTES, keep_hidden,
         settings.structure.images,
     )  # fmt: skip
     if page.status == s.STATUS_TOO_MANY:
@@ -130,13 +132,8 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
 
 
 def _limits(settings: ExtractSettings) -> tuple[object, ...]:
-    """Settings as `_judge_blocks` takes them."""
-    tables = settings.tables
-    return (
-        (tables.cell_bytes, tables.least_rows, tables.regular_share),
-        settings.comments,
-        plain_limits(settings.decision),
-    )
+    """Return what `_judge_blocks` goes by."""
+    return DATA, settings.comments, tuple(read_values(settings.decision, Limits))
 
 
 @kernel
@@ -178,10 +175,10 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)
-        if len(text) < settings.stated_share * len(body):
+        if len(text) < _STATED_SHARE * len(body):
             text, stated = body, True
     if len(text) < _NO_ARTICLE and (body := _of_state(judged, settings)):
-        if len(text) < settings.stated_share * len(body):
+        if len(text) < _STATED_SHARE * len(body):
             text, stated = body, True
     title = next(filter(None, judged.titles), "") or _headline(page)
     if "[" in text and not _has_code(page):
@@ -223,9 +220,9 @@ def _of_state(judged: Judged, settings: ExtractSettings) -> str:
     article = well_formed(stated_article(judged.source, judged.titles))
     if "<" in article:
         inner = article.encode()
-        page = scan(inner, settings.max_depth, settings.max_nodes, settings.noscript_bytes)
+        page = scan(inner, settings.max_depth, settings.max_nodes, NOSCRIPT_BYTES)
         everything = np.ones(len(page.b_start), np.bool_)
-        tables = tables_of(page, settings.tables)
+        tables = tables_of(page)
         article = assemble(inner, page, tables, everything, settings.structure).text
     return "" if article[-_END:].encode() in judged.page.text.tobytes() else article
 

@@ -163,6 +163,11 @@ class Scan(NamedTuple):
     no_end: Any  # [tags] the page has no more end tag of each
 
 
+#: A shorter <noscript> holds counting pixels and requests to turn scripts on. The model was trained
+#: on pages read with this value.
+NOSCRIPT_BYTES = 2000
+
+
 class Options(NamedTuple):
     """What `scan` is asked for."""
 

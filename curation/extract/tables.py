@@ -9,11 +9,14 @@ import numpy.typing as npt
 
 from curation.compiled import borrowing, kernel
 from curation.extract.blocks import Page
-from curation.extract.extract_settings import DataTables
 from curation.extract.markup import TAG
 
 _TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
 _CAPTION = TAG["caption"]
+#: Of a table of data, by tables of the development pages: a cell with so many bytes is part of a
+#: layout, tables with fewer rows of text are layouts, and this share of the rows have the same number
+#: of cells, two or more.
+DATA = (400, 3, 0.7)
 
 
 class Tables(NamedTuple):
@@ -154,11 +157,9 @@ def find_tables(page, cell_bytes, least_rows, regular_share):  # type: ignore[no
     return Tables(row, cell, table, column, short, data)
 
 
-def tables_of(page: Page, settings: DataTables) -> Tables:
+def tables_of(page: Page) -> Tables:
     """The tables of a page."""
-    found: Tables = find_tables(
-        page, settings.cell_bytes, settings.least_rows, settings.regular_share
-    )
+    found: Tables = find_tables(page, *DATA)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from curation.columns import DOCUMENT_COLUMNS, PAGE_COLUMNS
-from curation.config import Settings
+from curation.config import Settings, read_values
 from curation.extract.engines import engine_packages
 from curation.extract.extract_settings import ExtractSettings
 from curation.stages.base import Limit, Stage, limit
@@ -30,10 +30,12 @@ class _Extract(Stage[ExtractSettings]):
         return (*self.packages, *engine_packages(settings.engine), *asked)
 
     def load(self, settings: ExtractSettings) -> None:
-        from curation.extract.model import load as load_model  # here and below: compiled kernels
+        from curation.extract.decide import Limits  # compiled kernels
+        from curation.extract.model import load as load_model
 
         if settings.engine == "curation":
             load_model(settings.model)
+            read_values(settings.decision, Limits)
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
         characters = len(row["text"])

@@ -18,7 +18,7 @@ class _Rights(Stage[RightsSettings]):
     optional = True
     cost = 0.05
     beside = "signals"
-    command = "rights_what_if"
+    command = "what_if"
 
     def reads(self, settings: RightsSettings) -> Columns:
         return Columns(("rights",))

@@ -17,8 +17,8 @@ from curation.policy import Drift, Policy, drift
 from pipelines.commands.run import add_options, execute, named_stages, planned
 from pipelines.console import PlainConsole
 from pipelines.plan import Plan
+from pipelines.reading.policies import counts, judging, measured_stages
 from pipelines.terminal import say
-from pipelines.verdict_counts import counts, judging, measured_stages
 
 #: Most drifted shares shown, the furthest first.
 _SHOWN = 20

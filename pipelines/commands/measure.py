@@ -7,8 +7,8 @@ import argparse
 from curation.errors import ConfigError
 from curation.recipe import load
 from pipelines.commands.run import add_options, execute, named_stages, planned
+from pipelines.reading.policies import judging, measured_stages
 from pipelines.terminal import say
-from pipelines.verdict_counts import judging, measured_stages
 
 #: Setting that makes a recipe only measure.
 MEASURE = "measure=true"

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from curation.errors import ConfigError
-from curation.policy import ALL, Approval, Corpus, Policy
-from curation.stages import find
+from curation.policy import ALL, Approval
 from pipelines.commands.options import add_dry_run, add_run, add_set, count, end_dry_run
-from pipelines.run_folder import load_run, root_hash, run_recipe, run_settings
+from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, policy_text
 from pipelines.terminal import say
-from pipelines.verdict_counts import FILTER, counts, judging
-
-#: Default margin of a share, and the fewest documents for which a language is compared.
-MARGIN, LEAST_DOCUMENTS = 0.02, 100
-_HEAD = """\
-# Thresholds for approval, and the share of the documents that each rule removes: {documents:,}
-# documents in {run}. A document counts for the first reason of the first stage that removes it.
-# To change a threshold of the filter, write the policy again with --set KEY=VALUE; for other
-# settings, measure again first (curate measure ... --set KEY=VALUE). `curate apply` refuses
-# documents of which these rules remove other shares than these, by more than `margin` (or
-# `margins.REASON`).
-"""
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -75,7 +58,7 @@ def write(options: argparse.Namespace) -> int:
     output = Path(options.output)
     end_dry_run(options, output)
     try:
-        output.write_text(text(policy, options.run), encoding="utf-8")
+        output.write_text(policy_text(policy, options.run), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--output {output}: {error.strerror}") from None
     for stage, reasons in policy.removes.items():
@@ -85,55 +68,3 @@ def write(options: argparse.Namespace) -> int:
             say(f"  {shares[ALL]:8.3%}  {reason}")
     say(f"policy: {output}")
     return 0
-
-
-def text(policy: Policy, run: str) -> str:
-    """Format a policy as YAML with an explaining comment."""
-    values = yaml.safe_dump(policy.model_dump(), sort_keys=False, allow_unicode=True, width=100)
-    return _HEAD.format(documents=policy.corpus.documents, run=run) + values
-
-
-def made(
-    run: str, assignments: Sequence[str], margin: float, least_documents: int, approval: Approval
-) -> Policy:
-    """Build the policy of a measured run, with assigned thresholds in place of its filter's.
-
-    Raises ConfigError for a run that measured nothing and for a key that is not a threshold.
-    """
-    folder, stages = load_run(run)
-    recipe = run_recipe(folder)
-    judges = judging(stages)
-    if not recipe.get("measure") or not judges:
-        raise ConfigError(f"{run}: not a measured run: run `curate measure` first")
-    settings = {stage: run_settings(folder, stage) for stage in judges}
-    rules = None
-    if assignments:
-        settings[FILTER], rules = _changed(run, settings, assignments)
-    found = counts(folder, stages, measured=True, rules=rules)
-    return Policy(
-        recipe=recipe["name"],
-        corpus=Corpus(documents=found.documents[ALL], root=root_hash(folder, stages)),
-        approved=approval,
-        margin=margin,
-        margins={},
-        least_documents=least_documents,
-        settings={stage: _deciding(settings[stage], stage) for stage in judges},
-        removes=found.shares(least_documents),
-    )
-
-
-def _changed(
-    run: str, settings: dict[str, dict[str, Any]], assignments: Sequence[str]
-) -> tuple[dict[str, Any], Any]:
-    """Return the filter's settings after the assignments, and its rules."""
-    from curation.filters.rules import RuleBook  # compiled kernels
-    from pipelines.commands.what_if import variants
-
-    if FILTER not in settings:
-        raise ConfigError(f"{run}: no complete stage {FILTER!r}")
-    *_, changed = variants(settings[FILTER], assignments, [])
-    return changed.settings.model_dump(mode="json"), RuleBook(changed.settings)
-
-
-def _deciding(settings: dict[str, Any], stage: str) -> dict[str, Any]:
-    return {key: settings[key] for key in find(stage).decides_by if key in settings}

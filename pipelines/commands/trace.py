@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 from curation.errors import ConfigError
 from curation.trace import refuse_short
 from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run
-from pipelines.report.values import value_text
+from pipelines.reading.values import value_text
 from pipelines.terminal import say, say_json, tell
 
 if TYPE_CHECKING:  # loads kernels
-    from pipelines.trace import Answer, Found
+    from pipelines.reading.trace import Answer, Found
 
 #: Characters shown of a span.
 _SHOWN = 300
@@ -51,8 +51,8 @@ def trace(options: argparse.Namespace) -> int:
     if not options.build:
         refuse_short(passage)  # at once
     from curation.trace.passage import Passage
+    from pipelines.reading.trace import TraceIndex, build
     from pipelines.run_folder import TRACE, load_run
-    from pipelines.trace import TraceIndex, build
 
     folder, stages = load_run(options.run)
     if not options.build:

@@ -59,7 +59,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 def view(options: argparse.Namespace) -> int:
     """Serve the explorer until the process is stopped."""
-    from pipelines.view.explorer import Explorer, prepare
+    from pipelines.reading.explorer import Explorer, prepare
     from pipelines.view.server import Server
 
     prepared = next_to(options.run, options.prepared, PREPARED)

@@ -13,10 +13,11 @@ import pyarrow as pa
 from curation.config import parse_yaml
 from curation.credentials import redact
 from curation.errors import InputError, first_line
+from curation.readers.sampling import skipped
 from curation.resources import root
 from curation.stages import counted_columns
+from pipelines.reading.values import token_facts
 from pipelines.report.alarms import Alarms, alarms
-from pipelines.report.values import skipped, token_facts
 from pipelines.run_folder import REPORT_DATA, load_run, root_hash, stage_before, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import TIMINGS, read_manifest

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from curation.schema import VALUE_TEXT
+from pipelines.reading.explorer import Explorer
+from pipelines.reading.labels import draw
+from pipelines.reading.ledger import main_stages
+from pipelines.reading.search import KEPT
+from pipelines.reading.signals import measuring_stage
 from pipelines.run_folder import load_run
-from pipelines.view.explorer import Explorer
-from pipelines.view.judging import draw
-from pipelines.view.ledger import main_stages
-from pipelines.view.masks import KEPT
-from pipelines.view.signals import measuring_stage
 
 #: Documents sampled per rule and of the kept ones, and characters shown of their text.
 _SAMPLES, _KEPT_SAMPLES, _CHARACTERS = 3, 8, 700

@@ -109,7 +109,7 @@ def read_kinds(
 
 
 def read_rows(
-    folder: Folder, name: str, rows: Sequence[int], columns: Sequence[str]
+    folder: Folder, name: str, rows: Sequence[int], columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield numbers and values of these rows (ascending) of a Parquet file.
 
@@ -118,7 +118,7 @@ def read_rows(
     if not rows:
         return
     with open_parquet(folder, name) as parquet:
-        held = [n for n in columns if n in parquet.schema_arrow.names]
+        held = [n for n in parquet.schema_arrow.names if columns is None or n in columns]
         for group, span in enumerate(row_groups(parquet)):
             here = [row for row in rows if span.start <= row < span.stop]
             if here:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from pipelines.view.explorer import Explorer
+from pipelines.reading.explorer import Explorer
 from pipelines.view.server import Server
 
 #: Notebooks on this machine, or reached through a tunnel.

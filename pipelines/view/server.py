@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from curation.errors import CurationError
 from curation.readers.documents import plain
-from pipelines.view.explorer import Explorer
+from pipelines.reading.explorer import Explorer
 
 _ADDRESS = "127.0.0.1"
 _ASSETS = {"": "index.html", "app.js": "app.js", "app.css": "app.css", "icon.svg": "icon.svg"}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curation.config import read_values
 from curation.extract import default_settings
 from curation.extract.decide import (
     CUTS,
@@ -15,14 +16,13 @@ from curation.extract.decide import (
     best_cut,
     decide_blocks,
     find_places,
-    plain_limits,
 )
 from curation.extract.features import COUNT, NAMES
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
 
 Floats = npt.NDArray[np.float64]
-DECISION, TABLES = default_settings().decision, default_settings().tables
+LIMITS = read_values(default_settings().decision, Limits)
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
 
 
@@ -33,16 +33,15 @@ def kept(
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column
-    limits = Limits(*plain_limits(DECISION))
-    where = find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), limits)
+    where = find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), LIMITS)
     decisions = decide_blocks(
-        np.array(probabilities), page, tables_of(page, TABLES), where, comments, limits
+        np.array(probabilities), page, tables_of(page), where, comments, LIMITS
     )
     return [bool(one) for one in decisions.kept]
 
 
 def test_an_article_is_held_to_its_threshold_and_other_pages_to_their_own() -> None:
-    below = DECISION.article_threshold - 0.1
+    below = LIMITS.article_threshold - 0.1
     assert kept(f"<p>{LONG}</p><div>short</div>", [0.99, below]) == [True, False]
     assert kept("<p>some</p><div>short</div>", [0.7, below]) == [True, True]
     assert kept(f"<p>{LONG}</p><div>{LONG}</div>", [0.8, 0.2]) == [True, False]
@@ -143,7 +142,7 @@ def test_numbers_in_a_gutter_go_and_words_stay() -> None:
 
 
 def test_headings_may_be_links_and_other_links_need_more() -> None:
-    below = DECISION.link_threshold - 0.05
+    below = LIMITS.link_threshold - 0.05
     entries = "".join(
         f"<{{0}}><a href=x>Title {i} of an entry</a></{{0}}><p>{LONG}</p>" for i in range(2)
     )

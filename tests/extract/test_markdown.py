@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curation.extract import default_settings
 from curation.extract.markdown import markdown
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
-
-TABLES = default_settings().tables
 
 _FIRST = (
     "<p>The workshop opened in 1931 in a disused dairy on the edge of the town, and for "
@@ -28,7 +25,7 @@ def _between(html: str) -> str:
     page = f"<main><article><h1>The old workshop</h1>{_FIRST}{html}{_LAST}</article></main>"
     scanned = scan(page.encode(), 512, 10_000, 2000)
     everything = np.ones(len(scanned.b_start), np.bool_)
-    text = markdown(page.encode(), scanned, tables_of(scanned, TABLES), everything).text
+    text = markdown(page.encode(), scanned, tables_of(scanned), everything).text
     assert text.startswith("# The old workshop\n\nThe workshop opened")
     start, end = text.index("wanted one.") + len("wanted one."), text.index("What changed it")
     return text[start:end].strip("\n")

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.extract import default_settings
 from curation.extract.assemble import assemble
-from curation.extract.extract_settings import DataTables
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of, whole_tables
 
-TABLES = default_settings().tables
 
-
-def shared(
-    html: str, probabilities: list[float], share: float = 0.0, settings: DataTables = TABLES
-) -> list[float]:
+def shared(html: str, probabilities: list[float], share: float = 0.0) -> list[float]:
     page = scan(html.encode(), 512, 10_000, 2000)
     assert len(page.b_start) == len(probabilities)
     linked = page.b_link_chars > 0
-    tables = tables_of(page, settings)
+    tables = tables_of(page)
     found = whole_tables(
         np.array(probabilities),
         tables.data,
@@ -64,18 +58,10 @@ def test_layouts_are_left_alone() -> None:
     assert shared(long, given) == given
 
 
-def test_what_a_table_of_data_is_stands_in_the_settings() -> None:
-    two_rows = f"<table>{rows('<td>name<td>1', '<td>name<td>2')}</table>"
-    given, raised = [0.9, 0.1, 0.9, 0.1], [0.9, 0.9, 0.9, 0.9]
-    fewer = TABLES.model_copy(update={"least_rows": 2})
-    assert shared(two_rows, given, settings=fewer) == raised
-    assert shared(two_rows, given, settings=fewer.model_copy(update={"cell_bytes": 4})) == given
-
-
 def test_rows_of_a_table_inside_a_cell_are_its_own() -> None:
     inner = f"<table>{rows('<td>x')}</table>"
     page = scan(f"<table>{rows(f'<td>a{inner}')}</table>".encode(), 512, 10_000, 2000)
-    row, cell, table, *_ = tables_of(page, TABLES)
+    row, cell, table, *_ = tables_of(page)
     outer_block, inner_block = page.b_element
     assert row[outer_block] != row[inner_block]
     assert cell[outer_block] != cell[inner_block]
@@ -94,9 +80,7 @@ def test_empty_cells_keep_their_places_in_tables_of_data() -> None:
     table = rows("<td>up to 75<td>130<td><td>30", "<td>76<td>1<td>2<td>3", "<td><td>4<td>5<td>")
     page = scan(f"<table>{table}</table>".encode(), 512, 1000, 2000)
     everything = np.ones(len(page.b_start), np.bool_)
-    text = assemble(b"", page, tables_of(page, TABLES), everything).text
+    text = assemble(b"", page, tables_of(page), everything).text
     assert text == "up to 75 | 130 | | 30\n76 | 1 | 2 | 3\n| 4 | 5"
     layout = scan(b"<table><tr><td><td>menu<td>text</table>", 512, 1000, 2000)
-    assert (
-        assemble(b"", layout, tables_of(layout, TABLES), np.ones(2, np.bool_)).text == "menu | text"
-    )
+    assert assemble(b"", layout, tables_of(layout), np.ones(2, np.bool_)).text == "menu | text"

@@ -9,21 +9,17 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curation.config import read_values
 from curation.extract import default_settings
 from curation.extract.blocks import PRE, Page
-from curation.extract.decide import Limits, decide_blocks, find_places, plain_limits
-from curation.extract.extract_settings import Decision
+from curation.extract.decide import Limits, decide_blocks, find_places
 from curation.extract.features import COUNT
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
 from curation.extract.units import units_of, whole
 
-DECISION, TABLES = default_settings().decision, default_settings().tables
+LIMITS = read_values(default_settings().decision, Limits)
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
-
-
-def limits_of(decision: Decision) -> Limits:
-    return Limits(*plain_limits(decision))
 
 
 def scanned(html: str) -> Page:
@@ -33,11 +29,9 @@ def scanned(html: str) -> Page:
 def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:
     page = scanned(html)
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
-    limits = limits_of(DECISION.model_copy(update=changed))
+    limits = LIMITS._replace(**changed)
     where = find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), limits)
-    decisions = decide_blocks(
-        np.array(probabilities), page, tables_of(page, TABLES), where, True, limits
-    )
+    decisions = decide_blocks(np.array(probabilities), page, tables_of(page), where, True, limits)
     return [bool(one) for one in decisions.kept]
 
 
@@ -56,9 +50,9 @@ def test_a_page_without_text_has_no_units() -> None:
 
 def test_what_stands_in_a_kept_run_is_kept_and_what_stands_before_and_behind_is_not() -> None:
     html = f"<div>before</div><p>{LONG}</p><div>between</div><p>{LONG}</p><div>behind</div>"
-    likely = DECISION.hole_probability + 0.05
+    likely = LIMITS.hole_probability + 0.05
     assert kept(html, [likely, 0.99, likely, 0.99, likely]) == [False, True, True, True, False]
-    less = DECISION.hole_probability - 0.05
+    less = LIMITS.hole_probability - 0.05
     assert kept(html, [less, 0.99, less, 0.99, less]) == [False, True, False, True, False]
 
 
@@ -72,7 +66,7 @@ def test_hidden_text_does_not_keep_what_is_beside_it() -> None:
 
 def test_what_stands_between_two_cards_stays_out() -> None:
     card = f"<div class=post><div>{LONG}</div></div>"
-    likely = DECISION.hole_probability + 0.05
+    likely = LIMITS.hole_probability + 0.05
     html = f"<section>{card}<span>name</span>{card}{card}</section>"
     assert kept(html, [0.99, likely, 0.99, 0.99]) == [True, False, True, True]
     html = html.replace("<div class=post>", "<div>", 1)
@@ -81,8 +75,8 @@ def test_what_stands_between_two_cards_stays_out() -> None:
 
 def test_entries_of_a_list_in_an_article_stay_with_their_neighbours() -> None:
     for tag, child, least in (
-        ("ul", "li", DECISION.entry_probability),
-        ("section", "article", DECISION.card_hole_probability),
+        ("ul", "li", LIMITS.entry_probability),
+        ("section", "article", LIMITS.card_hole_probability),
     ):
         entries = f"<{child}>depth of the lock</{child}>" * 5
         html = f"<p>{LONG * 3}</p><{tag}>{entries}</{tag}><p>{LONG}</p>"
@@ -102,7 +96,7 @@ def test_what_a_rule_took_out_of_a_run_stays_out() -> None:
 
 def test_a_text_does_not_end_in_what_its_neighbours_lift() -> None:
     html = "".join(f"<p>{text}</p>" for text in (LONG, LONG, "Next page"))
-    own = DECISION.ending_share * 0.9
+    own = LIMITS.ending_share * 0.9
     assert kept(html, [0.99, 0.99, own]) == [True, True, False]
     assert kept(html, [0.99, 0.99, own], ending_share=0.0) == [True, True, True]
     inside = "".join(f"<p>{text}</p>" for text in (LONG, "Next page", LONG))
@@ -123,8 +117,8 @@ def test_a_text_does_not_end_in_what_announces_more() -> None:
 
 
 def test_several_blocks_in_a_row_need_to_be_likelier_than_one() -> None:
-    likely = DECISION.long_hole_probability + 0.02
-    less = (DECISION.hole_probability + DECISION.long_hole_probability) / 2
+    likely = LIMITS.long_hole_probability + 0.02
+    less = (LIMITS.hole_probability + LIMITS.long_hole_probability) / 2
     for own, several in ((likely, True), (less, False)):
         blocks = "".join(f"<div class=c{i}>between</div>" for i in range(3))
         html = f"<p>{LONG}</p>{blocks}<p>{LONG}</p>"
@@ -132,7 +126,7 @@ def test_several_blocks_in_a_row_need_to_be_likelier_than_one() -> None:
 
 
 def test_the_last_card_loses_its_stock_ending_but_not_its_only_text() -> None:
-    own = DECISION.ending_share * 0.9
+    own = LIMITS.ending_share * 0.9
     cards = f"<div class=c><p>{LONG}</p></div>" * 2
     both = f"<section>{cards}<div class=c><p>{LONG}</p><div>More</div></div></section>"
     assert kept(both, [0.99, 0.99, 0.99, own]) == [True, True, True, False]
@@ -151,11 +145,11 @@ def reference(
     mass = sum(size * own[b] for size, b in zip(sizes, listed, strict=True))
     for b in sorted((b for b, one in enumerate(first) if one), reverse=True)[:-1]:
         code = page.b_flags[b] & PRE or page.b_atoms[b]
-        short = page.b_chars[b] < DECISION.ending_characters
+        short = page.b_chars[b] < LIMITS.ending_characters
         if code or not short or score[b] == 1:
             break
-        likely = own[b] * sum(sizes) >= DECISION.ending_share * mass
-        if likely or len(ended) == DECISION.ending_blocks:
+        likely = own[b] * sum(sizes) >= LIMITS.ending_share * mass
+        if likely or len(ended) == LIMITS.ending_blocks:
             break
         out[b] = False
         ended.add(b)
@@ -167,10 +161,10 @@ def reference(
         cards = (page.b_flags & PRE > 0).sum() >= 3  # so many listings under one parent are cards
         listed_code = [bool(cards and page.b_flags[b] & PRE) for b in (before, behind)]
         apart = listed_code[1] or (listed_code[0] and len(hole) > 1)
-        few = 0 < len(hole) <= DECISION.hole_blocks
-        single = DECISION.hole_probability
-        least = single if len(hole) == 1 else DECISION.long_hole_probability
-        least = DECISION.card_hole_probability if apart else least
+        few = 0 < len(hole) <= LIMITS.hole_blocks
+        single = LIMITS.hole_probability
+        least = single if len(hole) == 1 else LIMITS.long_hole_probability
+        least = LIMITS.card_hole_probability if apart else least
         if few and likely >= least * sum(area):
             filled |= {b for b in hole if score[b] > 0}
     out = [one or b in filled for b, one in enumerate(out)]
@@ -189,7 +183,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
         likely = np.full(9, 0.01)
         found = whole(
             first, likely, likely, np.zeros(9, np.bool_), page, np.full(9, -1, np.int32),
-            limits_of(DECISION.model_copy(update={"ending_blocks": 0})), False,
+            LIMITS._replace(ending_blocks=0), False,
         )  # fmt: skip
         assert np.flatnonzero(found.kept).tolist() == sorted({0, names[0], *all_texts})
         assert set(np.flatnonzero(found.filled)) == set(all_texts) - set(kept_texts)
@@ -199,7 +193,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
     alone = np.array([True, True, True, False])
     found = whole(
         alone, np.full(4, 0.01), np.full(4, 0.01), np.zeros(4, np.bool_), div,
-        np.full(4, -1, np.int32), limits_of(DECISION.model_copy(update={"ending_blocks": 0})),
+        np.full(4, -1, np.int32), LIMITS._replace(ending_blocks=0),
         False,
     )  # fmt: skip
     assert found.kept.tolist() == alone.tolist()
@@ -228,7 +222,7 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
         np.zeros(len(blocks), np.bool_),
         page,
         data,
-        limits_of(DECISION),
+        LIMITS,
         False,
     )
     out, filled, ended = reference(page, first, own, score)
@@ -248,19 +242,19 @@ def test_the_text_does_not_end_in_a_notice_of_rights() -> None:
 def test_a_button_does_not_fill_a_hole() -> None:
     some = "Copy what is above to the clipboard of this device"
     page = f"<div><p>{LONG}</p><{{0}}>{some}</{{0}}><p>Behind. {LONG}</p></div>"
-    likely = DECISION.hole_probability + 0.05
+    likely = LIMITS.hole_probability + 0.05
     assert kept(page.format("button"), [0.99, likely, 0.99]) == [True, False, True]
     assert kept(page.format("p"), [0.99, likely, 0.99]) == [True, True, True]
 
 
 def test_a_label_between_paragraphs_does_not_fill_a_hole() -> None:
     page = f"<div><p>{LONG}</p><div>Advertisement</div><p>Behind. {LONG}</p></div>"
-    for likely, stays in ((DECISION.hole_probability + 0.05, False), (0.5, True)):
+    for likely, stays in ((LIMITS.hole_probability + 0.05, False), (0.5, True)):
         assert kept(page, [0.99, likely, 0.99]) == [True, stays, True]
 
 
 def test_a_heading_at_the_head_of_a_card_goes_with_the_text_behind_it() -> None:
-    likely = DECISION.hole_probability + 0.05
+    likely = LIMITS.hole_probability + 0.05
     card = f"<div class=faq><{{0}}>How?</{{0}}><p>{{1}} {LONG}</p></div>"
     cards = "".join(card.format("h3", text) for text in ("One.", "Two.", "Three."))
     own = [likely, 0.99] * 3
@@ -282,7 +276,7 @@ def test_the_last_part_of_a_card_is_not_kept_for_the_other_cards_sake() -> None:
         first = np.array([True, True, True, True, True, False])
         found = whole(
             first, np.full(6, 0.9), np.full(6, 0.9), np.zeros(6, np.bool_), page,
-            np.full(6, -1, np.int32), limits_of(DECISION), False,
+            np.full(6, -1, np.int32), LIMITS, False,
         )  # fmt: skip
         assert found.kept.tolist() == [True] * 5 + [stays]
         assert found.filled[5] == stays

@@ -19,7 +19,7 @@ from curation.recipe import load
 from curation.tokenize import TokenShards, read_index
 from pipelines.cli import main
 from pipelines.plan import input_files
-from pipelines.view.explorer import Explorer
+from pipelines.reading.explorer import Explorer
 from tests.folders import differences
 
 DOMAINS = ("general", "math_reasoning", "code", "multilingual")

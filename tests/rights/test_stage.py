@@ -16,9 +16,9 @@ from curation.rights import Policy
 from curation.rights.rights_settings import default_settings
 from curation.schema import RIGHTS, Verdicts
 from pipelines.engine.transform import ShardWriter
+from pipelines.reading.explorer import Explorer
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import Tally
-from pipelines.view.explorer import Explorer
 from tests.conftest import curate, curate_well
 from tests.readers.archives import http_response, warc_record
 

@@ -20,7 +20,7 @@ from curation.summary.document import check_answers, template, to_add
 from curation.summary.figures import grouped_sql, top_count, top_sql
 from curation.summary.statements import statements
 from pipelines.cli import main
-from pipelines.summary import RunFacts
+from pipelines.reading.summary import RunFacts
 from tests.folders import digests
 
 duckdb = pytest.importorskip("duckdb", reason="recomputes the numbers")

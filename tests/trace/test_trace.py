@@ -14,8 +14,8 @@ import pytest
 
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.cli import main
+from pipelines.reading.trace import TraceIndex, build
 from pipelines.run_folder import load_run
-from pipelines.trace import TraceIndex, build
 from tests.conftest import curate
 from tests.folders import digests
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from pipelines.view.explorer import Explorer
+from pipelines.reading.explorer import Explorer
 from pipelines.view.server import Server
 from tests.conftest import curate_well
 from tests.readers.archives import http_response

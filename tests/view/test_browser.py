@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from pipelines.cli import main
-from pipelines.view.explorer import Explorer
+from pipelines.reading.explorer import Explorer
 from pipelines.view.notebook import show
 from pipelines.view.server import Server
 from tests.conftest import ROOT

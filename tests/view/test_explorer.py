@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
 from pipelines.cli import main
+from pipelines.reading import columns, ledger
+from pipelines.reading.compare import _matched
+from pipelines.reading.document import changed_words
+from pipelines.reading.explorer import Explorer, prepare
+from pipelines.reading.labels import Labels
 from pipelines.report.collect import collect
 from pipelines.run_folder import load_run
-from pipelines.view import columns, ledger
-from pipelines.view.compare import _matched
-from pipelines.view.document import changed_words
-from pipelines.view.explorer import Explorer, prepare
-from pipelines.view.judging import Labels
 from tests.conftest import curate_well
 from tests.folders import digests
 from tests.view.conftest import KEY, THRESHOLD

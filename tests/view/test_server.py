@@ -18,8 +18,8 @@ from curation.html_page import harmless
 from pipelines.cli import main
 from pipelines.commands import view as command
 from pipelines.commands.view import has_desktop
+from pipelines.reading.explorer import Explorer
 from pipelines.storage.files import Folder
-from pipelines.view.explorer import Explorer
 from pipelines.view.server import Server
 from tests.conftest import ROOT
 from tests.view.conftest import serving

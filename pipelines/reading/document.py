@@ -1,0 +1,223 @@
+"""One document: its text with what stages cut, its decisions, its copies, its page."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from curation.errors import InputError
+from curation.html_page import harmless
+from curation.marks import Cut, Edit, mark
+from curation.readers.documents import as_json, plain
+from curation.schema import MADE
+from curation.stages import find
+from pipelines.reading.decisions import FACTS, decision, token_spans, versions
+from pipelines.reading.ledger import Ledger, key_of
+from pipelines.reading.search import described
+from pipelines.reading.values import snippet
+from pipelines.run_folder import run_recipe, run_settings
+from pipelines.storage.files import Folder
+
+if TYPE_CHECKING:
+    from curation.readers import Page
+
+#: Members of a cluster, lines of a difference, and characters of a text that are shown.
+_MEMBERS, _DIFF_LINES, _TEXT = 60, 2000, 400_000
+#: Lines that are compared; of longer texts only the beginning is.
+_COMPARED = 5000
+_IDENTITY = ("id", "url", "title", "date", "source")
+#: Facts of a token span that are shown; the index has rights and own columns, too.
+_SPAN = ("file", "sequence", "start", "length", "document_offset", "repeat")
+#: Characters that are shown of a column of the document's own.
+_OWN = 2000
+#: Words, and single characters of scripts without spaces, that differences within lines are told
+#: by; how similar two lines must be; and comparisons of words in all.
+_TOKEN = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
+_ALIKE, _WORDS = 0.4, 4_000_000
+
+
+def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
+    """All that a run knows of a document, but its token spans."""
+    base = ledger.read(folder, [row], _IDENTITY)[0]
+    shard = ledger.source_of(row).name.split("/", 1)[1]
+    reached = list(versions(folder, ledger.stages, shard, base))
+    decisions = [decision(folder, *each, shard) for each in reached]
+    texts = [version["text"] for *_, version in reached]
+    edits = [
+        Edit(each["stage"], _cuts(each), after)
+        for each, after in zip(decisions[1:], texts[1:], strict=True)
+        if each["decision"] == "kept"
+    ]
+    whole = texts[0] if texts else ""
+    segments = mark(whole, edits) if len(whole) <= _TEXT else mark(whole[:_TEXT], [])
+    return {
+        **described(folder, ledger, [row], ["id", "source"])[0],
+        "decisions": decisions,
+        "own": _own(reached[-1][2]) if reached else {},
+        "segments": segments,
+        "cut_short": len(whole) > _TEXT,
+        "cluster": cluster_of(folder, ledger, row),
+    }
+
+
+def _own(row: dict[str, Any]) -> dict[str, str]:
+    """Return the columns that came with the document's table, as text."""
+    own = {name: value for name, value in row.items() if name not in MADE and name not in FACTS}
+    texts = {
+        name: value if isinstance(value, str) else as_json(plain(value))
+        for name, value in own.items()
+        if value is not None
+    }
+    return {name: text[:_OWN] for name, text in texts.items()}
+
+
+def _cuts(found: dict[str, Any]) -> list[Cut]:
+    return [Cut(c["reason"], c["position"], c["text"]) for c in found.get("cut", [])]
+
+
+def cluster_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any] | None:
+    """The kept document and those that went for it; None where it has no copies."""
+    base = ledger.read(folder, [row], ["id", "kept_id"])[0]
+    key = key_of(base["kept_id"] or base["id"])
+    removed = ledger.copies.of_key(key)
+    if not len(removed):
+        return None
+    kept = ledger.by_key.of_key(key)
+    return {
+        "kept": described(folder, ledger, kept[:1].tolist()),
+        "removed": described(folder, ledger, removed[:_MEMBERS].tolist()),
+        "all": len(removed),
+    }
+
+
+def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[str, Any]:
+    """Lines of two documents: `[" ", line]` in both, `["-", line]` or `["+", line]` in one."""
+    texts = [row["text"].splitlines() for row in ledger.read(folder, [before, after], ["text"])]
+    ours, theirs = (lines[:_COMPARED] for lines in texts)
+    matcher = difflib.SequenceMatcher(None, ours, theirs)  # without junk: cubic for equal lines
+    lines: list[list[Any]] = []
+    words = _WORDS
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        if kind == "equal":
+            lines += [[" ", line] for line in ours[i:i_end]]
+            continue
+        gone: list[list[Any]] = [["-", line] for line in ours[i:i_end]]
+        come: list[list[Any]] = [["+", line] for line in theirs[j:j_end]]
+        for old, new in zip(gone, come, strict=False):
+            tokens = [_TOKEN.findall(line[1]) for line in (old, new)]
+            words -= len(tokens[0]) * len(tokens[1])
+            if words >= 0 and (parts := changed_words(*tokens)):
+                old.append(parts[0])
+                new.append(parts[1])
+        lines += gone + come
+    cut = len(lines) > _DIFF_LINES or any(len(held) > _COMPARED for held in texts)
+    return {
+        "lines": lines[:_DIFF_LINES],
+        "cut_short": cut,
+        "documents": described(folder, ledger, [before, after]),
+    }
+
+
+Parts = list[tuple[str, bool]]
+
+
+def changed_words(ours: list[str], theirs: list[str]) -> tuple[Parts, Parts] | None:
+    """Return (text, whether it differs) of two lines that are alike; None where they are not."""
+    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return None
+    before: Parts = []
+    after: Parts = []
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        for parts, text in ((before, ours[i:i_end]), (after, theirs[j:j_end])):
+            if text:
+                parts.append(("".join(text), kind != "equal"))
+    return before, after
+
+
+def spans_of(
+    folder: Folder, stages: Sequence[str], ledger: Ledger, row: int
+) -> list[dict[str, Any]]:
+    """Where the document's tokens are, in every complete stage that writes tokens."""
+    base = ledger.read(folder, [row], ["id"])[0]
+    found = []
+    for stage in stages:
+        for span in token_spans(folder / stage, base) if find(stage).is_sink else ():
+            found.append({name: span[name] for name in _SPAN if name in span} | {"stage": stage})
+    return found
+
+
+def snippets(
+    folder: Folder, ledger: Ledger, rows: Sequence[int], most: int
+) -> list[dict[str, Any]]:
+    """Documents with the beginnings of their texts."""
+    found = described(folder, ledger, rows, ["text"])
+    for row in found:
+        row["text"] = snippet(row["text"], most)
+    return found
+
+
+class Inputs:
+    """The run's input files by the names that its documents have for them."""
+
+    def __init__(self, folder: Folder, stage: str, inputs: list[str]) -> None:
+        self._stage, self._folder = stage, folder
+        self._inputs = inputs
+        self._paths: dict[str, str] | None = None
+
+    def page(self, source: dict[str, Any]) -> Page:
+        """The record of a document. Raises InputError where it can't be found."""
+        if not self._inputs:
+            raise InputError(
+                "the run doesn't say where its inputs are; start with --input PATH to see pages"
+            )
+        from curation.readers import ReaderSettings, discover, read_at  # compiled kernels
+
+        recipe = run_recipe(self._folder)
+        readers = ReaderSettings.model_validate(recipe["readers"])
+        if self._paths is None:
+            found = discover(self._inputs)
+            self._paths = {file.name: file.path for file in found}
+        if source["file"] not in self._paths:
+            raise InputError(f"{source['file']}: not among the files of --input")
+        return read_at(self._paths[source["file"]], source["offset"], readers)
+
+    def blocks(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Blocks of the page with score, threshold and fate, as extraction judged them."""
+        from curation.extract.explain import explain  # compiled kernels
+        from curation.extract.extract_settings import ExtractSettings
+        from curation.readers.charset import utf8_html
+
+        page = self.page(source)
+        if page.kind != "html":
+            raise InputError("a record of plain text has no blocks")
+        settings = ExtractSettings.model_validate(run_settings(self._folder, self._stage))
+        content, _ = utf8_html(page.content, page.charset)
+        explained = explain(content, settings)
+        return {
+            "notes": explained.notes,
+            "blocks": [
+                {
+                    "text": block.text,
+                    "path": block.path,
+                    "score": block.score,
+                    "threshold": block.threshold,
+                    "kept": block.kept,
+                    "reason": block.reason,
+                    "code": block.code,
+                    "values": block.values,
+                }
+                for block in explained.blocks
+            ],
+        }
+
+    def html(self, source: dict[str, Any]) -> bytes:
+        """The page in UTF-8 with nothing in it that loads, runs or leads elsewhere."""
+        from curation.readers.charset import utf8_html
+
+        page = self.page(source)
+        if page.kind != "html":
+            raise InputError("a record of plain text has no page to show")
+        return harmless(utf8_html(page.content, page.charset)[0])

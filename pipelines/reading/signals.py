@@ -1,0 +1,306 @@
+"""The signals of a run's documents, column by column, and what each threshold decides alone."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.filters.filter_settings import FilterSettings
+from curation.filters.margins import Bits, Judges, Margin, fixed
+from curation.filters.redecide import SIZES
+from curation.schema import column_of
+from curation.stages import find
+from pipelines.reading.columns import ColumnWriter, read_column, write_column
+from pipelines.reading.ledger import Ledger, Source
+from pipelines.run_folder import run_settings
+from pipelines.storage.files import Folder
+from pipelines.storage.shards import open_parquet
+
+_BATCH = 1 << 16
+_BYTE = 8
+#: Columns of signals and margins that stay in memory.
+_COLUMNS, _MARGINS = 3, 2
+_WEIGHT = SIZES[0]
+
+
+class Signals:
+    """Signals of the documents that reached the stage which measures them.
+
+    Arrays have one entry per document with signals, in the order of the ledger; `rows` are their
+    numbers there.
+    """
+
+    def __init__(self, folder: Folder, ledger: Ledger, stage: str) -> None:
+        self.folder, self.ledger, self.stage = folder, ledger, stage
+        self.settings = FilterSettings.model_validate(run_settings(folder, stage))
+        self.judges = Judges(self.settings)
+        self._prepared = ledger.prepared
+        self._columns: OrderedDict[str, npt.NDArray[np.float64]] = OrderedDict()
+        self._margins: OrderedDict[Any, Margin] = OrderedDict()
+        self._decided: Decided | None = None
+        self._reading = threading.RLock()  # what is found out ahead is waited for, not read twice
+        at = ledger.stages.index(stage)
+        later = [s for s in ledger.sources if ledger.stages.index(s.stage) >= at]
+        kinds = {_kind(s): s for s in later}
+        measured = {kind for kind, s in kinds.items() if self._has_signals(s)}
+        self._sources = [s for s in later if _kind(s) in measured]
+
+    @functools.cached_property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Numbers in the ledger of the documents with signals -> [documents with signals]."""
+        return _numbers([(s.first, s.rows) for s in self._sources])
+
+    @functools.cached_property
+    def kept(self) -> Bits:
+        """Kept by the stage, whatever later stages did -> [documents with signals]."""
+        at = self.ledger.stages.index(self.stage)
+        return (self.ledger.stage_of_fate > at)[self.of(self.ledger.numbers["fate"])]
+
+    @functools.cached_property
+    def _span(self) -> slice | None:
+        return _span(self.rows)
+
+    def of(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The entries of a column of the ledger for the documents with signals."""
+        return column[self.rows if self._span is None else self._span]
+
+    def _has_signals(self, source: Source) -> bool:
+        """Whether a later stage read what this one measured: run alone, it may have read others."""
+        with open_parquet(self.folder / source.stage, source.name) as parquet:
+            return "signals" in parquet.schema_arrow.names
+
+    @property
+    def names(self) -> list[str]:
+        """All signals of the run."""
+        for source in self._sources:
+            with open_parquet(self.folder / source.stage, source.name) as parquet:
+                return [f.name for f in parquet.schema_arrow.field("signals").type]
+        return []
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """Values of a signal -> float64 [documents with signals]; NaN where it wasn't measured."""
+        with self._reading:
+            if name not in self._columns:
+                self._columns[name] = self._read(name)
+            self._columns.move_to_end(name)
+            while len(self._columns) > _COLUMNS:
+                self._columns.popitem(last=False)
+            return self._columns[name]
+
+    def _read(self, name: str) -> npt.NDArray[np.float64]:
+        if self._prepared is not None:
+            return read_column(self._prepared, f"signal.{name}")
+        parts = [
+            batch.column("signals").field(name).to_numpy(zero_copy_only=False)
+            for _, batch in self._batches([name])
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _batches(
+        self, signals: Sequence[str], others: Sequence[str] = ()
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(place of the first among documents with signals, batch)."""
+        first = 0
+        for source in self._sources:
+            with open_parquet(self.folder / source.stage, source.name) as parquet:
+                held = set(parquet.schema_arrow.names)
+                columns = [f"signals.{n}" for n in signals] + [n for n in others if n in held]
+                for batch in parquet.iter_batches(_BATCH, columns=columns):
+                    yield first, batch
+                    first += batch.num_rows
+
+    @property
+    def decided(self) -> Decided:
+        """What each limit decides about each document; found out once, by whoever asks first."""
+        with self._reading:
+            if self._decided is None:
+                self._decided = self._read_decided()
+            return self._decided
+
+    def _read_decided(self) -> Decided:
+        if self._prepared is not None:
+            return Decided.read(self._prepared, len(self.judges.limits), len(self.rows))
+        return self.decide()
+
+    def decide(self, also: Callable[[pa.StructArray], None] | None = None) -> Decided:
+        """Judge every document by every limit, from the run's files.
+
+        `also` is given all signals, batch by batch.
+        """
+        heard = self.judges.languages(self.ledger.values["language"])
+        limits = [number for number, languages in enumerate(heard) if languages]
+        size = len(self.rows)
+        fails, could = ([np.zeros(-(-size // _BYTE), np.uint8) for _ in heard] for _ in range(2))
+        failing = np.zeros(size, np.int16)
+        for first, batch in self._judged(self.names if also else self.judges.signals()):
+            signals, languages = batch.column("signals"), batch.column("language")
+            here = slice(first, first + batch.num_rows)
+            failing[here] += fixed(batch.column("reason"))
+            packed = slice(first // _BYTE, -(-here.stop // _BYTE))
+            for i in limits:
+                gone, would = self.judges.fails(i, signals, languages)
+                failing[here] += gone
+                fails[i][packed], could[i][packed] = np.packbits(gone), np.packbits(would)
+            if also:
+                also(signals)
+        return Decided(failing, fails, could, size)
+
+    def _judged(self, signals: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of many documents with signals, language and the reason of this stage.
+
+        All but the last have whole bytes of bits.
+        """
+        waiting: list[pa.RecordBatch] = []
+        first = rows = 0
+        for _, batch in self._batches(signals, ("language", "reason")):
+            waiting.append(self._with_reason(batch, first + rows))
+            rows += batch.num_rows
+            if rows >= _BATCH:
+                whole = pa.concat_batches(waiting)
+                most = rows - rows % _BYTE
+                yield first, whole.slice(0, most)
+                first, rows, waiting = first + most, rows - most, [whole.slice(most)]
+        if rows:
+            yield first, pa.concat_batches(waiting)
+
+    def _with_reason(self, batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
+        ours = self._stage_at(place) == self.stage
+        return pa.record_batch(
+            {
+                "signals": batch.column("signals"),
+                "language": column_of(batch, "language"),
+                "reason": column_of(batch, "reason")
+                if ours
+                else pa.nulls(batch.num_rows, pa.string()),
+            }
+        )
+
+    def _stage_at(self, place: int) -> str:
+        ends = itertools.accumulate(source.rows for source in self._sources)
+        return next(s.stage for s, end in zip(self._sources, ends, strict=True) if place < end)
+
+    def margin(self, limit: int, key: str, mask: Bits | None) -> Margin:
+        """The documents over which a limit decides alone; `key` names the mask of the ledger."""
+        with self._reading:
+            if (limit, key) not in self._margins:
+                self._margins[limit, key] = self._margin(limit, mask)
+            while len(self._margins) > _MARGINS:
+                self._margins.popitem(last=False)
+            return self._margins[limit, key]
+
+    def _margin(self, limit: int, mask: Bits | None) -> Margin:
+        of = self.judges.limits[limit]
+        alone = self.decided.alone(limit)
+        if mask is not None:
+            alone &= self.of(mask)
+        places = np.flatnonzero(alone)
+        return Margin(
+            of.side,
+            self.column(of.signal)[places],
+            self.rows[places],
+            self.kept[places],
+            np.nan_to_num(self.column(_WEIGHT)[places]).astype(np.int32),
+        )
+
+    def write(self, place: Path) -> None:
+        """Write all columns and decisions to a folder, for a later start."""
+        with contextlib.ExitStack() as files:
+            writers = {
+                name: files.enter_context(ColumnWriter(place, f"signal.{name}", pa.float64()))
+                for name in self.names
+            }
+
+            def keep(signals: pa.StructArray) -> None:
+                for name, writer in writers.items():
+                    writer.write(signals.field(name).cast(pa.float64()))
+
+            decided = self.decide(keep)
+        decided.write(place)
+
+
+class Decided:
+    """Which documents fail which limit."""
+
+    def __init__(
+        self,
+        failing: npt.NDArray[np.int16],
+        fails: Sequence[npt.NDArray[np.uint8]],
+        could: Sequence[npt.NDArray[np.uint8]],
+        size: int,
+    ) -> None:
+        self._failing, self._fails, self._could, self._size = failing, fails, could, size
+
+    def fails(self, limit: int) -> Bits:
+        """Documents that fail a limit as it ran."""
+        return self._unpacked(self._fails[limit])
+
+    @property
+    def failing(self) -> Bits:
+        """Documents that fail anything as it ran."""
+        return self._failing > 0
+
+    def alone(self, limit: int) -> Bits:
+        """Documents that nothing else removes, and that this limit would at some threshold."""
+        others = self._failing - self.fails(limit)
+        return (others == 0) & self._unpacked(self._could[limit])
+
+    def _unpacked(self, packed: npt.NDArray[np.uint8]) -> Bits:
+        return np.unpackbits(packed, count=self._size).view(bool)
+
+    def write(self, place: Path) -> None:
+        write_column(place, "failing", self._failing)
+        for i, (fails, could) in enumerate(zip(self._fails, self._could, strict=True)):
+            write_column(place, f"fails.{i:03d}", fails)
+            write_column(place, f"could.{i:03d}", could)
+
+    @classmethod
+    def read(cls, place: Path, limits: int, size: int) -> Decided:
+        def packed(kind: str) -> _Packed:
+            return _Packed(place, kind, limits)
+
+        return cls(read_column(place, "failing"), packed("fails"), packed("could"), size)
+
+
+class _Packed(Sequence[npt.NDArray[np.uint8]]):
+    """Packed bits of each limit, read when they are asked for."""
+
+    def __init__(self, place: Path, kind: str, limits: int) -> None:
+        self._place, self._kind, self._limits = place, kind, limits
+
+    def __len__(self) -> int:
+        return self._limits
+
+    def __getitem__(self, limit: Any) -> Any:
+        return read_column(self._place, f"{self._kind}.{limit:03d}")
+
+
+def measuring_stage(stages: Sequence[str]) -> str | None:
+    """The stage of a run that measures documents by signals, if it has one."""
+    return next((s for s in stages if find(s).has_signals), None)
+
+
+def _kind(source: Source) -> tuple[str, str]:
+    """Stage and folder of a file. Those of one kind have the same columns."""
+    return source.stage, source.name.partition("/")[0]
+
+
+def _numbers(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    parts = [np.arange(first, first + rows, dtype=np.int32) for first, rows in spans]
+    return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+
+def _span(rows: npt.NDArray[Any]) -> slice | None:
+    """The same as a slice, whose entries needn't be copied, where these rows are without a gap."""
+    if not len(rows) or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
+        return None
+    return slice(int(rows[0]), int(rows[-1]) + 1)

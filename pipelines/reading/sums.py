@@ -1,0 +1,289 @@
+"""Counts over a run: its funnel, its values by dimension, hosts, mix, lines, records set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.dedup.line_verdicts import GOOD_SHARE
+from curation.filters.margins import Bits
+from curation.readers.sampling import NOT_DRAWN_COUNT
+from curation.stages import find
+from pipelines.reading.columns import spans
+from pipelines.reading.ledger import NO_TOKENS, Ledger
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.shards import read_kinds
+
+_ASIDE = "set_aside"
+_SHOWN_ASIDE, _LINES, _HOST_REASONS = 500, 500, 3
+
+
+def tokens_per_character(ledger: Ledger) -> float | None:
+    """As the run's tokenizer counted them; None where it hasn't."""
+    counted = ledger.numbers["tokens"] != NO_TOKENS
+    characters = ledger.numbers["characters"][counted].sum()
+    return float(ledger.numbers["tokens"][counted].sum() / characters) if characters else None
+
+
+def funnel(ledger: Ledger, mask: Bits | None) -> list[dict[str, Any]]:
+    """Stages in order: documents and characters in, kept, removed, and those removed by reason.
+
+    Characters are of the texts as the documents ended.
+    """
+    fates = len(ledger.fates)
+    documents = counted(ledger.numbers["fate"], fates, mask)
+    characters = counted(ledger.numbers["fate"], fates, mask, ledger.numbers["characters"])
+    found = []
+    for number, stage in enumerate(ledger.stages):
+        into = ledger.stage_of_fate >= number
+        gone = ledger.stage_of_fate == number
+        removed: list[dict[str, Any]] = [
+            {
+                "reason": ledger.fates[i].reason,
+                "documents": int(documents[i]),
+                "characters": int(characters[i]),
+            }
+            for i in np.flatnonzero(gone)
+            if documents[i]
+        ]
+        found.append(
+            {
+                "stage": stage,
+                "documents_in": int(documents[into].sum()),
+                "documents_removed": int(documents[gone].sum()),
+                "characters_in": int(characters[into].sum()),
+                "characters_removed": int(characters[gone].sum()),
+                "removed": sorted(removed, key=lambda r: (-r["documents"], r["reason"])),
+            }
+        )
+    return found
+
+
+def values(
+    ledger: Ledger,
+    mask: Bits | None,
+    dimension: str,
+    most: int,
+    order: str = "documents",
+    weighed: bool = True,
+) -> dict[str, Any]:
+    """Documents, and kept ones, of the values of a dimension, the most first.
+
+    `weighed` adds characters, and tokens of the kept ones.
+    """
+    names, codes = ledger.values[dimension], ledger.codes[dimension]
+    size = len(names)
+    documents, left = by_outcome(ledger, dimension, mask)
+    columns = {"documents": documents, "kept": left, "removed": documents - left}
+    if weighed:
+        columns["characters"] = counted(codes, size, mask, ledger.numbers["characters"])
+        columns["tokens"] = counted(codes, size, mask, _kept_tokens(ledger))
+    present = np.flatnonzero(documents)
+    ranked = present[np.lexsort((present, -columns[order][present]))]
+    rows = [
+        {"value": names[i], **{n: int(c[i]) for n, c in columns.items()}} for i in ranked[:most]
+    ]
+    return {"values": rows, "all": len(present)}
+
+
+def _kept_tokens(ledger: Ledger) -> npt.NDArray[Any]:
+    """Tokens of the documents that were kept and counted, 0 of the others -> [documents]."""
+    return np.maximum(ledger.numbers["tokens"], 0) * ledger.kept
+
+
+def counted(
+    codes: npt.NDArray[Any], size: int, mask: Bits | None, weights: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.int64]:
+    """Documents, or their sums of whole weights, by code -> [size]."""
+    found = np.zeros(size, np.int64)
+    for part in spans(len(codes)):
+        among = None if mask is None else mask[part]
+        weight = None if weights is None else _of(weights[part], among)
+        found += np.bincount(_of(codes[part], among), weight, size).astype(np.int64)
+    return found
+
+
+def by_outcome(
+    ledger: Ledger, dimension: str, mask: Bits | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Documents of each value of a dimension, and the kept ones of them -> [values] each."""
+    codes, size = ledger.codes[dimension], len(ledger.values[dimension])
+    found = np.zeros(2 * size, np.int64)
+    for part in spans(len(codes)):
+        pairs = codes[part] * np.int64(2)
+        pairs += ledger.kept[part]
+        found += np.bincount(_of(pairs, None if mask is None else mask[part]), minlength=2 * size)
+    removed, left = found.reshape(size, 2).T
+    return removed + left, left
+
+
+def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[str, list[list[Any]]]:
+    """For each host the commonest reasons for which its documents went, with their numbers."""
+    number = {name: i for i, name in enumerate(ledger.values["host"])}
+    wanted = np.full(len(number), -1)
+    for i, host in enumerate(hosts):
+        wanted[number[host]] = i
+    place = wanted[_of(ledger.codes["host"], mask)]
+    mine = place >= 0
+    fates = len(ledger.fates)
+    pairs = place[mine] * fates + _of(ledger.numbers["fate"], mask)[mine]
+    counts = np.bincount(pairs, minlength=len(hosts) * fates).reshape(len(hosts), fates)
+    found: dict[str, list[list[Any]]] = {}
+    for i, host in enumerate(hosts):
+        ranked = sorted(
+            (-int(counts[i, f]), fate.reason)
+            for f, fate in enumerate(ledger.fates)
+            if fate.reason is not None and counts[i, f]
+        )
+        found[host] = [[reason, -count] for count, reason in ranked[:_HOST_REASONS]]
+    return found
+
+
+def removed_by_language(
+    ledger: Ledger, mask: Bits | None, stage: str
+) -> dict[tuple[str, str], int]:
+    """Documents that a stage removed, by reason and language."""
+    languages, fates = ledger.values["language"], ledger.numbers["fate"]
+    counts = np.zeros(len(ledger.fates) * len(languages), np.int64)
+    for part in spans(len(ledger)):
+        pairs = fates[part].astype(np.int64) * len(languages) + ledger.codes["language"][part]
+        among = None if mask is None else mask[part]
+        counts += np.bincount(_of(pairs, among), minlength=len(counts))
+    found: dict[tuple[str, str], int] = {}
+    for pair in np.flatnonzero(counts):
+        fate = ledger.fates[pair // len(languages)]
+        if fate.stage == stage and fate.reason is not None:
+            found[fate.reason, languages[pair % len(languages)]] = int(counts[pair])
+    return found
+
+
+def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
+    """Items of personal data by host, of those that the run reports."""
+    found: dict[str, int] = {}
+    for stage in stages:
+        for row in (
+            read_manifest(folder / stage).get("notes", {}).get("hosts with personal data", [])
+        ):
+            found[row["host"]] = row["items"]
+    return found
+
+
+def clusters(
+    folder: Folder, ledger: Ledger, mask: Bits | None, first: int, most: int
+) -> dict[str, Any]:
+    """A page of the clusters of duplicates, the largest first: the kept document, its copies."""
+    copies = ledger.copies.keys if mask is None else ledger.copies.keys[mask[ledger.copies.rows]]
+    keys, counts = np.unique(copies, return_counts=True)
+    chosen = [int(i) for i in np.lexsort((keys, -counts))[first : first + most]]
+    kept = [ledger.by_key.of_key(int(keys[i]))[:1].tolist() for i in chosen]
+    shown = iter(ledger.read(folder, [row for rows in kept for row in rows], ["title", "url"]))
+    found = []
+    for i, rows in zip(chosen, kept, strict=True):
+        members = ledger.copies.of_key(int(keys[i]))
+        named = next(shown) if rows else {"title": None, "url": None}
+        found.append(
+            {
+                "key": str(keys[i]),
+                "removed": int(counts[i]),
+                "kept_row": rows[0] if rows else None,
+                **named,
+                "first": int(members[0]),
+                "reasons": reasons_of(ledger, members),
+            }
+        )
+    sizes = np.bincount(counts) if len(counts) else np.zeros(0, np.int64)
+    return {
+        "clusters": found,
+        "all": len(keys),
+        "sizes": [[i, int(n)] for i, n in enumerate(sizes) if n],
+    }
+
+
+def reasons_of(ledger: Ledger, rows: npt.NDArray[np.int64]) -> list[list[Any]]:
+    """Reasons of these documents with their numbers, the commonest first."""
+    counts = np.bincount(ledger.numbers["fate"][rows], minlength=len(ledger.fates))
+    ranked = sorted((-int(counts[i]), ledger.fates[i].reason or "") for i in np.flatnonzero(counts))
+    return [[reason, -count] for count, reason in ranked]
+
+
+def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
+    """What stages that cut lines say of the commonest ones."""
+    found = []
+    for stage in stages:
+        notes = read_manifest(folder / stage).get("notes", {})
+        tables = {k: v for k, v in notes.items() if "line" in k or "cut" in k}
+        if tables:
+            found.append({"stage": stage, "notes": tables, "removed": _cut_lines(folder / stage)})
+    return found
+
+
+def _cut_lines(place: Folder) -> list[dict[str, Any]]:
+    """Frequent lines with what was decided on them, the commonest first."""
+    totals: dict[tuple[str, str], dict[str, Any]] = {}
+    for batch in read_kinds(place, ["audit"]):
+        for row in batch.to_pylist():
+            nothing = row | {"occurrences": 0, "characters": 0}
+            known = totals.setdefault((row["line"], row["verdict"]), nothing)
+            for count in ("occurrences", "characters"):
+                known[count] += row[count]
+    for row in totals.values():
+        row["good_share"] = GOOD_SHARE.get(row["verdict"])
+    wanted = [
+        *("line", "verdict", "documents", "hosts", "edge_share", "host_share"),
+        *("occurrences", "characters", "good_share"),
+    ]
+    ranked = sorted(totals.values(), key=lambda r: (-r["documents"], r["line"]))
+    return [{name: row.get(name) for name in wanted} for row in ranked[:_LINES]]
+
+
+def mixes(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
+    """What the mix says of domains and inputs: wanted, available, got, epochs."""
+    found = []
+    for stage in stages:
+        described = find(stage)
+        if described.per_mix and not described.is_sink:
+            manifest = read_manifest(folder / stage)
+            found.append({"stage": stage, "notes": manifest.get("notes", {})})
+    return found
+
+
+def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:
+    """Records that are no documents, by reason, and some of those that could not be read."""
+    source = stages[0]
+    counts: Mapping[str, Any] = read_manifest(folder / source)["counts"]
+    kinds = {"skipped.": "not a document", "set_aside.": "set aside", "mended.": "repaired"}
+    reasons = [
+        {
+            "what": "left out" if name == NOT_DRAWN_COUNT else what,
+            "reason": name.removeprefix(prefix),
+            "records": number,
+        }
+        for prefix, what in kinds.items()
+        for name, number in sorted(counts.items())
+        if name.startswith(prefix)
+    ]
+    return {
+        "records": counts.get("records"),
+        "documents": counts["documents_in"],
+        "reasons": reasons,
+        "rows": [*_rows_of(folder / source, _ASIDE), *_rows_of(folder / source, "mended")],
+        "errors": [row | {"stage": s} for s in stages for row in _rows_of(folder / s, "errors")],
+        "most": _SHOWN_ASIDE,
+    }
+
+
+def _rows_of(place: Folder, kind: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for batch in read_kinds(place, [kind], ["url", "reason", "detail", "source"]):
+        found += [row | {"kind": kind} for row in batch.to_pylist()]
+        if len(found) >= _SHOWN_ASIDE:
+            break
+    return found[:_SHOWN_ASIDE]
+
+
+def _of(column: npt.NDArray[Any], mask: Bits | None) -> npt.NDArray[Any]:
+    return column if mask is None else column[mask]
