@@ -44,13 +44,13 @@ from proofs.corpora import CORPORA, GOLD, PLAIN_TEXT, THEIRS, make
 from proofs.pages import KINDS, MOST, site_of
 from proofs.trained import PAGES, TUNING
 
-from curation.ablate.compare import count_all
-from curation.ablate.experiment import Corpus, Documents, Experiment, save
-from curation.ablate.order import order
-from curation.ablate.prepare import Text, experiment, smaller
-from curation.ablate.results import markdown, summary
-from curation.ablate.training import SIZES
 from curation.tokenize import load_tokenizer
+from models.ablate.compare import count_all
+from models.ablate.experiment import Corpus, Documents, Experiment, save
+from models.ablate.order import order
+from models.ablate.prepare import Text, experiment, smaller
+from models.ablate.results import markdown, summary
+from models.ablate.training import SIZES
 
 TRIGRAM_VOCABULARY = 16_384
 #: Of transformers of all sizes: with so few tokens large vocabularies learn little.

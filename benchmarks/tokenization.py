@@ -36,9 +36,9 @@ import tiktoken
 from tiktoken_ext import openai_public
 
 from curation.tokenize import IndexedWriter, Tokenizer, TokenShards, load_tokenizer
-from curation.tokenize.piece_counts import WordCounts
-from curation.tokenize.shares import read_shares
 from curation.tokenize.vocabulary import read_ranks
+from models.training.tokenizer.piece_counts import WordCounts
+from models.training.tokenizer.shares import read_shares
 
 Groups = dict[str, list[str]]
 

@@ -5,148 +5,132 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import importlib.metadata
+import importlib.util
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from curation import __version__
 from curation.errors import ConfigError, CurationError, StoreError, WorkerError
+from pipelines.commands import Command
 from pipelines.process import check_address_space, stoppable, temporary_folder
 from pipelines.terminal import Warnings, tell
-
-
-class Command(NamedTuple):
-    """A command: the module of `pipelines.commands` that declares its options with `add`."""
-
-    module: str
-    purpose: str
-    example: str
-
 
 #: Every stage is a command, too, unless one here has its name.
 COMMANDS = {
     "run": Command(
-        "run",
+        ".run",
         "run all stages of a recipe",
         "curate run llama3 --input 'crawl/*.warc.gz' --output out\n"
         "         curate run fineweb --input s3://bucket/*.warc.gz --output s3://bucket/out -- "
         "--runner=FlinkRunner --flink_master=host:8081",
     ),
     "measure": Command(
-        "measure",
+        ".measure",
         "run a recipe up to its mix; record what thresholds would remove, and keep it",
         "curate measure llama3 --input 'crawl/*.warc.gz' --output measured",
     ),
     "policy": Command(
-        "policy",
+        ".policy",
         "write the thresholds of a measured run, and what each removes, to a file for approval",
         "curate policy --run measured --output policy.yaml --by 'A. Name'",
     ),
     "apply": Command(
-        "apply",
+        ".apply",
         "run a recipe with an approved policy; stop if the corpus has drifted from it",
         "curate apply llama3 --policy policy.yaml --input 'crawl/*.warc.gz' --output out",
     ),
     "extract-file": Command(
-        "extract_file",
+        ".extract_file",
         "extract the main content of one page and explain the decisions",
         "curate extract-file page.html --explain view.html\n"
         "         curate extract-file crawl.warc.gz@9763 --json",
     ),
     "why": Command(
-        "why",
+        ".why",
         "show every decision taken on one document",
         "curate why http://links0.example/partners.html --run out",
     ),
     "view": Command(
-        "view",
+        ".view",
         "explore a run in a browser: funnel, signals, documents, duplicates",
         "curate view --run out\n"
         "         curate view --run out --compare out-before --input 'crawl/*.warc.gz'",
     ),
     "sample": Command(
-        "sample",
+        ".sample",
         "show a random sample of the documents that a rule removed",
         "curate sample --run out --rule gopher.word_count -n 50 --seed 1",
     ),
     "report": Command(
-        "report", "write report.html and report.json of a run", "curate report --run out"
+        ".report", "write report.html and report.json of a run", "curate report --run out"
     ),
     "verify": Command(
-        "verify",
+        ".verify",
         "check a run's files, counts and tokens against its manifests",
         "curate verify --run out --sample 0.01",
     ),
     "export": Command(
-        "export",
+        ".export",
         "export documents to the formats of other tools",
         "curate export --run out --stage classify --to jsonl.zst --split train=0.99,val=0.01",
     ),
     "contamination": Command(
-        "contamination",
+        ".contamination",
         "measure how much of evaluation sets occurs in a finished run or any corpus",
         "curate contamination --run out --recipe my-evals.yaml --output tables\n"
         "         curate contamination --input 'corpus/*.jsonl.zst' --recipe my-evals.yaml "
         "--output tables",
     ),
-    "ablate": Command(
-        "ablate",
-        "train the same small model on several runs and compare them",
-        "curate ablate ours=out theirs='other/*.jsonl.zst' --eval gold=gold.parquet --output cmp",
-    ),
     "withdraw": Command(
-        "withdraw",
+        ".withdraw",
         "withdraw documents from a run; restore what was removed only as their duplicate",
         "curate withdraw --run out --url-prefix https://openfolio.example/ --output back",
     ),
     "summary": Command(
-        "summary",
+        ".summary",
         "write the public summary of a run's training data, with the SQL for every number",
         "curate summary --run out --answers answers.yaml",
     ),
     "trace": Command(
-        "trace",
+        ".trace",
         "find a passage in the documents that a run tokenized or removed",
         "curate trace --run out 'twenty words or more of a text'",
     ),
-    "train": Command(
-        "train",
-        "train a model that the stages use",
-        "curate train quality --input labelled.jsonl.gz --output my-quality",
-    ),
     "new": Command(
-        "new",
+        ".new",
         "create a template for a custom rule or stage, with a test",
         "curate new rule shouting",
     ),
     "warm-up": Command(
-        "warm_up",
+        ".warm_up",
         "compile the kernels that stages need before a run",
         "curate warm-up --recipe sample",
     ),
     "cancel": Command(
-        "cancel",
+        ".cancel",
         "end the run that is at work in a folder, with its jobs",
         "curate cancel --run out",
     ),
     "worker-pool": Command(
-        "worker_pool",
+        ".worker_pool",
         "run a pool of Python workers on a node of a Flink or Spark cluster",
         "curate worker-pool --port 50000",
     ),
     "completion": Command(
-        "completion",
+        ".completion",
         "print a script that lets a shell complete commands, options and their values",
         "curate completion bash > ~/.local/share/bash-completion/completions/curate\n"
         "         curate completion zsh > ~/.zfunc/_curate   # a folder of $fpath\n"
         "         curate completion fish > ~/.config/fish/completions/curate.fish",
     ),
-    "runs": Command("listings", "list the runs in a folder and below it", "curate runs work"),
-    "recipes": Command("listings", "list the built-in recipes", "curate recipes sample"),
-    "models": Command("listings", "list the built-in models", "curate models --json"),
+    "runs": Command(".listings", "list the runs in a folder and below it", "curate runs work"),
+    "recipes": Command(".listings", "list the built-in recipes", "curate recipes sample"),
+    "models": Command(".listings", "list the built-in models", "curate models --json"),
 }
 
 #: Arguments that need no command's options.
@@ -270,19 +254,38 @@ def build_parser(arguments: Sequence[str] = (), whole: bool = False) -> argparse
     for name, command in _commands(asked).items():
         chosen = _parser_of(parsers, name, command)
         if whole or name == asked:
-            importlib.import_module(f"pipelines.commands.{command.module}").add(chosen, name)
+            importlib.import_module(command.module, "pipelines.commands").add(chosen, name)
     return parser
 
 
 def _commands(asked: str | None) -> dict[str, Command]:
-    """Return all commands in the order of the help; stages, slow to load, only if needed."""
+    """Return all commands in the order of the help; what is slow to find, only if needed."""
     if asked in COMMANDS or asked == _NONE:
         return COMMANDS
+    further = plug_ins()
+    if asked in further:
+        return further
     from curation.stages import known_stages  # slow; signal handlers come first
 
     first, *others = COMMANDS
     stages = {name: _stage_command(stage) for name, stage in known_stages().items()}
-    return {first: COMMANDS[first]} | stages | {name: COMMANDS[name] for name in others}
+    found = {first: COMMANDS[first]} | stages | {name: COMMANDS[name] for name in others}
+    order = [*found]
+    for name in [name for name in further if name not in found]:
+        after = further[name].after
+        order.insert(order.index(after) + 1 if after in order else len(order), name)
+    return {name: (found | further)[name] for name in order}
+
+
+def plug_ins() -> dict[str, Command]:
+    """Return the commands in the tables `COMMANDS` of the modules that entry points name.
+
+    That of `models` is found in a checkout, too, which may not be installed.
+    """
+    named = {entry.module for entry in importlib.metadata.entry_points(group="curation.commands")}
+    own = {"models.commands"} if importlib.util.find_spec("models") else set()
+    tables = map(importlib.import_module, sorted(named | own))
+    return {name: command for table in tables for name, command in table.COMMANDS.items()}
 
 
 def _stage_command(stage: Any) -> Command:
@@ -293,7 +296,7 @@ def _stage_command(stage: Any) -> Command:
         before = find(before).after
     source = "'crawl/*.warc.gz'" if stage.is_source else f"out/{before}"
     example = f"curate {stage.name} --input {source} --output out --recipe llama3"
-    return Command("stage", stage.purpose, example)
+    return Command(".stage", stage.purpose, example)
 
 
 def _parser_of(

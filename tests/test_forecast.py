@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from curation.stages import known_stages
-from pipelines.cli import COMMANDS, build_parser, main
+from pipelines.cli import COMMANDS, build_parser, main, plug_ins
 from tests.test_overwriting import _ENDS, _MINE, rows, run, state
 
 _READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "runs", "completion"}
@@ -146,7 +146,7 @@ WRITERS = {
 
 def test_every_command_that_writes_is_here() -> None:
     named = {command.split()[0] for command in WRITERS.values()}
-    assert {name for name in COMMANDS if name not in _READ_ONLY} <= named
+    assert {*COMMANDS, *plug_ins()} - {*_READ_ONLY} <= named
     for name in set(known_stages()) - {"withdraw"}:  # a command of its own, which is above
         options = build_parser([name]).parse_args([name, "--dry-run"])
         assert options.dry_run, name

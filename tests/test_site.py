@@ -13,7 +13,7 @@ from curation.filters.filter_settings import default_settings
 from curation.filters.names import NAMES, signal_of
 from curation.filters.rules import flatten
 from curation.stages import known_stages, meaning
-from pipelines.cli import COMMANDS
+from pipelines.cli import COMMANDS, plug_ins
 from tests.conftest import ROOT
 
 _PAGES = (
@@ -81,7 +81,7 @@ def test_every_setting_of_the_defaults_is_listed_with_its_default() -> None:
 
 def test_every_command_is_listed_with_its_options() -> None:
     found = SITE.commands()
-    for name in (*COMMANDS, *known_stages()):
+    for name in (*COMMANDS, *plug_ins(), *known_stages()):
         assert f"## {name}\n\n```text\nusage: curate {name} " in found or name == "withdraw"
     assert "--dry-run" in found
 
@@ -105,6 +105,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Any) -> None:
         assert target.exists(), f"{path}: no such file"
         if anchor and target.suffix == ".md":
             markdown = target.read_text(encoding="utf-8")
+            names = {*known_stages(), *COMMANDS, *plug_ins()}
             generated = any(f"generated: {n} " in markdown for n in ("settings", "commands"))
-            known = _anchors(markdown) | ({*known_stages(), *COMMANDS} if generated else set())
+            known = _anchors(markdown) | (names if generated else set())
             assert anchor in known, f"{path}#{anchor}: no such heading"

@@ -16,6 +16,7 @@ from curation.errors import ConfigError
 from curation.recipe import STAGES, load
 from curation.schema import DOCUMENTS
 from curation.stages import Stage, _in_order, find, known_stages
+from pipelines.cli import main
 from tests.conftest import ROOT
 
 DESCRIPTION = """
@@ -127,6 +128,30 @@ def test_a_stage_that_follows_none() -> None:
 
     with pytest.raises(ConfigError, match="'nowhere', which is no stage"):
         _in_order({"lost": Lost()})
+
+
+def test_commands_of_an_installed_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A package names the table of its commands by an entry point."""
+    info = tmp_path / "greeter-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[curation.commands]\ngreeter = greeter\n")
+    (tmp_path / "greeter.py").write_text(
+        "from pipelines.commands import Command\n"
+        "COMMANDS = {'greet': Command('greeting', 'greet', 'curate greet', after='why')}\n"
+    )
+    (tmp_path / "greeting.py").write_text(
+        "def add(parser, name):\n    parser.set_defaults(command=lambda options: print('Hello'))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["greet"]) == 0
+    assert capsys.readouterr().out == "Hello\n"
+    with pytest.raises(SystemExit):
+        main([])
+    shown = capsys.readouterr().out.split()
+    assert shown.index("why") < shown.index("greet") < shown.index("view")
 
 
 def test_stages_of_an_installed_package(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -25,10 +24,6 @@ from tests.conftest import ROOT
 _HEAVY = ["apache_beam", "numba", "numpy", "pyarrow", "scipy", "sklearn"]
 _ARRAYS = ["numpy", "pyarrow"]
 _PACKAGES = ["classify", "dedup", "extract", "filters", "language", "mix", "readers", "tokenize"]
-
-
-#: Modules that an extra brings to life.
-_NEED_TORCH = tuple(f"curation.ablate.{name}" for name in ("optimizer", "steps", "transformer"))
 
 
 def _imported(*commands: Sequence[str]) -> list[str]:
@@ -68,7 +63,6 @@ def test_a_page_alone_needs_no_tables(tmp_path: Path) -> None:
 
 def test_the_library_needs_neither_beam_nor_pipelines() -> None:
     names = [m.name for m in pkgutil.walk_packages(curation.__path__, "curation.")]
-    names = [name for name in names if name not in _NEED_TORCH or find_spec("torch")]
     code = (
         f"import importlib, sys\nfor name in {names!r}: importlib.import_module(name)\n"
         "assert not {'apache_beam', 'pipelines'} & set(sys.modules)"

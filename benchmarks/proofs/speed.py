@@ -18,10 +18,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from curation.ablate import steps, trainer
-from curation.ablate.compare import read_prepared
-from curation.ablate.experiment import Experiment
-from curation.ablate.trainer import Job
+from models.ablate import steps, trainer
+from models.ablate.compare import read_prepared
+from models.ablate.experiment import Experiment
+from models.ablate.trainer import Job
 from proofs.trained import chosen, means, training_of
 
 STEPS = 60

@@ -29,12 +29,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # where the package isn't installed
 
-from curation.ablate.compare import read_prepared, train_all, train_each
-from curation.ablate.experiment import Experiment
-from curation.ablate.results import write
-from curation.ablate.store import FILE, Store
-from curation.ablate.training import SIZES, Training
-from curation.ablate.windows import Measured
+from models.ablate.compare import read_prepared, train_all, train_each
+from models.ablate.experiment import Experiment
+from models.ablate.results import write
+from models.ablate.store import FILE, Store
+from models.ablate.training import SIZES, Training
+from models.ablate.windows import Measured
 
 PAGES = ("all", "unseen")
 CONTEXT = 512  # no gold text is longer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.stages.base import Columns, Stage
-from curation.tokenize.card import checksums, is_hugging_face
+from curation.tokenize.card import BUILTIN, CARD, is_hugging_face, read_card
 from curation.tokenize.formats import format_packages
 from curation.tokenize.tokenize_settings import TokenizeSettings
 
@@ -57,12 +58,23 @@ class _Tokenize(Stage[TokenizeSettings]):
 
 
 def tokenizer_checksums(name: str) -> dict[str, str]:
-    """SHA-256 of a tokenizer's file and of its vocabulary. Raises ConfigError."""
+    """Return SHA-256 of a tokenizer's file, and of the vocabulary, which decides every id.
+
+    The card of a built-in one says both, so that it is not loaded. Raises ConfigError.
+    """
+    if name in BUILTIN:
+        path = Path(resolve(BUILTIN[name]))
+        card = read_card(path.parent / CARD)
+        same = hashlib.sha256(path.read_bytes()).hexdigest() == card.get("sha256")
+        if same and "vocabulary_sha256" in card:
+            return {"tokenizer": card["sha256"], VOCABULARY: card["vocabulary_sha256"]}
+    from curation.tokenize.tokenizer import load_tokenizer  # compiled kernels
+
     try:
-        file, vocabulary = checksums(name)
+        found = load_tokenizer(name)
+        return {"tokenizer": found.file_sha256, VOCABULARY: found.sha256}
     except InputError as error:
         raise ConfigError(f"tokenize.tokenizer: {error}") from None
-    return {"tokenizer": file, VOCABULARY: vocabulary}
 
 
 STAGE = _Tokenize()

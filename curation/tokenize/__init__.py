@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from curation.tokenize.stages import TokenStages
     from curation.tokenize.tokenize_settings import TokenizeSettings
     from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
-    from curation.tokenize.train import TokenizerTraining, train, train_tokenizer
 
 __all__ = [
     "DOCUMENT_INDEX",
@@ -22,12 +21,9 @@ __all__ = [
     "TokenStages",
     "TokenizeSettings",
     "Tokenizer",
-    "TokenizerTraining",
     "count_tokens",
     "load_tokenizer",
     "read_index",
-    "train",
-    "train_tokenizer",
     "write_shard",
 ]
 
@@ -38,6 +34,5 @@ _MODULES = {
     "tokenize_settings": ("TokenizeSettings",),
     "shard": ("DOCUMENT_INDEX", "count_tokens", "write_shard"),
     "tokenizer": ("Tokenizer", "load_tokenizer"),
-    "train": ("TokenizerTraining", "train", "train_tokenizer"),
 }
 lazily(__name__, _MODULES)

@@ -1,8 +1,10 @@
-"""Cards of tokenizers, which say what their vocabularies hash to."""
+"""What vocabularies have in common: names, files, cards, and special tokens.
+
+Special tokens follow the ranks, and text never becomes one.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ import yaml
 
 from curation.config import parse_yaml
 from curation.errors import ConfigError
-from curation.resources import resolve
 
 #: Vocabularies that ship with the toolkit, by name.
 BUILTIN = {
@@ -22,6 +23,9 @@ BUILTIN = {
 CARD = "card.yaml"
 #: A tokenizer of Hugging Face.
 HF_FILE = "tokenizer.json"
+#: Llama 3 reserves as many (arXiv 2407.21783, section 3.2).
+SPECIAL_TOKENS = 256
+BOS, EOS, PAD = "<|begin_of_text|>", "<|end_of_text|>", "<|pad|>"
 
 
 def is_hugging_face(path: Path) -> bool:
@@ -40,19 +44,8 @@ def read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def checksums(name: str) -> tuple[str, str]:
-    """Return SHA-256 of a tokenizer's file, and of the vocabulary, which decides every id.
-
-    The card of a built-in one says both, so that it is not loaded. Raises ConfigError or InputError
-    as `load_tokenizer`.
-    """
-    if name in BUILTIN:
-        path = Path(resolve(BUILTIN[name]))
-        card = read_card(path.parent / CARD)
-        same = hashlib.sha256(path.read_bytes()).hexdigest() == card.get("sha256")
-        if same and "vocabulary_sha256" in card:
-            return str(card["sha256"]), str(card["vocabulary_sha256"])
-    from curation.tokenize.tokenizer import load_tokenizer  # compiled kernels
-
-    tokenizer = load_tokenizer(name)
-    return tokenizer.file_sha256, tokenizer.sha256
+def special_tokens(count: int) -> list[str]:
+    """Names of that many special tokens in order of id: begin, end, pad, then reserved ones."""
+    if count < 3:
+        raise ConfigError(f"special_tokens is {count}: begin, end and pad need 3")
+    return [BOS, EOS, PAD, *(f"<|reserved_{k}|>" for k in range(count - 3))]

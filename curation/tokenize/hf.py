@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from curation.tokenize.specials import BOS, EOS, PAD
+from curation.tokenize.card import BOS, EOS, PAD
 from curation.tokenize.vocabulary import splits
 
 

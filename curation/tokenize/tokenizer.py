@@ -17,11 +17,20 @@ from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.tokenize import hf, hf_tokenizer
-from curation.tokenize.card import BUILTIN, CARD, is_hugging_face, read_card
+from curation.tokenize.card import (
+    BOS,
+    BUILTIN,
+    CARD,
+    EOS,
+    PAD,
+    SPECIAL_TOKENS,
+    is_hugging_face,
+    read_card,
+    special_tokens,
+)
 from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
 from curation.tokenize.piece_cache import SPARE
 from curation.tokenize.pretokenize import Pattern, pattern
-from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
 from curation.tokenize.vocabulary import Tables, format_ranks, parse_ranks, tables
 
 if TYPE_CHECKING:

@@ -1,1 +1,14 @@
 """The commands of `curate`, one module each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command: the module that declares its options with `add`."""
+
+    module: str  # its full name; one of `pipelines.commands` begins with a dot
+    purpose: str
+    example: str
+    after: str = ""  # the command that it follows in the help; empty: it is the last

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
+from curation.stages.tokenize import VOCABULARY, tokenizer_checksums
 from curation.tokenize import Tokenizer, load_tokenizer
-from curation.tokenize.card import BUILTIN, checksums, read_card
+from curation.tokenize.card import BUILTIN, read_card, special_tokens
 from curation.tokenize.pretokenize import PATTERNS, pattern
-from curation.tokenize.specials import special_tokens
 from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
 from curation.tokenize.vocabulary import format_ranks, parse_ranks
 from tests.tokenize.pieces import piece_ends
@@ -266,7 +266,10 @@ def test_a_card_with_another_checksum_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(BUILTIN))
 def test_every_built_in_vocabulary(name: str) -> None:
     tokenizer = load_tokenizer(name)
-    assert checksums(name) == (tokenizer.file_sha256, tokenizer.sha256)
+    assert tokenizer_checksums(name) == {
+        "tokenizer": tokenizer.file_sha256,
+        VOCABULARY: tokenizer.sha256,
+    }
     assert len(tokenizer.tokens) % 1000 == 0 and len(tokenizer.special_tokens) == 256
     reference = tokenizer.to_tiktoken()
     for text in SCRIPTS:

@@ -1,0 +1,245 @@
+"""`curate train`: train the models that the stages use, from files the user names."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import glob
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from curation import resources
+from curation.config import assign, read_yaml, validate
+from curation.credentials import redact
+from curation.errors import ConfigError, InputError
+from curation.models import About
+from pipelines.commands.options import add_dry_run, add_set, end_dry_run
+from pipelines.terminal import say
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+#: Settings that `--set` may change where training reads no text column.
+_EXAMPLES = {"ranking": "min_documents=100", "tokenizer": "size=64000"}
+_FILES = "JSONL (also .gz) or Parquet files, by path or glob"
+_CODE = "code as `identify-language` writes it"
+#: Models that are trained on labelled examples, with their purpose.
+_LABELLED = {
+    "quality": "grades of a page's value, or good and bad examples",
+    "domain": "general, math_reasoning or code",
+    "topic": "a topic classifier for the labels in the data",
+    "format": "a format classifier for the labels in the data",
+    "citable": "a fastText model of pages that an encyclopaedia would cite",
+    "language": "a fastText language model",
+    "corrector": "a second language model that corrects the first",
+}
+_GRADED = {"positive": "good examples", "negative": "bad examples"}
+#: Options that name further files of examples, by model.
+_FURTHER = {
+    "quality": _GRADED,
+    "citable": _GRADED,
+    "corrector": {
+        "pages": "web texts without labels",
+        "words": "lists of words by frequency: a label and `words`, an object of counts",
+    },
+}
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the models that can be trained and their options."""
+    tasks = parser.add_subparsers(metavar="MODEL", required=True)
+    for task, purpose in _LABELLED.items():
+        example = f"curate train {task} --input labelled.jsonl.gz --output my-{task}"
+        one = _task(tasks, task, purpose, example)
+        for option, what in {"input": _FILES, **_FURTHER.get(task, {})}.items():
+            _add_files(one, option, what)
+        one.set_defaults(command=_labelled)
+    one = _task(
+        tasks,
+        "tokenizer",
+        "a vocabulary, continued from another or from scratch",
+        "curate train tokenizer --base cl100k_base.tiktoken --size 128000 "
+        "--corpus 'texts/*.jsonl.gz' --output my-vocabulary",
+    )
+    _add_files(one, "corpus", _FILES, required=True)
+    one.add_argument(
+        "--base",
+        metavar="FILE",
+        help=".tiktoken file whose ranks are kept, or the name of a tiktoken encoding",
+    )
+    one.add_argument("--size", type=int, help="vocabulary size without special tokens")
+    one.add_argument("--name", default="tokenizer", help="name of the vocabulary file")
+    one.set_defaults(command=_tokenizer)
+    one = _task(
+        tasks,
+        "reference",
+        "a language's distribution of words, for KL divergence",
+        "curate train reference --language de --input 'news/*.parquet' --output references",
+    )
+    _add_files(one, "input", _FILES, required=True)
+    one.add_argument("--language", required=True, help=_CODE)
+    one.set_defaults(command=_reference)
+    one = _task(
+        tasks,
+        "ranking",
+        "how quality is distributed in each language",
+        "curate train ranking --input 'out/classify/documents/*.parquet' --output my-ranking",
+    )
+    _add_files(one, "input", "classified Parquet", required=True)
+    one.set_defaults(command=_ranking)
+
+
+def _add_files(
+    parser: argparse.ArgumentParser, option: str, what: str, required: bool = False
+) -> None:
+    default: list[str] | None = None if required else []
+    parser.add_argument(
+        f"--{option}", nargs="+", required=required, default=default, metavar="GLOB", help=what
+    )
+
+
+def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = tasks.add_parser(
+        name,
+        help=purpose,
+        description=f"Train {purpose}.",
+        epilog=f"example: {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--output",
+        required=True,
+        type=_folder,
+        metavar="DIR",
+        help="folder for the model and its card",
+    )
+    add_set(parser, f"configs/train/{name}.yaml", _EXAMPLES.get(name, "text_column=content"))
+    parser.add_argument("--version", default="1", help="for the card")
+    parser.add_argument("--licence", default="unstated", help="for the card")
+    parser.add_argument("--source", default="", help="source of the data, for the card")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_dry_run(parser)
+    parser.set_defaults(task=name)
+    return parser
+
+
+def _folder(path: str) -> str:
+    if not path.strip():
+        raise argparse.ArgumentTypeError("an empty path")
+    return path
+
+
+def _settings(task: str, model: type[Settings], assignments: Sequence[str]) -> Settings:
+    tree = read_yaml(resources.root() / "configs" / "train" / f"{task}.yaml")
+    for assignment in assignments:
+        assign(tree, assignment)
+    return validate(model, tree, f"configs/train/{task}.yaml")
+
+
+def _files(patterns: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for pattern in patterns:
+        there = os.path.exists(pattern)  # an existing file, even if its name looks like a pattern
+        matches = [pattern] if there else sorted(glob.glob(pattern, recursive=True))
+        if not matches:
+            raise ConfigError(f"{pattern}: no such file")
+        found += matches
+    return found
+
+
+def _output(options: argparse.Namespace) -> Path:
+    """Create the folder for model and card, before hours of training; end a dry run."""
+    output = Path(options.output)
+    end_dry_run(options, output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "a file, not a folder" if output.is_file() else error.strerror
+        raise ConfigError(f"--output {output}: {reason}") from None
+    return output
+
+
+def _about(options: argparse.Namespace) -> About:
+    command = redact(shlex.join(["curate", *sys.argv[1:]]))
+    return About(options.version, options.licence, options.source, command)
+
+
+def _labelled(options: argparse.Namespace) -> int:
+    from models.training import (
+        train_citable,
+        train_classes,
+        train_corrector,
+        train_language,
+        train_quality,
+    )
+    from models.training.settings import (
+        CorrectorTraining,
+        LabelledTraining,
+        LanguageTraining,
+        LinearTraining,
+    )
+
+    own: dict[str, tuple[Callable[..., object], type[LabelledTraining]]] = {
+        "quality": (train_quality, LinearTraining),
+        "citable": (train_citable, LanguageTraining),
+        "language": (train_language, LanguageTraining),
+        "corrector": (train_corrector, CorrectorTraining),
+    }
+    of_classes = functools.partial(train_classes, options.task), LinearTraining
+    train, kind = own.get(options.task, of_classes)
+    inputs = _files(options.input)
+    graded = _FURTHER.get(options.task) is _GRADED and options.positive and options.negative
+    if not inputs and not graded:
+        raise ConfigError("no examples: name files with --input")
+    settings = _settings(options.task, kind, options.assignments)
+    further = {name: _files(getattr(options, name)) for name in _FURTHER.get(options.task, {})}
+    say(train(inputs, _output(options), _about(options), settings, **further))
+    return 0
+
+
+def _tokenizer(options: argparse.Namespace) -> int:
+    import yaml
+
+    from models.training.tokenizer import TokenizerTraining, base_ranks, train_tokenizer
+
+    if options.base is not None:
+        try:
+            base_ranks(options.base)
+        except InputError as error:
+            raise ConfigError(f"--base: {error}") from None
+    assignments = [*options.assignments]
+    if options.size is not None:
+        assignments.append(f"size={options.size}")
+    settings = _settings("tokenizer", TokenizerTraining, assignments)
+    files, output = _files(options.corpus), _output(options)
+    card = train_tokenizer(files, output, settings, options.base, options.name, _about(options))
+    say(yaml.safe_dump({k: v for k, v in card.items() if k != "data"}, sort_keys=False), end="")
+    return 0
+
+
+def _reference(options: argparse.Namespace) -> int:
+    from models.training.reference import (
+        ReferenceTraining,
+        calibration_table,
+        train_reference_files,
+    )
+
+    settings = _settings("reference", ReferenceTraining, options.assignments)
+    files, output = _files(options.input), _output(options)
+    report = train_reference_files(files, options.language, output, _about(options), settings)
+    say(report)
+    say(calibration_table(report.metrics["calibration"]))
+    return 0
+
+
+def _ranking(options: argparse.Namespace) -> int:
+    from models.training.ranking import RankingTraining, train_ranking
+
+    settings = _settings("ranking", RankingTraining, options.assignments)
+    say(train_ranking(_files(options.input), _output(options), _about(options), settings))
+    return 0
