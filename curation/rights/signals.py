@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from urllib.parse import urljoin
 
 from curation.readers.records import Page
@@ -39,6 +39,7 @@ from curation.rights.robots import (
     SIGNAL,
     USAGE,
     RobotsFile,
+    best_rule,
     matches,
     path_of,
     pattern_of,
@@ -46,6 +47,9 @@ from curation.rights.robots import (
 from curation.rights.rsl import MEDIA_TYPE, lines_of
 from curation.rights.tdm import Reservation, reservation
 from curation.rights.usage import usage_path
+
+if TYPE_CHECKING:
+    from curation.rights.sites import SiteIndex
 
 Kind = Literal[
     "robots",
@@ -83,7 +87,7 @@ class Signal(NamedTuple):
 
 
 def document_rights(
-    page: Page, said: PageRights | None, text: str, of_site: Sequence[Signal] = ()
+    page: Page, said: PageRights | None, text: str, sites: SiteIndex | None = None
 ) -> dict[str, Any] | None:
     """Return the value of a document's column `rights`, None where nothing can be known.
 
@@ -91,15 +95,17 @@ def document_rights(
         page: with the lines that were kept of its HTTP head.
         said: what an HTML page says, None for other pages and where extraction failed.
         text: of the document.
-        of_site: what the site's files say of the page.
+        sites: what files of sites say.
     """
-    signals = list(of_site)
+    signals = sites.signals(page.url, page.date) if sites else []
     if any(name in _SAYING for name, _ in page.headers):
         signals += of_headers(page.headers, page.url)
     if said is not None:
         signals += of_page(said, page.url)
     if _SPDX in text:
         signals += [Signal("spdx", "body", None, one) for one in spdx_identifiers(text)]
+    if sites:
+        signals = list(sites.with_terms(signals, page.url, page.date))
     if not signals:
         return None if said is None and page.status is None else {"licence": None, "signals": []}
     return {
@@ -160,7 +166,8 @@ def of_robots(file: RobotsFile, url: str, place: str) -> Iterator[Signal]:
         rules = [(pattern_of(usage_path(value)), value) for name, value in terms if name == USAGE]
         fitting = [(len(pattern), value) for pattern, value in rules if matches(pattern, path)]
         longest = max((size for size, _ in fitting), default=0)
-        if fitting and file.access(agent, url).allowed:
+        decides = best_rule(file.groups[agent], path) if fitting else None
+        if decides is None or decides.allows:
             for value in (value for size, value in fitting if size == longest):
                 yield Signal("content_usage", place, agent, value)
         for value in (value for name, value in terms if name == LICENCE and value):

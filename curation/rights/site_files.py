@@ -1,4 +1,4 @@
-"""Captures of robots.txt, tdmrep.json and ai.txt in archives, tables and folders.
+"""Captures of robots.txt, tdmrep.json, ai.txt and RSL in archives, tables and folders.
 
 In a folder, a site's files lie below a folder of the site's name: `example.org/robots.txt`,
 `example.org/.well-known/tdmrep.json`. Tables have the file's address, its date, its text and, if
@@ -20,29 +20,39 @@ from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import resolve
 from curation.rights.robots import MOST_BYTES
+from curation.rights.rsl import MEDIA_TYPE
 
-ROBOTS = "robots"
+ROBOTS, RSL = "robots", "rsl"
 _PATHS = {
     "/robots.txt": ROBOTS,
     "/.well-known/tdmrep.json": "tdm",
     "/ai.txt": "ai_txt",
     "/.well-known/ai.txt": "ai_txt",
 }
+#: How a licence in RSL begins, whatever its address.
+_RSL = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:[\w-]+:)?rsl[\s>]", re.S
+)
 _IN_FOLDER = re.compile(
-    r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))"
+    r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))|"
+    r"([^/]+)(/.+\.xml)"
 )
 #: Types with which servers send these files, and errors in their place.
 _TYPES = (
     *("", "text/plain", "text/html", "application/xhtml+xml", "application/json", "text/json"),
     *("application/octet-stream", "text/robots", "application/problem+json", "text/xml"),
-    *("application/xml", "text/markdown", "text/x-robots", "unk", "unknown"),
+    *(MEDIA_TYPE, "application/xml", "text/markdown", "text/x-robots", "unk", "unknown"),
 )
+
+
+#: Bytes in which the element `rsl` is looked for.
+_HEAD_BYTES = 4096
 
 
 class SiteFile(NamedTuple):
     """A capture of a site's file, or of what the site sent in its place."""
 
-    kind: str  # "robots", "tdm" or "ai_txt"
+    kind: str  # "robots", "tdm", "ai_txt" or "rsl"
     url: str
     date: datetime | None
     status: int | None  # of HTTP; None counts as 200
@@ -50,12 +60,16 @@ class SiteFile(NamedTuple):
     content: bytes
 
 
-def kind_of(url: str) -> str:
-    """Return which file of a site an address is of; "" for any other page."""
+def kind_of(url: str, content: bytes = b"") -> str:
+    """Return which file of a site this is; "" for any other page.
+
+    All but licences in RSL are known by their address.
+    """
     try:
-        return _PATHS.get(urlsplit(url).path, "")
+        known = _PATHS.get(urlsplit(url).path, "")
     except ValueError:
-        return ""
+        known = ""
+    return known or (RSL if _RSL.match(content, 0, _HEAD_BYTES) else "")
 
 
 def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[SiteFile]:
@@ -71,7 +85,7 @@ def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[
             found = True
             yield one
         if not found:
-            raise InputError(f"{path}: has no robots.txt, tdmrep.json or ai.txt of any site")
+            raise InputError(f"{path}: has no robots.txt, tdmrep.json, ai.txt or RSL of any site")
 
 
 def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
@@ -82,16 +96,17 @@ def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
     for file in sorted(p for p in place.rglob("*") if p.is_file()):
         inside = _IN_FOLDER.fullmatch(file.relative_to(place).as_posix())
         if inside:
-            url = f"https://{inside[1]}{inside[2]}"
+            url = f"https://{inside[1] or inside[3]}{inside[2] or inside[4]}"
             content = file.read_bytes()[: MOST_BYTES + 1]
-            yield SiteFile(kind_of(url), url, None, None, "", content)
+            if kind := kind_of(url, content):
+                yield SiteFile(kind, url, None, None, "", content)
         else:
             yield from _of_file(str(file), readers)
 
 
 def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
     for event in read(path, readers):
-        if isinstance(event, Page) and (kind := kind_of(event.url)):
+        if isinstance(event, Page) and (kind := kind_of(event.url, event.content)):
             status = event.status or (event.fields or {}).get("status")
             status = int(str(status)) if str(status).isdecimal() else None
             location = dict(event.headers).get("location", "")

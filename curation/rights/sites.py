@@ -1,4 +1,4 @@
-"""An on-disk index of site files (robots.txt, tdmrep.json, ai.txt), queried page by page.
+"""An on-disk index of site files (robots.txt, licences in RSL, ...), queried page by page.
 
 An index is one SQLite file: a row for each capture of a file with what it says to the agents that
 are asked about. Memory is that of one row and of the rows used last, whatever the number of sites.
@@ -19,9 +19,17 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from curation.hosts import ascii_host
-from curation.rights.robots import Rule, best_rule, parse_robots, path_of, product
-from curation.rights.signals import LATEST, Signal, of_reservation
-from curation.rights.site_files import ROBOTS, SiteFile, kind_of
+from curation.rights.robots import (
+    RobotsFile,
+    Rule,
+    Term,
+    best_rule,
+    parse_robots,
+    path_of,
+    product,
+)
+from curation.rights.signals import LATEST, Signal, of_reservation, of_robots, with_terms
+from curation.rights.site_files import ROBOTS, RSL, SiteFile, kind_of
 from curation.rights.tdm import TdmFile, parse_tdm_file
 
 _SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
@@ -50,8 +58,9 @@ class _Said(NamedTuple):
 
     status: int  # of HTTP, where the file wasn't given; else 0
     to: str  # where a redirect leads
-    rules: dict[str, list[Rule]]  # of robots.txt and ai.txt, by agent; `*` for all without a group
+    file: RobotsFile  # robots.txt and ai.txt, by agent; `*` for all without a group
     tdm: TdmFile | None
+    terms: bytes  # a licence in RSL
 
 
 def site_of(url: str) -> str:
@@ -84,7 +93,7 @@ def _rows(
     files: Iterable[SiteFile], agents: Sequence[str]
 ) -> Iterator[tuple[str, str, int, bytes]]:
     for file in files:
-        if site := site_of(file.url):
+        if site := file.url if file.kind == RSL else site_of(file.url):
             yield site, file.kind, _moment(file.date, _NEVER), _compact(file, agents)
 
 
@@ -116,11 +125,17 @@ def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
         said = {"status": file.status}
     elif file.kind == "tdm":
         said = {"tdm": file.content.decode("utf-8", "replace")}
+    elif file.kind == RSL:
+        said = {"rsl": file.content.decode("utf-8", "replace")}
     else:
-        groups = parse_robots(file.content).groups
-        named = {a: groups[product(a)] for a in agents if product(a) in groups}
-        rules = {"*": groups.get("*", []), **named}
-        said = {"rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()}}
+        whole = parse_robots(file.content)
+        names = {"*": "*", **{a: product(a) for a in agents if product(a) in whole.groups}}
+        rules = {agent: whole.groups.get(name, []) for agent, name in names.items()}
+        terms = {agent: whole.terms.get(name, []) for agent, name in {"": "", **names}.items()}
+        said = {
+            "rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()},
+            "terms": {agent: of for agent, of in terms.items() if of},
+        }
     return json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
@@ -130,8 +145,10 @@ def _said(stored: bytes) -> _Said:
         agent: [Rule.of(allows, path) for allows, path in of]
         for agent, of in said.get("rules", {}).items()
     }
+    terms = {agent: [Term(*one) for one in of] for agent, of in said.get("terms", {}).items()}
     tdm = parse_tdm_file(said["tdm"].encode()) if "tdm" in said else None
-    return _Said(said.get("status", 0), said.get("to", ""), rules, tdm)
+    file = RobotsFile(rules, terms)
+    return _Said(said.get("status", 0), said.get("to", ""), file, tdm, said.get("rsl", "").encode())
 
 
 class SiteIndex:
@@ -159,6 +176,19 @@ class SiteIndex:
                 found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
         return found
 
+    def with_terms(
+        self, signals: Iterable[Signal], url: str, date: datetime | None
+    ) -> Iterator[Signal]:
+        """Yield a page's signals, those of RSL with the licences that the index has."""
+        if RSL not in self.counts:
+            return iter(signals)
+
+        def terms(address: str) -> bytes | None:
+            said = self._capture(address, RSL, _moment(date, _FOREVER))
+            return said.terms if said and not said.to and not said.status else None
+
+        return with_terms(signals, url, terms)
+
     def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
         for _ in range(_MOST_REDIRECTS + 1):
             said = self._capture(site, kind, at)
@@ -168,7 +198,7 @@ class SiteIndex:
         return None
 
     def _capture(self, site: str, kind: str, at: int) -> _Said | None:
-        """The capture at a date, of this site or of the one with the other scheme."""
+        """The capture at a date, of this site (or file) or of that with the other scheme."""
         scheme, _, authority = site.partition("://")
         other = "http" if scheme == "https" else "https"
         for one in (site, f"{other}://{authority}"):
@@ -192,9 +222,11 @@ def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:
             yield Signal("robots", place, "*", f"HTTP {said.status}")
         return
     path = path_of(url)
-    for agent, rules in said.rules.items():
+    for agent, rules in said.file.groups.items():
         rule = best_rule(rules, path)
         if rule is None and kind == "ai_txt" and "." not in path.rpartition("/")[2]:
             rule = best_rule(rules, f"{path.partition('?')[0]}.html")  # which a page is by type
         line = f"{'Allow' if rule.allows else 'Disallow'}: {rule.path}" if rule else ""
         yield Signal("robots" if kind == ROBOTS else "ai_txt", place, agent, line)
+    if kind == ROBOTS:
+        yield from of_robots(said.file, url, place)
