@@ -27,7 +27,7 @@ import pytest
 from curation.errors import EXTRAS, ConfigError, missing
 from curation.recipe import STAGES
 from curation.stores import persist
-from curation.summary.signing import sign
+from curation.summary.statements import sign
 from curation.tokenize.reader import TokenShards, register
 from models.training.extract.pages import align
 from pipelines import cli
