@@ -10,7 +10,7 @@ negatives of the same template. `dev` has SVAMP, half of the tasks of BIG-Bench-
 languages of XQuAD; `test` has HumanEval, CRUXEval, the other tasks and languages, and other filler.
 Settings were chosen on `dev`.
 
-`--set rules.short.bits=60` changes a setting (configs/defaults/decontaminate.yaml).
+`--set short.bits=60` changes a rule (models/ngrams/rules.yaml).
 `--generator second` is `decontamination_second.py`, with items and look-alikes of its own.
 
 `--pages` are texts (JSONL, Parquet) in which no item should be found: it prints what was.
@@ -28,6 +28,7 @@ import random
 import re
 import resource
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -36,11 +37,12 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import regex
+import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import decontamination_second as second
-from curation.config import assign
+from curation.config import assign, read_yaml
 from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
 from curation.decontaminate.decontaminate_settings import (
@@ -50,6 +52,7 @@ from curation.decontaminate.decontaminate_settings import (
 from curation.decontaminate.dialects import DIALECTS
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import Decontaminator
+from curation.resources import resolve
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 LANGUAGES = {
@@ -295,13 +298,17 @@ def measure(documents: list[Planted], flags: list[bool]) -> dict[str, Any]:
 
 
 def decontaminator(items: list[Item], changes: Sequence[str] = ()) -> Decontaminator:
-    """The default settings, with changes as of `--set`, on items in memory."""
+    """The default settings, with changes of their rules as of `--set`, on items in memory."""
     tree = default_settings().model_dump(mode="json")
+    rules = read_yaml(Path(resolve(tree["rules"])))
     for change in changes:
-        assign(tree, change)
+        assign(rules, change)
     tree["evals"] = {name: {"files": ["-"]} for name in sorted({item.set for item in items})}
-    settings = DecontaminationSettings.model_validate(tree)
-    return Decontaminator(settings, build_catalog(items, load_background(settings.background)))
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump(rules, file)
+        file.flush()
+        settings = DecontaminationSettings.model_validate(tree | {"rules": file.name})
+        return Decontaminator(settings, build_catalog(items, load_background(settings.background)))
 
 
 def planted(options: argparse.Namespace) -> tuple[list[Item], list[Planted]]:
@@ -324,7 +331,7 @@ def main() -> None:
     parser.add_argument("--generator", choices=["first", "second"], default="first")
     parser.add_argument("--sets", type=Path, help="more items for the second generator")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="rules.short.bits=60"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="short.bits=60"
     )
     parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""Fit the weights of `classify.format_evidence`, and show what they are worth.
+"""Fit the weights of `models/quality/evidence.yaml` for formats, and show what they are worth.
 
   python -m models.training.extract --data SETS --output FOLDS --cross-fit
   python benchmarks/format_evidence.py --data DATA --models FOLDS
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import yaml
 from model_quality import host_of
 from model_quality import rows_of as json_rows
 from page_evidence import (
@@ -39,6 +40,7 @@ from curation import classify, language
 from curation.classify.classifier import page_log_odds
 from curation.classify.classify_settings import PageEvidence
 from curation.classify.linear import softmax
+from curation.resources import NamedFile
 from models.training.classes import balance, calibration
 from models.training.inputs import Examples, read_labelled
 from models.training.linear import Floats, features_of, fit, select
@@ -112,7 +114,7 @@ def training(pages: Pages, graded: list[dict[str, Any]], examples: Examples) -> 
         name: pa.array([*pages.evidence[:, i], *[None] * len(graded)])
         for i, name in enumerate(PageEvidence.columns())
     }
-    of_pages = page_log_odds(columns, classify.default_settings().page_evidence)
+    of_pages = page_log_odds(columns, classify.default_settings().weights.page)
     log_odds = log_odds_of_others(pages, graded) + of_pages
     labels, formats = formats_of_others(texts, sites, examples)
     ours = own_language(texts)
@@ -145,9 +147,13 @@ def unseen(pages: Pages) -> dict[str, Any]:
         name: pa.array(pages.evidence[ours, i]) for i, name in enumerate(PageEvidence.columns())
     }
     result: dict[str, Any] = {"pages": len(texts)}
-    for name, evidence in (("without", None), ("with", shipped.format_evidence)):
-        settings = shipped.model_copy(update={"format_evidence": evidence})
-        quality = classify.Classifier(settings).apply(texts, None, of_pages).quality
+    for name, text_alone in (("without", True), ("with", False)):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            yaml.safe_dump({"page": shipped.weights.page._asdict()}, file)
+            file.flush()
+            changes = {"evidence": NamedFile(file.name)} if text_alone else {}
+            settings = shipped.model_copy(update=changes)
+            quality = classify.Classifier(settings).apply(texts, None, of_pages).quality
         odds = np.clip(quality.to_numpy(zero_copy_only=False).astype(float), 5e-5, 1 - 5e-5)
         odds = np.log(odds / (1 - odds))
         result[name] = {

@@ -1,4 +1,4 @@
-"""Fit the weights of `classify.page_evidence`, and show what they are worth.
+"""Fit the weights of `models/quality/evidence.yaml` for pages, and show what they are worth.
 
   python -m models.training.extract --data SETS --output FOLDS --cross-fit
   python benchmarks/page_evidence.py --data DATA --models FOLDS

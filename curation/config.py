@@ -243,7 +243,7 @@ def built_in_settings(model: type[Model], name: str) -> Model:
 def read_values(path: str, form: type[Values]) -> Values:
     """Return the values in a YAML file that a setting names as a NamedTuple of this form.
 
-    The file's `version` and `source` are for people. Raises ConfigError with the file and the key.
+    The file's `version` is for people. Raises ConfigError with the file and the key.
     """
     found: Values = _read_values(path, form)
     return found
@@ -252,7 +252,7 @@ def read_values(path: str, form: type[Values]) -> Values:
 @functools.cache  # a path that has changed is another key
 def _read_values(path: str, form: type[Any]) -> Any:
     tree = read_yaml(Path(resolve(path)))
-    values = {key: value for key, value in tree.items() if key not in ("version", "source")}
+    values = {key: value for key, value in tree.items() if key != "version"}
     try:
         return TypeAdapter(form).validate_python(values)
     except ValidationError as error:

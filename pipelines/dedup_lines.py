@@ -298,7 +298,7 @@ def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
     indexed: list[Indexed] = []
     for priority, path in enumerate(settings.index.against):
         shared = ["rule", "normalization", "per_language", "min_line_characters"]
-        shared += ["count_per_document"] if settings.rule == "published" else ["paths"]
+        shared += ["paths"] if settings.rule == "pattern" else []
         check_settings(path, "dedup-lines", settings, shared)
         indexed += index_files(path, "dedup-lines", priority)
     return indexed

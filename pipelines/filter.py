@@ -57,9 +57,8 @@ def run(run: StageRun) -> dict[str, Any]:
             )
 
     def notes() -> dict[str, Any]:
-        limits = run.settings.pii.hosts
         batches = batches_beside(run, FOLDER)
-        return {"hosts with personal data": most_personal(batches, limits.min_items, limits.most)}
+        return {"hosts with personal data": most_personal(batches)}
 
     transform = FilterDocuments(run.settings)
     return run_transform(run, transform, writes_edits=True, beside={FOLDER: HOSTS}, notes=notes)

@@ -15,6 +15,7 @@ import yaml
 
 from curation.credentials import redact_all
 from curation.errors import AlarmError, ConfigError, InputError, WorkerError
+from curation.readers.sampling import NOT_DRAWN_COUNT, skipped
 from curation.readers.settings import NAME_COLUMN
 from curation.readers.suffixes import without_packing
 from curation.recipe import STAGES, check_order
@@ -39,7 +40,7 @@ from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import Folder, fingerprint
 from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
 from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
-from pipelines.storage.shards import NOT_DRAWN_COUNT, open_parquet, read_kinds, skipped
+from pipelines.storage.shards import open_parquet, read_kinds
 
 _LOG = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from curation.errors import InputError
 from curation.readers import Event
 from curation.recipe import load
 from pipelines.cli import main
-from pipelines.commands.verify import _Tracer
 from pipelines.extract import reading as extract_reading
 from pipelines.plan import plan
+from pipelines.reading.checks import _Tracer
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.storage.files import Folder

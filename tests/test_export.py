@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from curation.errors import ConfigError
 from pipelines import cli
 from pipelines.commands import export as export_module
-from pipelines.commands.export import common_schema, parse_splits
 from pipelines.engine.stage import Shard
-from pipelines.export_formats import FORMATS, json_of
+from pipelines.reading.exports import FORMATS, common_schema, json_of, parse_splits
 from pipelines.storage.files import Folder
 from tests.conftest import curate
 from tests.folders import digests

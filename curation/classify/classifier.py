@@ -67,7 +67,7 @@ class Classifier:
         `languages` (string) decides which part of the quality model judges, and what is
         multilingual; without it, or where it is null, the part for the model's own languages
         does, and a document is general, mathematics or code by content alone. `of_pages` has the
-        columns of `page_evidence` (float), null where a text's page isn't known. Raises ConfigError
+        columns of `PageEvidence` (float), null where a text's page isn't known. Raises ConfigError
         when a model is absent, wrong, or of another kind.
         """
         models = self._linear_models()
@@ -78,10 +78,11 @@ class Classifier:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         foreign = quality_model.of_others(languages, len(texts))
         graded = quality_model.outputs_by_part(measured[quality_model.max_bytes], foreign)
+        evidence = self.settings.weights
         formats = softmax(format_model.outputs(measured[format_model.max_bytes]))
-        of_formats = format_log_odds(formats, format_model.labels, self.settings.format_evidence)
+        of_formats = format_log_odds(formats, format_model.labels, evidence.format)
         of_formats[foreign] = 0
-        of_page = page_log_odds(of_pages or {}, self.settings.page_evidence)
+        of_page = page_log_odds(of_pages or {}, evidence.page)
         quality = sigmoid(graded[:, 1] + of_page + of_formats)
         if self.settings.fasttext is not None:
             quality = words.scores(texts, self.settings.fasttext)
@@ -114,6 +115,7 @@ class Classifier:
         """Load the models now. Raises ConfigError when one is absent, or not what it should be."""
         settings = self.settings
         self._linear_models()
+        _ = settings.weights
         if settings.fasttext is not None:
             words.load(settings.fasttext)
         if settings.onnx is not None:

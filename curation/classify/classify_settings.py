@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS
-from curation.config import Natural, Settings, Share, built_in_settings
+from curation.config import Natural, Settings, Share, built_in_settings, read_values
 from curation.domains import ByContent, Domain
 from curation.models import ModelFile
 from curation.paths import PathSettings
+from curation.resources import NamedFile
 from curation.user_code import CodeSettings, UserCode
 
 ColumnName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
@@ -44,7 +45,7 @@ class OnnxSettings(Settings):
     )
 
 
-class PageEvidence(Settings):
+class PageEvidence(NamedTuple):
     """A logistic regression's weights of columns that `extract` adds to pages.
 
     The log odds of quality change by `offset` plus each column times its weight; those of documents
@@ -58,10 +59,10 @@ class PageEvidence(Settings):
     @classmethod
     def columns(cls) -> tuple[str, ...]:
         """The columns that have a weight."""
-        return tuple(name for name in cls.model_fields if name != "offset")
+        return cls._fields[1:]
 
 
-class FormatEvidence(Settings):
+class FormatEvidence(NamedTuple):
     """A logistic regression's weights of the probabilities of a document's formats.
 
     The log odds of quality change by `offset` plus each probability times its weight. A format
@@ -70,6 +71,13 @@ class FormatEvidence(Settings):
 
     offset: float
     weights: dict[str, float]
+
+
+class Evidence(NamedTuple):
+    """What else than a text says something of its quality; None: nothing."""
+
+    page: PageEvidence | None = None
+    format: FormatEvidence | None = None
 
 
 class ClassifierCode(UserCode):
@@ -114,13 +122,9 @@ class ClassifySettings(Settings):
     onnx: OnnxSettings | None = Field(
         description="a sequence classifier that gives `quality` in place of that model; null: none"
     )
-    page_evidence: PageEvidence | None = Field(
-        description="what a page's blocks add to the log odds of the quality model, which reads "
-        "their text alone; null: nothing. Not for `fasttext`, `onnx`"
-    )
-    format_evidence: FormatEvidence | None = Field(
-        description="what a document's formats add to the log odds of the quality model's part for "
-        "its own languages (ours: English, German); null: nothing. Not for `fasttext`, `onnx`"
+    evidence: NamedFile | None = Field(
+        description="weights by which a page's blocks and a document's format change the quality "
+        "that the model gives its text; null: they don't. Not for `fasttext`, `onnx`"
     )
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")
@@ -140,10 +144,6 @@ class ClassifySettings(Settings):
     paths: PathSettings | None = Field(
         description="documents that are code or formulas from end to end are not judged by "
         "quality, whose model reads prose; null: all are"
-    )
-    min_quality_of_paths: Share = Field(
-        description="quality below which such a document is removed all the same where its domain "
-        "is neither mathematics nor code, or below the domain's `min_quality` if that is less"
     )
     ranking: ModelFile | None = Field(
         description="distribution of quality in each language (`curate train ranking`): adds the "
@@ -181,6 +181,11 @@ class ClassifySettings(Settings):
         if self.fasttext is not None and self.onnx is not None:
             raise ValueError("quality comes from one model: fasttext or onnx, the other null")
         return self
+
+    @property
+    def weights(self) -> Evidence:
+        """The weights of the evidence. Raises ConfigError."""
+        return Evidence() if self.evidence is None else read_values(self.evidence, Evidence)
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from curation.config import Natural, Positive, Settings, Share, built_in_settings
+from curation.config import Natural, Settings, built_in_settings
 from curation.decontaminate.fields import Fields
 from curation.models import ModelFile
-from curation.resources import NamedPath
+from curation.resources import NamedFile, NamedPath
 
 Action = Literal["remove", "cut", "mark"]
 Part = Literal["question", "choices", "answer", "passage"]
@@ -39,53 +39,57 @@ class EvalSettings(Settings):
         return self
 
 
-class ShortRules(Settings):
+class ShortRules(NamedTuple):
     """A short item that is neither exact nor near its answer."""
 
-    score: float = Field(gt=0, le=1, description="share of its weight: about one edit")
-    bits: Natural = Field(description="information that a match has in ordinary text")
-    stretch: float = Field(ge=1, description="length of the span, in those of the item")
-    in_runs: Share = Field(description="of a longer span, share in equal n-grams")
-    long_answer: Positive = Field(description="tokens from which most of an answer is enough")
+    score: float  # share of its weight: about one edit
+    bits: int  # information that a match has in ordinary text
+    stretch: float  # length of the span, in those of the item
+    in_runs: float  # of a longer span, share in equal n-grams
+    long_answer: int  # tokens from which most of an answer is enough
 
 
-class QuotationRules(Settings):
+class QuotationRules(NamedTuple):
     """A passage or a statement with the words of a question."""
 
-    passage: Share = Field(description="share of the span's n-grams in the passage")
-    asking: Natural = Field(description="first tokens, where a question asks")
-    choices: Share = Field(description="share of a question that is not there")
+    passage: float  # share of the span's n-grams in the passage
+    asking: int  # first tokens, where a question asks
+    choices: float  # share of a question that is not there
 
 
-class CodeRules(Settings):
+class CodeRules(NamedTuple):
     """A function that has nearly the words of another."""
 
-    edited: Share = Field(description="share of tokens that edits turn into others")
-    restyled: Share = Field(description="share of words set in another case")
+    edited: float  # share of tokens that edits turn into others
+    restyled: float  # share of words set in another case
 
 
-class TemplateRules(Settings):
+class TemplateRules(NamedTuple):
     """Another item of the same template."""
 
-    unlikely: Share = Field(description="probability that edits alone gather so")
-    alike: Positive = Field(description="rivals that fit the place about as well")
-    less: Share = Field(description="how much lower their score may be")
-    unique: Share = Field(description="score from which they do not matter")
+    unlikely: float  # probability that edits alone gather so
+    alike: int  # rivals that fit the place about as well
+    less: float  # how much lower their score may be
+    unique: float  # score from which they do not matter
 
 
-class SourceRules(Settings):
+class SourceRules(NamedTuple):
     """A sentence that a question asks about."""
 
-    unlikely: Share = Field(description="probability that edits alone gather so")
-    whole: Share = Field(description="score from which a missing piece says nothing")
-    light: float = Field(ge=0, description="weight of a template's piece, in the item's mean")
-    at_end: Positive = Field(description="words of a piece at an end")
-    inside: Positive = Field(description="words of another piece")
+    unlikely: float  # probability that edits alone gather so
+    whole: float  # score from which a missing piece says nothing
+    light: float  # weight of a template's piece, in the item's mean
+    at_end: int  # words of a piece at an end
+    inside: int  # words of another piece
 
 
-class Rules(Settings):
+class Rules(NamedTuple):
     """Limits of the rules that tell an item from other texts with its words."""
 
+    numbers: float  # share of an item's numbers in the span
+    short_words: int  # below, an exact match or the answer is needed
+    answer_words: int  # how far from the span the answer may be
+    least_bits: int  # information that a match has in ordinary text
     short: ShortRules
     quotation: QuotationRules
     code: CodeRules
@@ -103,11 +107,7 @@ class DecontaminationSettings(Settings):
     )
     threshold: float = Field(gt=0, le=1, description="share of an item's weight")
     touched: float = Field(gt=0, le=1, description="share from which an item counts as touched")
-    numbers: Share = Field(description="share of an item's numbers in the span")
-    short_words: Natural = Field(description="below, an exact match or the answer is needed")
-    answer_words: Natural = Field(description="how far from the span the answer may be")
-    least_bits: Natural = Field(description="information that a match has in ordinary text")
-    rules: Rules = Field(description="limits by which a match is another text")
+    rules: NamedFile = Field(description="limits by which a match is another text")
     margin: Natural = Field(description="bytes cut on each side of a span, to white space")
     background: ModelFile = Field(description="counts of ordinary texts")
 

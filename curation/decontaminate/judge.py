@@ -13,10 +13,11 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts
+from curation.config import read_values
 from curation.decontaminate.align import Tokens
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
 from curation.decontaminate.code import is_code, is_other_code
-from curation.decontaminate.decontaminate_settings import DecontaminationSettings
+from curation.decontaminate.decontaminate_settings import DecontaminationSettings, Rules
 from curation.decontaminate.index import NUMBER, STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
@@ -93,7 +94,8 @@ class Decontaminator:
     """Judges documents by the items of a catalog."""
 
     def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
-        self._settings, self._rules, self._catalog = settings, settings.rules, catalog
+        self._settings, self._catalog = settings, catalog
+        self._rules = read_values(settings.rules, Rules)
         self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
 
     @property
@@ -262,7 +264,7 @@ class Decontaminator:
             return False
         own = self.index.pattern(one.pattern)
         lost = losses(own, tokens.hashes[one.tokens].astype(np.uint32))
-        short = self.index.sizes[one.pattern] < self._settings.short_words * WORD
+        short = self.index.sizes[one.pattern] < self._rules.short_words * WORD
         # A lost last word may have taken the mark with it.
         return bool(lost[: self._rules.quotation.asking].any() and (short or not lost[-1]))
 
@@ -292,36 +294,36 @@ class Decontaminator:
 
     def _counts(self, hit: npt.NDArray[np.int64], owner: Owner, tokens: Scratch) -> bool:
         """Whether a high score means the item: not another of its template, not a stock phrase."""
-        settings = self._settings
-        if hit[HIT.numbers] > 1 and hit[HIT.found] < settings.numbers * hit[HIT.numbers]:
+        rules = self._rules
+        if hit[HIT.numbers] > 1 and hit[HIT.found] < rules.numbers * hit[HIT.numbers]:
             return False
         if not self._tells(int(hit[HIT.score]), owner):
             return False
         if hit[HIT.exact]:
             return True
-        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
+        says_enough = hit[HIT.score] >= 2 * rules.least_bits * STEPS
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
         size = int(self._catalog.patterns.sizes[hit[HIT.pattern]])
         length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
-        if size >= settings.short_words * WORD:
+        if size >= rules.short_words * WORD:
             return True
         # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
-        if length >= settings.short_words and says_enough:
+        if length >= rules.short_words and says_enough:
             return True
-        rules = self._rules.short
-        if end - start > rules.stretch * length and hit[HIT.covered] < rules.in_runs * length:
+        short = rules.short
+        if end - start > short.stretch * length and hit[HIT.covered] < short.in_runs * length:
             return False  # its words, here and there
         whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
-        if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= rules.bits * STEPS:
-            if hit[HIT.score] >= rules.score * whole:
+        if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= short.bits * STEPS:
+            if hit[HIT.score] >= short.score * whole:
                 return True
         return self._answer_near(owner.item, start, end, tokens)
 
     def _tells(self, score: int, owner: Owner) -> bool:
         """Whether so much says whose it is; many wrote `def f(a, b): return a + b`."""
-        least = self._settings.least_bits * STEPS
+        least = self._rules.least_bits * STEPS
         if least <= score < 2 * least and PARTS[owner.part] == "question":
             return not self._asks_code(owner.item)
         return score >= least
@@ -347,7 +349,7 @@ class Decontaminator:
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the answer is near: a short one word for word, of a long one most words."""
         answer = tokenize([self._catalog.items["answer"][item].as_py()]).hashes
-        reach = self._settings.answer_words + len(answer)
+        reach = self._rules.answer_words + len(answer)
         near = tokens.hashes[max(0, start - reach) : end + reach]
         if not len(answer) or len(near) < len(answer):
             return False

@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
 from curation.config import Natural, Positive, Settings, Share, built_in_settings, read_yaml
-from curation.dedup.zones import Limits, Zone
 from curation.paths import PathSettings
 from curation.resources import NamedFile, RunFolder
 from curation.user_code import CodeSettings, UserCode
@@ -83,36 +82,21 @@ Normalization = Annotated[TextNormalization, BeforeValidator(_named_normalizatio
 
 
 class UrlSettings(Settings):
-    """Which spellings of a URL count as the same page; one field per rule."""
+    """Which spellings of a URL count as the same page, besides those that RFC 3986 makes equal."""
 
     drop_scheme: bool = Field(description="http://a.b/c and https://a.b/c are the same")
     drop_www: bool = Field(description="Drop one leading 'www.' of the host")
-    drop_default_port: bool = Field(description="Drop :80 of http and :443 of https")
-    drop_user: bool = Field(description="Drop user name and password before the host")
     fragment: Literal["drop", "keep_hashbang", "keep"] = Field(
         description="What follows '#'; keep_hashbang keeps only '#!...', an old form of app URL"
     )
     tracking_parameters: NamedFile | None = Field(
         description="File of query parameter names to drop, one per line, '*' ends a prefix"
     )
-    session_parameters: tuple[str, ...] = Field(
-        description="Session ids to drop from the query; '*' ends a prefix"
-    )
-    session_path_parameters: tuple[str, ...] = Field(
-        description="Session ids to drop from the path, given as ';name=value'; '*' ends a prefix"
-    )
     sort_query: bool = Field(
         description="Sort query parameters by name (equal names keep their order) and drop empty "
         "ones; parameters are what '&' separates"
     )
-    drop_empty_query: bool = Field(description="Drop '?' with nothing after it")
     strip_trailing_slash: bool = Field(description="Drop slashes at the end of the path")
-    normalize_percent: bool = Field(
-        description="RFC 3986, 6.2.2: capital hex digits, unreserved characters bare, "
-        "others than ASCII as percent-encoded UTF-8"
-    )
-    resolve_dot_segments: bool = Field(description="RFC 3986, 5.2.4: resolve /./ and /../")
-    idna: bool = Field(description="Host names in their ASCII form (UTS 46)")
 
 
 class PreferenceCode(UserCode):
@@ -234,7 +218,6 @@ class AlarmSettings(Settings):
     min_documents: Positive = Field(
         description="Hosts and source files with fewer documents raise no alarm"
     )
-    samples: Positive = Field(description="Alarms of each kind, and documents of each, shown")
 
 
 class GraphSettings(Settings):
@@ -255,54 +238,6 @@ class DocumentDedupSettings(Settings):
     index: IndexSettings
 
 
-class ZoneSettings(Settings):
-    """How many lines count as near an edge: a number, or a share of all lines if that is more."""
-
-    lines: Positive
-    share: float = Field(ge=0, le=0.5)
-
-
-class PatternSettings(Settings):
-    """Where a frequent line is cut under the rule `pattern`; see curation.dedup.patterns."""
-
-    top: ZoneSettings = Field(description="lines near the beginning of a document")
-    bottom: ZoneSettings = Field(description="lines near the end")
-    edge_share: Share = Field(
-        description="a line is boilerplate at an edge if it lies near an edge in this "
-        "share of its documents or more"
-    )
-    host_share: Share = Field(
-        description="share of the documents of its hosts on which a line must be"
-    )
-    site_share: Share = Field(
-        description="a short line right above kept text is its heading, unless it lies "
-        "near an edge in this share of its documents or more, and on few hosts"
-    )
-    heading_hosts: Positive = Field(
-        description="hosts from which on such a line is a heading all the same"
-    )
-    heading_characters: Positive = Field(
-        description="characters of the longest heading; letters of Han and kana count thrice"
-    )
-    sentence_characters: Positive = Field(
-        description="characters of the shortest sentence that is cut inside kept text"
-    )
-    sentence_share: Share = Field(
-        description="share of the documents of its hosts on which it must be"
-    )
-    sentence_repeats: Positive = Field(
-        description="documents of each of its hosts, on average, on which it must be"
-    )
-
-    def zone(self) -> Zone:
-        """Return the zones near the edges as kernels take them."""
-        return Zone(self.top.lines, self.bottom.lines, self.top.share, self.bottom.share)
-
-    def limits(self) -> Limits:
-        """Return the other settings as kernels take them."""
-        return Limits(*(getattr(self, name) for name in Limits._fields))
-
-
 class LineDedupSettings(Settings):
     rule: Literal["pattern", "published"] = Field(
         description="pattern: a line counts once per document and is cut where it is boilerplate "
@@ -318,15 +253,11 @@ class LineDedupSettings(Settings):
         description="Hosts on which a frequent line must occur. Documents without URL are "
         "a host each. Only under `pattern`"
     )
-    pattern: PatternSettings
     paths: PathSettings = Field(
         description="documents that are code or mathematics as a whole lose no line under `pattern`"
     )
     bucket_documents: Positive = Field(description="Documents whose lines are counted together")
     per_language: bool = Field(description="Count the lines of each language apart")
-    count_per_document: bool = Field(
-        description="Under `published`, count a line once per document. `pattern` always does"
-    )
     keep_first: bool = Field(
         description="Keep the line in the first document that has it; otherwise all copies go"
     )

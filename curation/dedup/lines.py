@@ -210,11 +210,11 @@ def count_lines(
         lines.hashes[counted], doc64.astype(np.uint64)[of_line[counted]], counted.astype(np.uint64)
     )
     sizes = lines.spans[:, 1] - lines.spans[:, 0]
-    edge = patterns.at_edge(lines.hashes, lines.spans, lines.doc_offsets, settings.pattern.zone())
+    edge = patterns.at_edge(lines.hashes, lines.spans, lines.doc_offsets)
     starts = run_starts(hashes, owners)
     places = rows.astype(np.int64)
     appearances = run_lengths(starts, len(hashes))
-    once = settings.rule == "pattern" or settings.count_per_document
+    once = settings.rule == "pattern"
     by_document = LineCounts(
         hashes[starts],
         np.zeros(len(starts), np.uint64) if hosts is None else hosts[of_line[places[starts]]],
@@ -328,7 +328,7 @@ def remove_lines(
     places = _places(lines, frequent)
     spared = _spared(lines, doc64, frequent, places) if settings.keep_first else None
     if settings.rule == "pattern":
-        found = patterns.decide(buffers, lines, places, frequent, settings.pattern)
+        found = patterns.decide(buffers, lines, places, frequent)
     else:
         found = np.where(places >= 0, patterns.FREQUENT, patterns.NONE).astype(np.uint8)
     if spared is not None:

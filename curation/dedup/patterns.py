@@ -27,14 +27,12 @@ import numpy.typing as npt
 from curation.arrow import TextBuffers
 from curation.compiled import borrowing, kernel
 from curation.dedup.line_verdicts import VERDICTS
-from curation.dedup.zones import Zone
 from curation.text import characters as ch
 from curation.text.characters import properties
 from curation.text.lines import last_character, strip_left, strip_right
 from curation.text.words import code_point, is_dense
 
 if TYPE_CHECKING:
-    from curation.dedup.dedup_settings import PatternSettings
     from curation.dedup.lines import LineHashes, LineTotals
 
 #: What becomes of a line: not frequent; cut; kept.
@@ -45,6 +43,30 @@ CUTS = np.array([name.startswith("cut") for name in VERDICTS])
 _TERMINAL, _CLOSE = ch.TERMINAL, ch.CLOSE
 _STOP = 0x2E
 _ITEM_MARKS = (0x2D, 0x2A, 0x2B, 0x2022, 0x25CF, 0x25AA, 0x2013, 0x2014, 0xB7, 0x30FB, 0x25CB)
+
+
+class Zone(NamedTuple):
+    """The lines near the beginning and the end of a document: a number or a share, if more."""
+
+    top: int = 3
+    bottom: int = 5
+    top_share: float = 0.1
+    bottom_share: float = 0.25
+
+
+class Limits(NamedTuple):
+    """When a frequent line is cut; ours, from reading cut lines (docs/dedup.md)."""
+
+    edge_share: float = 0.5  # of its documents, near an edge of which it lies: boilerplate there
+    host_share: float = 0.1  # of the documents of its hosts, on which it must be
+    #: Of its documents: a short line right above kept text is its heading, unless it lies near an
+    #: edge in this share of them or more, and on few hosts.
+    site_share: float = 0.9
+    heading_hosts: int = 3  # hosts from which on such a line is a heading all the same
+    heading_characters: int = 80  # of the longest heading; letters of Han and kana count thrice
+    sentence_characters: int = 40  # of the shortest sentence that is cut inside kept text
+    sentence_share: float = 0.3  # of the documents of its hosts, on which it must be
+    sentence_repeats: int = 3  # documents of each of its hosts, on average, on which it must be
 
 
 class Table(NamedTuple):
@@ -60,13 +82,12 @@ def at_edge(
     hashes: npt.NDArray[np.uint64],
     spans: npt.NDArray[np.int64],
     doc_offsets: npt.NDArray[np.int64],
-    zone: Zone,
 ) -> npt.NDArray[np.bool_]:
     """Whether each line lies near the beginning or the end of its document -> bool [lines].
 
     Empty lines do not count.
     """
-    return _at_edge(hashes, spans, doc_offsets, zone)
+    return _at_edge(hashes, spans, doc_offsets, Zone())
 
 
 def decide(
@@ -74,7 +95,6 @@ def decide(
     lines: LineHashes,
     places: npt.NDArray[np.int64],
     frequent: LineTotals,
-    settings: PatternSettings,
 ) -> npt.NDArray[np.uint8]:
     """What becomes of every line -> uint8 [lines], an index into `VERDICTS`.
 
@@ -88,7 +108,7 @@ def decide(
         lines.spans,
         places,
         Table(frequent.counts, frequent.hosts, frequent.edges, frequent.pages),
-        settings.limits(),
+        Limits(),
         properties(),
     )
 

@@ -1,7 +1,7 @@
 """Canonical URLs: equal for the spellings of a URL that lead to the same page.
 
 Rules are those of RFC 3986, section 6.2, and habits of the web (tracking parameters, session ids,
-`www.`); `UrlSettings` has one field per rule. Scheme and host are lower-cased under all settings.
+`www.`), for which `UrlSettings` has a field each.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from curation.errors import ConfigError
 from curation.hosts import ascii_host
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]+)([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+#: Session ids in the path, of Java servlets and others: `;jsessionid=...`.
+_SESSION = re.compile(r";(?:jsessionid|phpsessid|sessionid|sid)=[^/;]*", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -81,11 +83,7 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
     authority = functools.lru_cache(maxsize=1 << 16)(
         functools.partial(_canonical_authority, settings)
     )
-    in_path = "|".join(map(_name_pattern, settings.session_path_parameters))
-    session_in_path = re.compile(rf";(?:{in_path})=[^/;]*" if in_path else r"(?!)", re.IGNORECASE)
-    names = list(settings.session_parameters)
-    if settings.tracking_parameters is not None:
-        names += _read_names(settings.tracking_parameters)
+    names = _read_names(settings.tracking_parameters) if settings.tracking_parameters else []
     exact = frozenset(name.lower() for name in names if not name.endswith("*"))
     prefixes = tuple(name[:-1].lower() for name in names if name.endswith("*"))
 
@@ -96,12 +94,12 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
             return url
         scheme, host, path, query, fragment = match.groups("")
         scheme = scheme.lower()
-        if settings.normalize_percent and _may_need_encoding(url, match.end(2)):
+        if _may_need_encoding(url, match.end(2)):
             path, query = _normal_percent(path), query and "?" + _normal_percent(query[1:])
             fragment = fragment and "#" + _normal_percent(fragment[1:])
         if ";" in path:
-            path = session_in_path.sub("", path)
-        if settings.resolve_dot_segments and "/." in path:
+            path = _SESSION.sub("", path)
+        if "/." in path:
             path = _without_dot_segments(path)
         if settings.strip_trailing_slash:
             path = path.rstrip("/")
@@ -120,10 +118,6 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
     return canonical
 
 
-def _name_pattern(name: str) -> str:
-    return re.escape(name[:-1]) + "[^=/;]*" if name.endswith("*") else re.escape(name)
-
-
 def _read_names(path: str) -> list[str]:
     try:
         lines = Path(resources.resolve(path)).read_text("utf-8").splitlines()
@@ -133,21 +127,17 @@ def _read_names(path: str) -> list[str]:
 
 
 def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> str:
-    user, at, rest = authority.rpartition("@")
+    rest = authority.rpartition("@")[2]
     colon = rest.rfind(":")
     host, port = rest, ""
     if colon > rest.rfind("]"):  # not a colon inside the brackets of an IPv6 address
         host, port = rest[:colon], rest[colon + 1 :]
     host = host.lower()
-    if settings.idna and not host.isascii():
+    if not host.isascii():
         host = ascii_host(host)
     if settings.drop_www and host.startswith("www.") and "." in host[4:]:
         host = host[4:]
-    if not port or (settings.drop_default_port and port == _DEFAULT_PORTS.get(scheme)):
-        colon_port = ""
-    else:
-        colon_port = f":{port}"
-    return f"{'' if settings.drop_user else user + at}{host}{colon_port}"
+    return f"{host}:{port}" if port and port != _DEFAULT_PORTS.get(scheme) else host
 
 
 def _may_need_encoding(url: str, start: int) -> bool:
@@ -198,4 +188,4 @@ def _canonical_query(
     if settings.sort_query and len(kept) > 1:
         kept.sort(key=lambda part: part.partition("=")[0])
     joined = "&".join(kept)
-    return f"?{joined}" if joined or not settings.drop_empty_query else ""
+    return f"?{joined}" if joined else ""

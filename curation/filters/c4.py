@@ -7,7 +7,6 @@ same before and after the lines were cut (curation.filters.edits).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +35,12 @@ REASONS = (
     "c4.policy",
 )
 CITATION = "c4.citation"
+#: Of the C4 paper; those on policy are of the code in TensorFlow Datasets.
+LOREM_PHRASE, JAVASCRIPT_PHRASE = "lorem ipsum", "javascript"
+POLICY_PHRASES = (
+    *("terms of use", "privacy policy", "cookie policy"),
+    *("uses cookies", "use of cookies", "use cookies"),
+)
 
 _LOREM_BIT, _JAVASCRIPT_BIT, _POLICY_BIT, _CURLY_BIT = 1, 2, 4, 8
 #: Bits a line sets that condemn the whole document.
@@ -49,23 +54,23 @@ _CITATIONS = (b"[edit]", b"[citation needed]")
 
 
 class C4Limits(NamedTuple):
-    """Settings in the form kernels take; see settings.C4Settings for their meaning."""
+    """Settings in the form kernels take; see filter_settings.C4Settings for their meaning."""
 
     terminal_punctuation: bool
     any_script: bool
     min_words: int
     max_word_length: int
     citations: bool
-    long_line: int
+    long_line: int = 200  # mC4: characters of a line that counts as a paragraph
 
 
-def line_phrases(javascript: Sequence[str], policy: Sequence[str], lorem: Sequence[str]) -> Phrases:
+def line_phrases() -> Phrases:
     """Phrases that condemn a line or a document."""
     return compile_phrases(
         [
-            (_LOREM_BIT, lorem),
-            (_JAVASCRIPT_BIT, javascript),
-            (_POLICY_BIT, policy),
+            (_LOREM_BIT, [LOREM_PHRASE]),
+            (_JAVASCRIPT_BIT, [JAVASCRIPT_PHRASE]),
+            (_POLICY_BIT, POLICY_PHRASES),
             (_CURLY_BIT, ["{"]),
         ]
     )

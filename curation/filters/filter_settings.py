@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -27,7 +27,6 @@ from curation.user_code import FILES, Arguments, UserCode
 
 MANIFEST = "manifest.json"
 
-Form = TypeVar("Form", bound=tuple[Any, ...])
 Action = Literal["replace", "remove", "keep"]
 #: Kinds of personal data; where spans overlap, the earlier kind holds.
 PersonalKind = Literal[
@@ -65,44 +64,15 @@ class C4Settings(Settings):
     min_words: Natural = Field(description="words a line needs")
     max_word_length: Positive = Field(description="characters of the longest word a line may hold")
     citations: bool = Field(description="cut [1], [edit] and [citation needed]")
-    javascript: tuple[str, ...] = Field(description="phrases that condemn a line as script notice")
-    policy: tuple[str, ...] = Field(description="phrases that condemn a line as policy notice")
-    lorem_ipsum: tuple[str, ...] = Field(description="phrases that condemn a document")
-    long_line: Positive = Field(description="characters of a line that mC4 counts as a paragraph")
 
 
 class FineWebSettings(Settings):
-    short_line: Natural = Field(description="characters up to which a line is short")
     quotes_end_lines: bool = Field(description="count ' and \" as terminal marks")
     closers_end_lines: bool = Field(
         description="count quotes and brackets that close behind a terminal mark"
     )
     colons_end_lines: bool = Field(
         description="count colons that stand for a full stop: Armenian `:`, Ethiopic `::` and `፡፡`"
-    )
-
-
-class RefinedWebSettings(Settings):
-    max_uppercase: Share = Field(description="share of capitals beyond which a line is dropped")
-    max_numeric: Share = Field(description="share of digits beyond which a line is dropped")
-    counters: tuple[str, ...] = Field(description="nouns that make a number a counter: 3 likes")
-
-
-class LettersPerWord(Settings):
-    """How many letters of a script written without spaces are as much text as a word."""
-
-    han_kana: int = Field(ge=1, le=16, description="Han, kana, bopomofo")
-    thai_lao_khmer_myanmar: int = Field(ge=1, le=16)
-
-
-class LineNgramSettings(Settings):
-    n: int = Field(ge=2, le=32, description="words of an n-gram; it lies within a line")
-    letters_per_word: LettersPerWord
-    min_count: int = Field(ge=2, description="times the document must hold an n-gram")
-    max_coverage: Share = Field(description="covered share beyond which a line is dropped")
-    min_run: Positive = Field(
-        description="such lines that must follow each other, blank ones aside, to be cut; "
-        "logs have long runs, headings and rows of tables short ones"
     )
 
 
@@ -113,8 +83,6 @@ class SignalSettings(Settings):
     repetition: RepetitionSettings
     c4: C4Settings
     fineweb: FineWebSettings
-    refinedweb: RefinedWebSettings
-    line_ngrams: LineNgramSettings
     stop_words: TextFolder | None = Field(description="folder of <language>.txt, one word a line")
     dirty_words: TextFolder | None = Field(
         description="folder of <language>.txt, one phrase a line; those behind `?` count at most "
@@ -219,8 +187,8 @@ class EditSettings(Settings):
     """Which lines are cut out of documents before they are measured."""
 
     c4: bool = Field(description="lines and citations as C4 cuts them (limits in signals.c4)")
-    refinedweb: bool = Field(description="interface remains (limits in signals.refinedweb)")
-    llama3: bool = Field(description="lines of repeated n-grams (limits in signals.line_ngrams)")
+    refinedweb: bool = Field(description="interface remains")
+    llama3: bool = Field(description="lines of repeated n-grams")
     copies: CopySettings | None = Field(description="passages held again; null: they stay")
 
 
@@ -231,40 +199,12 @@ class PersonalData(Settings):
     placeholder: str
 
 
-class HostSettings(Settings):
-    min_items: Positive = Field(description="personal data from which a host is reported")
-    most: Natural = Field(description="hosts in the report, those with the most items first")
-
-
 class PiiSettings(Settings):
-    """Words are compared without regard to case; `telefon*` means all words that begin so."""
+    """What is taken for personal data, and what becomes of it."""
 
     kinds: dict[PersonalKind, PersonalData] = Field(description="kinds left out are not searched")
-    hosts: HostSettings = Field(description="hosts with much personal data, in the report")
-    context: int = Field(ge=0, le=48, description="characters between such a word and the number")
-    phone_words: tuple[str, ...] = Field(description="words before a telephone number")
-    not_phone_words: tuple[str, ...] = Field(description="words before numbers that are none")
-    card_words: tuple[str, ...] = Field(
-        description="words before a payment card's number, which may then be of any issuer"
-    )
-    national_id_words: tuple[str, ...] = Field(
-        description="words before national numbers that check digits alone do not tell"
-    )
-    version_words: tuple[str, ...] = Field(description="words before versions that look like IPs")
-    address_words: tuple[str, ...] = Field(description="words before IP addresses")
-    file_suffixes: tuple[str, ...] = Field(
-        description="endings that make name@2x.png a file and no e-mail address"
-    )
-    other_domains: tuple[str, ...] = Field(
-        description="top-level domains of e-mail addresses in scripts other than Latin, Greek and "
-        "Cyrillic"
-    )
-    service_accounts: tuple[str, ...] = Field(
-        description="names before the @ that are no person's: git@host"
-    )
-    reserved_domains: tuple[str, ...] = Field(
-        description="domains that nobody can register, as in user@mail.example.org: no person has "
-        "an address there"
+    words: NamedFile = Field(
+        description="file of the words by which numbers and addresses are told apart"
     )
 
 
@@ -480,11 +420,6 @@ def _check_rule(where: str, name: str, among: Sequence[Rules]) -> None:
     raise ValueError(
         f"{where}: no rule or family {name!r}{nearest(name, known)} (there are: {', '.join(known)})"
     )
-
-
-def as_tuple(form: type[Form], settings: Settings) -> Form:
-    """Settings in the form kernels take: a NamedTuple of some of them by name."""
-    return form(*(getattr(settings, name) for name in form._fields))  # type: ignore[attr-defined]
 
 
 @cache

@@ -13,6 +13,8 @@ from curation.text.lines import characters, ends_in_colon_mark, last_character
 from curation.text.words import code_point
 
 _TERMINAL, _CLOSE = ch.TERMINAL, ch.CLOSE
+#: Characters up to which a line is short, by the paper.
+SHORT_LINE = 30
 
 
 class FineWeb(NamedTuple):

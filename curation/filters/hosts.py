@@ -43,7 +43,7 @@ def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
 
 
 def most_personal(
-    batches: Iterable[pa.RecordBatch], min_items: int, most: int
+    batches: Iterable[pa.RecordBatch], min_items: int = 20, most: int = 100
 ) -> list[dict[str, object]]:
     """The hosts with `min_items` or more, those with the most first: host, documents, items."""
     held = total(batch.filter(pc.greater(batch["items"], 0)) for batch in batches)

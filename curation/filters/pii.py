@@ -23,6 +23,7 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts, from_buffers
+from curation.config import read_values
 from curation.filters import pii_candidates as pc
 from curation.filters import pii_checks as checks
 from curation.filters.filter_settings import PersonalKind, PiiSettings
@@ -103,8 +104,28 @@ def _prefixes() -> pc.Prefixes:
     return pc.compile_prefixes([prefix for secret in SECRETS for prefix in secret.prefixes])
 
 
+#: Characters between a word and the number that it names.
+_DISTANCE = 20
 # scripts whose words are side by side
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Kana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+
+
+class Words(NamedTuple):
+    """What tells numbers and addresses apart, compared without regard to case.
+
+    `telefon*` means all words that begin so.
+    """
+
+    phone: tuple[str, ...]  # before a telephone number
+    not_phone: tuple[str, ...]  # before numbers that are none
+    card: tuple[str, ...]  # before a payment card's number, which may then be of any issuer
+    national_id: tuple[str, ...]  # before national numbers that check digits alone do not tell
+    versions: tuple[str, ...]  # before versions that look like IP addresses
+    addresses: tuple[str, ...]  # before IP addresses
+    file_suffixes: tuple[str, ...]  # endings that make name@2x.png a file
+    other_domains: tuple[str, ...]  # top-level, in scripts other than Latin, Greek and Cyrillic
+    service_accounts: tuple[str, ...]  # names before the @ that are no person's: git@host
+    reserved_domains: tuple[str, ...]  # that nobody can register
 
 
 class _Context:
@@ -114,19 +135,17 @@ class _Context:
         # "[PHONE] 1234567" names no telephone; the digit hides the words before it
         texts = [regex.escape(held.placeholder) for held in settings.kinds.values()]
         self.placeholders = regex.compile("|".join(sorted(texts)) or "(?!)")
-        self.phone = _before(settings.phone_words, settings.context)
-        self.no_phone = _before(settings.not_phone_words, settings.context)
-        self.national = _before(settings.national_id_words, settings.context)
-        self.card = _before(settings.card_words, settings.context)
-        self.version = _before(settings.version_words, settings.context)
-        self.address = _before(settings.address_words, settings.context)
-        self.suffixes = frozenset(settings.file_suffixes)
-        self.services = frozenset(settings.service_accounts)
-        self.reserved = tuple(f".{domain}" for domain in settings.reserved_domains)
-        self.mail = _other_addresses(settings.other_domains)
+        words = read_values(settings.words, Words)
+        self.phone, self.no_phone = _before(words.phone), _before(words.not_phone)
+        self.national, self.card = _before(words.national_id), _before(words.card)
+        self.version, self.address = _before(words.versions), _before(words.addresses)
+        self.suffixes = frozenset(words.file_suffixes)
+        self.services = frozenset(words.service_accounts)
+        self.reserved = tuple(f".{domain}" for domain in words.reserved_domains)
+        self.mail = _other_addresses(words.other_domains)
 
 
-def _before(words: tuple[str, ...], distance: int) -> regex.Pattern[str]:
+def _before(words: tuple[str, ...], distance: int = _DISTANCE) -> regex.Pattern[str]:
     """The last of the words, no digit behind it, in the last `distance` characters of a line.
 
     `telefon*` stands for all words that begin so.
@@ -176,7 +195,7 @@ def find(texts: Texts, settings: PiiSettings) -> Found:
     buffers = read_only(texts)
     offsets, data = buffers
     candidates = pc.find_candidates(buffers, _prefixes())
-    context = _context(settings.model_dump_json())
+    context = _context(settings.model_dump_json(round_trip=True))
     spans: list[tuple[int, int, int, int]] = []  # kind, document, start, end
     view = memoryview(data)  # type: ignore[arg-type]
     limits = offsets.tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,15 +28,22 @@ _SPACE, _UPPER, _NUMBER, _SINGLE = ch.SPACE, ch.UPPER, ch.NUMBER, ch.SINGLE
 
 
 class LineLimits(NamedTuple):
-    """Settings in the form kernels take; see settings.RefinedWebSettings."""
+    """Shares beyond which a line is dropped, as DCLM reads appendix G.2."""
 
-    max_uppercase: float
-    max_numeric: float
+    max_uppercase: float = 0.5
+    max_numeric: float = 0.999999
 
 
-def counter_words(words: Sequence[str]) -> Phrases:
-    """Nouns which, behind a number, make a line a counter ("3 likes")."""
-    return compile_phrases([(1, words)])
+#: Nouns which, behind a number, make a line a counter ("3 likes"): RefinedWeb's idea, DCLM's nouns.
+COUNTERS = (
+    *("likes", "like", "shares", "share", "comments", "comment", "retweets", "reposts", "quotes"),
+    *("bookmarks", "upvotes", "downvotes", "downloads", "views", "followers"),
+)
+
+
+def counter_words() -> Phrases:
+    """Return COUNTERS as kernels take them."""
+    return compile_phrases([(1, COUNTERS)])
 
 
 @borrowing

@@ -34,7 +34,7 @@ from curation.filters import (
     scratch,
     tabular,
 )
-from curation.filters.filter_settings import SignalSettings, as_tuple
+from curation.filters.filter_settings import SignalSettings
 from curation.filters.names import CONTENT, QUALITY, TOP
 from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
@@ -202,18 +202,17 @@ class Meter:
             {language: i for i, language in enumerate(dirty)},
             {held.language: i for i, held in enumerate(references)},
         )
-        limits = settings.c4
         self._kit = Kit(
             ch.properties(),
             ch.lower_case(),
             dialects.CODES[settings.gopher.dialect],
             dialects.CODES[settings.repetition.dialect],
-            as_tuple(c4.C4Limits, settings.c4),
-            c4.line_phrases(limits.javascript, limits.policy, limits.lorem_ipsum),
-            as_tuple(fineweb.FineWeb, settings.fineweb),
-            as_tuple(refinedweb.LineLimits, settings.refinedweb),
-            refinedweb.counter_words(settings.refinedweb.counters),
-            line_ngrams.line_ngrams(settings.line_ngrams),
+            c4.C4Limits(**settings.c4.model_dump()),
+            c4.line_phrases(),
+            fineweb.FineWeb(fineweb.SHORT_LINE, **settings.fineweb.model_dump()),
+            refinedweb.LineLimits(),
+            refinedweb.counter_words(),
+            line_ngrams.LineNgrams(),
             lexicon.phrase_table(
                 {
                     i: {lexicon.FLAGGED: lists.read_list(path)}

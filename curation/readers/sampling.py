@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import xxhash
 
@@ -10,6 +10,8 @@ from curation.readers.records import Event, Page, Skipped
 
 #: Why a document that was not drawn is skipped.
 NOT_DRAWN = "not_drawn"
+#: Counter of the documents that `readers.sample` left out.
+NOT_DRAWN_COUNT = f"skipped.{NOT_DRAWN}"
 _HASHES = 1 << 64
 
 
@@ -34,3 +36,8 @@ def drawn(events: Iterable[Event], share: float | None, name: str) -> Iterator[E
 def _hash(page: Page, name: str) -> int:
     key = page.url or f"{name}:{page.offset}"
     return xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogatepass"))
+
+
+def skipped(counters: Mapping[str, int]) -> int:
+    """Count the records of the input that are not documents, or were not drawn."""
+    return sum(n for name, n in counters.items() if name.startswith("skipped."))

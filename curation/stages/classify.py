@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from curation.classify.classify_settings import ClassifySettings
+from curation.classify.classify_settings import ClassifySettings, PageEvidence
 from curation.domains import DOMAINS
 from curation.stages.base import Columns, Limit, Stage, limit
 
@@ -23,7 +23,7 @@ class _Classify(Stage[ClassifySettings]):
     shown = ("quality", "domain", "topic", "format")
 
     def reads(self, settings: ClassifySettings) -> Columns:
-        of_pages = settings.page_evidence.columns() if settings.page_evidence else ()
+        of_pages = PageEvidence.columns() if settings.evidence else ()
         return Columns(used=("language", *of_pages))
 
     def check(
@@ -35,10 +35,9 @@ class _Classify(Stage[ClassifySettings]):
         ours = self.values(settings)
         check_labels("topic", settings.drop_topics, ours["topic"], "classify.drop_topics")
         check_labels("format", settings.drop_formats, ours["format"], "classify.drop_formats")
-        evidence = settings.format_evidence
+        evidence = settings.weights.format
         if evidence is not None and set(evidence.weights) & set(ours["format"]):
-            key = "classify.format_evidence.weights"
-            check_labels("format", evidence.weights, ours["format"], key)
+            check_labels("format", evidence.weights, ours["format"], "classify.evidence")
         if "language" in known:
             names = settings.multilingual_excludes
             check_known("classify.multilingual_excludes", names, set(known["language"]))

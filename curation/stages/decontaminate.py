@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curation.decontaminate.decontaminate_settings import DecontaminationSettings
+from curation.config import read_values
+from curation.decontaminate.decontaminate_settings import DecontaminationSettings, Rules
 from curation.decontaminate.mappings import load_mapping
 from curation.errors import ConfigError
 from curation.stages.base import Columns, Stage
@@ -40,6 +41,7 @@ class _Decontaminate(Stage[DecontaminationSettings]):
                 except ConfigError as error:
                     raise ConfigError(f"decontaminate.evals.{name}.mapping: {error}") from None
             check_fields(name, of_set)
+        read_values(settings.rules, Rules)
 
     def tell(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         same: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}

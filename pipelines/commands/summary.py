@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import json
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from curation.config import parse_yaml
 from curation.errors import ConfigError
-from curation.summary.card import card, metadata
-from curation.summary.croissant import croissant
-from curation.summary.document import check_answers, filled, markdown, template, to_add
-from curation.summary.figures import Figure
-from curation.summary.signing import sign
-from curation.summary.statements import statements
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
-from pipelines.reading.summary import RunFacts, bill_of_materials
+from pipelines.reading.summary import RunFacts, write_summary
 from pipelines.run_folder import SUMMARY
-from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.files import Folder
 from pipelines.terminal import say, say_json
-
-#: The Commission's template and the datasheet.
-EU, DATASHEET = "eu-summary", "datasheet"
-BILL, SIGNATURE = "bom.cdx.json", "bom.cdx.json.sig"
-#: Figures with more rows than a document shows are also written as CSV files.
-_SHOWN_ROWS = 25
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -54,76 +38,12 @@ def summary(options: argparse.Namespace) -> int:
     """Count, write the files, and list the fields that a person must fill in."""
     facts = RunFacts.of(options.run, options.mix)
     answers = _answers(options.answers)
-    templates = {EU: template("eu"), DATASHEET: template("datasheet")}
-    check_answers(answers, list(templates.values()))
     key = _read(options.sign) if options.sign else b""
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
     end_dry_run(options, folder)
-    figures = facts.figures()
-    texts = statements(
-        figures,
-        facts.recipe,
-        facts.stages,
-        {n: v for m in facts.manifests.values() for n, v in m.get("software", {}).items()},
-        facts.schema.names,
-        facts.root,
-    )
-    name = facts.manifests[facts.texts].get("recipe", {}).get("name", "run")
-    run = {"recipe": name, "mix": facts.mix or "main", "root": facts.root}
-    documents = {
-        file: filled(form, texts, figures, answers, run) for file, form in templates.items()
-    }
-    _write_documents(folder, documents, figures)
-    _write_data_set(folder, facts, name, figures, texts, answers, documents)
-    data = _json(bill_of_materials(options.run))
-    folder.write_bytes(BILL, data)
-    if key:
-        folder.write_bytes(SIGNATURE, sign(data, key, options.sign))
-    else:
-        folder.remove(SIGNATURE)
-    folder.remove(SCRATCH)
-    _say(options, folder, to_add(documents[EU]))
+    left = write_summary(facts, folder, answers, key, options.sign)
+    _say(options, folder, left)
     return 0
-
-
-def _write_documents(
-    folder: Folder, documents: dict[str, dict[str, Any]], figures: dict[str, Figure]
-) -> None:
-    for name, document in documents.items():
-        folder.write_bytes(f"{name}.json", _json(document))
-        folder.write_bytes(f"{name}.md", markdown(document).encode())
-    for name, figure in figures.items():
-        if len(figure.rows) > _SHOWN_ROWS or name.startswith("top_hosts"):
-            folder.write_bytes(f"{name}.csv", _csv(figure))
-
-
-def _write_data_set(
-    folder: Folder,
-    facts: RunFacts,
-    name: str,
-    figures: dict[str, Figure],
-    texts: dict[str, str],
-    answers: dict[str, str],
-    documents: dict[str, dict[str, Any]],
-) -> None:
-    """Write Croissant and the Hub's card, with paths relative to the run folder."""
-    place = f"{facts.texts}/documents"
-    described = croissant(name, place, facts.schema, figures, texts, answers, facts.root)
-    folder.write_bytes("croissant.json", _json(described))
-    head = metadata(name, place, figures, answers)
-    folder.write_bytes("README.md", card(head, markdown(documents[DATASHEET])).encode())
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def _csv(figure: Figure) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(figure.columns)
-    writer.writerows(figure.rows)
-    return text.getvalue().encode()
 
 
 def _answers(path: str | None) -> dict[str, str]:

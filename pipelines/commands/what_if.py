@@ -11,7 +11,7 @@ from rich.table import Table
 from curation.errors import ConfigError
 from pipelines.commands.options import count
 from pipelines.console import PlainConsole
-from pipelines.run_folder import load_run
+from pipelines.storage.files import Folder
 from pipelines.terminal import say_json
 
 _NOTE = (
@@ -72,21 +72,14 @@ def what_if(options: argparse.Namespace) -> int:
 
     if options.run is None:
         raise ConfigError("--what-if needs --run DIR, the folder of a finished run")
-    folder, stages = load_run(options.run)
-    facts: Any
+    shown = Folder(options.run).shown
     if options.stages == FILTER:
-        if FILTER not in stages:
-            raise ConfigError(f"{options.run}: no complete stage {FILTER!r}")
         samples = max(0, options.samples)
-        changes, facts = other_thresholds(folder, options.assignments, options.sweep, samples)
+        changes, found = other_thresholds(options.run, options.assignments, options.sweep, samples)
+        say_json(found) if options.json else _print_thresholds(changes, found, shown)
     else:
-        facts = other_policies(folder, stages, options.assignments)
-    if options.json:
-        say_json(facts)
-    elif options.stages == FILTER:
-        _print_thresholds(changes, facts, folder.shown)
-    else:
-        _print_policies(facts, folder.shown)
+        facts = other_policies(options.run, options.assignments)
+        say_json(facts) if options.json else _print_policies(facts, shown)
     return 0
 
 

@@ -16,7 +16,6 @@ from pipelines.console import PlainConsole
 from pipelines.reading.decisions import FACTS
 from pipelines.reading.decisions import why as stories_of
 from pipelines.reading.values import value_text
-from pipelines.run_folder import load_run
 from pipelines.terminal import say_json
 
 
@@ -32,7 +31,7 @@ def why(options: argparse.Namespace) -> int:
     """Find the document by id or URL and print its path through the stages."""
     if not options.document.strip():
         raise ConfigError("ID_OR_URL: an empty name of a document")
-    stories = stories_of(*load_run(options.run), options.document)
+    stories = stories_of(options.run, options.document)
     if options.json:
         say_json(stories)
     else:

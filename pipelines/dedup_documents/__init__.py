@@ -14,7 +14,7 @@ from typing import Any
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import numbered_tasks, range_tasks, verdict_passes
 from pipelines.dedup.graph import Labels, Solve, label_components
-from pipelines.dedup_documents.clusters import Clusters
+from pipelines.dedup_documents.clusters import SAMPLES, Clusters
 from pipelines.dedup_documents.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.link import Link
 from pipelines.dedup_documents.members import Members
@@ -168,17 +168,17 @@ def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]], labels: Labels
 def _alarms(
     run: StageRun, lost: Sequence[dict[str, Any]], clustered: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return probable faults, the worst first; of each kind up to the recipe's number."""
+    """Return probable faults, the worst first; of each kind up to SAMPLES."""
     settings: AlarmSettings = run.settings.alarms
     large = [c for r in clustered for c in r["counts"]["large"]]
     losing = [c for r in lost for c in r["counts"]["losing"]]
     large.sort(key=lambda c: (-c["documents"], c["kept_id"]))
     losing.sort(key=lambda c: (-c["removed"], c.get("host", ""), c.get("file", "")))
     alarms = []
-    for found in large[: settings.samples]:
+    for found in large[:SAMPLES]:
         what = f"cluster of {found['documents']:,} documents, above {settings.cluster_size:,}"
         alarms.append({"alarm": what, **found})
-    for found in losing[: settings.samples]:
+    for found in losing[:SAMPLES]:
         name = f"host {found['host']}" if "host" in found else f"file {found['file']}"
         lost, documents = found["removed"], found["documents"]
         what = f"{name} loses {lost:,} of {documents:,} documents, above {settings.lost_share:.0%}"

@@ -23,6 +23,8 @@ from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import UInt64, read_range, scratch, write_run
 from pipelines.storage.files import Folder
 
+#: Alarms of each kind, and documents of each, that are shown.
+SAMPLES = 20
 #: Approximate bytes of sets in memory at once, besides the two longest.
 _BLOCK_BYTES = 64 << 20
 
@@ -131,11 +133,11 @@ class Clusters(OverRanges):
                     "documents": int(sizes[some[0]]),
                     "removed": len(some),
                     "kept_id": ids[int(survivor)].as_py(),
-                    "samples": [ids[int(i)].as_py() for i in some[: alarms.samples]],
+                    "samples": [ids[int(i)].as_py() for i in some[:SAMPLES]],
                 }
             )
         ranked = sorted(clusters, key=lambda c: (-c["documents"], c["kept_id"]))
-        return ranked[: alarms.samples]
+        return ranked[:SAMPLES]
 
 
 _NOTHING: dict[str, Any] = {

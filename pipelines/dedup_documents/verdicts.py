@@ -21,6 +21,7 @@ from pipelines.dedup.duplicates import (
     verdict_rows,
     write_verdicts,
 )
+from pipelines.dedup_documents.clusters import SAMPLES
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import answers, over_documents, set_aside_by
@@ -145,7 +146,7 @@ class FindLosses(OverRanges):
         for row in sums.to_pylist():
             documents, lost = row["documents_sum"], row["lost_sum"]
             if documents >= alarms.min_documents and lost > alarms.lost_share * documents:
-                samples = sorted(i for i in row["id_list"] if i is not None)[: alarms.samples]
+                samples = sorted(i for i in row["id_list"] if i is not None)[:SAMPLES]
                 found.append(
                     {
                         row["kind"]: row["name"],

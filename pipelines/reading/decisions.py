@@ -17,7 +17,7 @@ from curation.schema import VERDICT_COLUMNS
 from curation.stages import find, known_stages, meaning
 from pipelines.dedup.indexes import open_index
 from pipelines.engine.errors import ERRORS
-from pipelines.run_folder import run_settings, stage_before
+from pipelines.run_folder import load_run, run_settings, stage_before
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, read_manifest
 from pipelines.storage.shards import read_batches, read_kinds, read_rows
@@ -38,11 +38,13 @@ FACTS = tuple(column for stage in known_stages().values() for column in stage.sh
 _Which = Callable[[pa.RecordBatch], pa.Array]
 
 
-def why(folder: Folder, stages: Sequence[str], document: str) -> list[dict[str, Any]]:
-    """Return the way of each document with this id or URL through the stages of `load_run`.
+def why(run: str, document: str) -> list[dict[str, Any]]:
+    """Return every decision of a run on the documents with this id, URL, or end of one URL.
 
-    Raises InputError if there is none, or it is the end of several URLs.
+    Raises ConfigError if there is no run, InputError if there is no document, or several URLs end
+    so.
     """
+    folder, stages = load_run(run)
     found = named(folder, stages, document) or _by_end(folder, stages, document)
     return [_story(folder, stages, row) for row in found]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +21,9 @@ import pipelines
 from curation.errors import ConfigError
 from curation.stages import find
 from curation.summary.bom import bill
+from curation.summary.card import card, metadata
+from curation.summary.croissant import croissant
+from curation.summary.document import check_answers, filled, markdown, template, to_add
 from curation.summary.figures import (
     Figure,
     files,
@@ -29,13 +35,21 @@ from curation.summary.figures import (
     top_sql,
     total_sql,
 )
+from curation.summary.signing import sign
 from curation.summary.source import source_sha256
+from curation.summary.statements import statements
 from curation.summary.tally import COLUMNS, LABELS, Tally
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
-from pipelines.storage.files import Folder
+from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import Manifest, files_of, read_manifest
 from pipelines.storage.shards import open_parquet, read_kinds
 
+#: Bill of materials of a run, in its folder of summaries.
+BILL, SIGNATURE = "bom.cdx.json", "bom.cdx.json.sig"
+#: The Commission's template and the datasheet.
+EU, DATASHEET = "eu-summary", "datasheet"
+#: Figures with more rows than a document shows are also written as CSV files.
+_SHOWN_ROWS = 25
 #: Top domains that the Commission's template asks for: their percentage, and most of them.
 TOP, TOP_OF_SMES = (10, None), (5, 1000)
 #: Families of reasons that count as measures against unlawful content, and as opt-outs.
@@ -227,6 +241,82 @@ class RunFacts:
             rows.append((kind, self.manifests[stage]["counts"][key]))
         sql = " UNION ALL ".join(selected) + " ORDER BY kind"
         yield Figure("personal_data", sql, ("kind", "items"), tuple(sorted(rows)))
+
+
+def write_summary(
+    facts: RunFacts, folder: Folder, answers: dict[str, str], key: bytes, key_name: str
+) -> dict[str, str]:
+    """Write a run's summaries, with a person's answers by field; return the fields left to fill.
+
+    The bill of materials is signed with the private `key` unless that is empty. Raises ConfigError
+    for answers to unknown fields, and a key that is none.
+    """
+    templates = {EU: template("eu"), DATASHEET: template("datasheet")}
+    check_answers(answers, list(templates.values()))
+    figures = facts.figures()
+    texts = statements(
+        figures,
+        facts.recipe,
+        facts.stages,
+        {n: v for m in facts.manifests.values() for n, v in m.get("software", {}).items()},
+        facts.schema.names,
+        facts.root,
+    )
+    name = facts.manifests[facts.texts].get("recipe", {}).get("name", "run")
+    run = {"recipe": name, "mix": facts.mix or "main", "root": facts.root}
+    documents = {
+        file: filled(form, texts, figures, answers, run) for file, form in templates.items()
+    }
+    _write_documents(folder, documents, figures)
+    _write_data_set(folder, facts, name, figures, texts, answers, documents)
+    data = _json(bill_of_materials(facts.folder.url))
+    folder.write_bytes(BILL, data)
+    if key:
+        folder.write_bytes(SIGNATURE, sign(data, key, key_name))
+    else:
+        folder.remove(SIGNATURE)
+    folder.remove(SCRATCH)
+    return to_add(documents[EU])
+
+
+def _write_documents(
+    folder: Folder, documents: dict[str, dict[str, Any]], figures: dict[str, Figure]
+) -> None:
+    for name, document in documents.items():
+        folder.write_bytes(f"{name}.json", _json(document))
+        folder.write_bytes(f"{name}.md", markdown(document).encode())
+    for name, figure in figures.items():
+        if len(figure.rows) > _SHOWN_ROWS or name.startswith("top_hosts"):
+            folder.write_bytes(f"{name}.csv", _csv(figure))
+
+
+def _write_data_set(
+    folder: Folder,
+    facts: RunFacts,
+    name: str,
+    figures: dict[str, Figure],
+    texts: dict[str, str],
+    answers: dict[str, str],
+    documents: dict[str, dict[str, Any]],
+) -> None:
+    """Write Croissant and the Hub's card, with paths relative to the run folder."""
+    place = f"{facts.texts}/documents"
+    described = croissant(name, place, facts.schema, figures, texts, answers, facts.root)
+    folder.write_bytes("croissant.json", _json(described))
+    head = metadata(name, place, figures, answers)
+    folder.write_bytes("README.md", card(head, markdown(documents[DATASHEET])).encode())
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _csv(figure: Figure) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(figure.columns)
+    writer.writerows(figure.rows)
+    return text.getvalue().encode()
 
 
 def bill_of_materials(run: str) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from curation.dedup.line_verdicts import GOOD_SHARE
 from curation.filters.margins import Bits
+from curation.readers.sampling import NOT_DRAWN_COUNT
 from curation.stages import find
 from pipelines.reading.columns import spans
 from pipelines.reading.ledger import NO_TOKENS, Ledger
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
-from pipelines.storage.shards import NOT_DRAWN_COUNT, read_kinds
+from pipelines.storage.shards import read_kinds
 
 _ASIDE = "set_aside"
 _SHOWN_ASIDE, _LINES, _HOST_REASONS = 500, 500, 3

@@ -24,7 +24,7 @@ from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.reading.ledger import Source, read_rows_of, sources_of
 from pipelines.reading.values import snippet
-from pipelines.run_folder import run_recipe, run_settings
+from pipelines.run_folder import load_run, run_recipe, run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import MANIFEST, files_of, read_manifest
 from pipelines.storage.shards import open_parquet
@@ -50,13 +50,17 @@ class Variant(NamedTuple):
 
 
 def other_thresholds(
-    folder: Folder, assignments: Sequence[str], sweeps: Sequence[str], samples: int
+    run: str, assignments: Sequence[str], sweeps: Sequence[str] = (), samples: int = 0
 ) -> tuple[list[Sequence[str]], list[dict[str, Any]]]:
     """Judge a run again by its signals under every variant of the filter's thresholds.
 
     Returns the changes of each variant, and what it keeps, removes and flips, with `samples`
-    documents for each kind of flip. Raises ConfigError as `variants` does.
+    documents for each kind of flip. Raises ConfigError for a run without a filter, for an unknown
+    key and for one that decides what is measured.
     """
+    folder, stages = load_run(run)
+    if FILTER not in stages:
+        raise ConfigError(f"{run}: no complete stage {FILTER!r}")
     tried = list(variants(run_settings(folder, FILTER), assignments, sweeps))
     tallies = [WhatIf(RuleBook(variant.settings), samples) for variant in tried]
     sources = sources_of(folder, [FILTER])
@@ -234,14 +238,13 @@ def short_key(variant: str) -> str:
     return variant.replace(f"{FILTER}.rules.", "")
 
 
-def other_policies(
-    folder: Folder, stages: Sequence[str], assignments: Sequence[str]
-) -> dict[str, Any]:
+def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
     """Judge the documents of a run by every policy, and return what each would remove.
 
     Documents are those that `rights` judged, or else those of the last stage. Sizes are `tokens`
     where these are counted, else `characters`. Raises ConfigError for a key of another section.
     """
+    folder, stages = load_run(run)
     tried = {name: Policy(settings) for name, settings in policies(folder, assignments)}
     removed: dict[str, Counter[str]] = {name: Counter() for name in tried}
     lost, total = Counter[str](), Counter[str]()

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from curation.readers.sampling import NOT_DRAWN_COUNT, skipped
 from curation.readers.settings import NAME_COLUMN
-from pipelines.storage.shards import NOT_DRAWN_COUNT, skipped
 
 #: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.
 _DATED = "url."

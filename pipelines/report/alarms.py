@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from curation.readers.sampling import skipped
 from curation.stages import find
-from pipelines.storage.shards import skipped
 
 #: Set-aside reasons of documents that crashed a stage.
 _POISON = ("crash.", "memory.")

@@ -13,6 +13,7 @@ import pyarrow as pa
 from curation.config import parse_yaml
 from curation.credentials import redact
 from curation.errors import InputError, first_line
+from curation.readers.sampling import skipped
 from curation.resources import root
 from curation.stages import counted_columns
 from pipelines.reading.values import token_facts
@@ -20,7 +21,6 @@ from pipelines.report.alarms import Alarms, alarms
 from pipelines.run_folder import REPORT_DATA, load_run, root_hash, stage_before, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import TIMINGS, read_manifest
-from pipelines.storage.shards import skipped
 
 
 def collect(

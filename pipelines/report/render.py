@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from curation.decontaminate.overlap import SHARES
@@ -22,15 +24,13 @@ from pipelines.storage.files import SCRATCH, Folder
 _HERE = Path(__file__).parent
 #: CSS of the explorer, and what the report has in addition.
 _STYLES = (_HERE.parent / "view" / "static" / "app.css", _HERE / "report.css")
-#: Most rows of a table of values or notes, the JSON has all of them; and those shown at once.
-_ROWS, _OPEN = 60, 15
+_VALUE = re.compile(r"\{\{(.*?)\}\}")
 _INPUTS = 12
-_CONTAMINATION = "contamination"
-_UNFOLDED = ("Funnel", "Alarms")
-#: Notes that have a section of their own.
-_ELSEWHERE = {_CONTAMINATION}
 #: Words of a command that are shown.
 _WORDS = 24
+_CONTAMINATION = "contamination"
+#: What a table has: heads, rows, and perhaps a caption.
+_Table = tuple[Sequence[str], Sequence[Sequence[Any]]] | tuple[Sequence[str], list[Any], str]
 
 
 def write_report(folder: Folder, facts: dict[str, Any]) -> str:
@@ -43,57 +43,48 @@ def write_report(folder: Folder, facts: dict[str, Any]) -> str:
 
 def render(facts: dict[str, Any]) -> str:
     """Render the report as one HTML page."""
-    funnel, meanings = facts["funnel"], facts["documents"]["meanings"]
-    sections = {
-        "Funnel": [river(funnel), _steps(funnel), *_records(funnel)],
-        "Alarms": _alarms(facts["alarms"]),
-        **_columns(funnel),
-        "Signals": _signals(facts["documents"]["signals"], meanings),
-        "Removed, by rule": _samples(facts, removed=True),
-        "Kept": _samples(facts, removed=False),
-        "Hosts": _hosts(facts["documents"]["hosts"]),
-        "Duplicates": _clusters(facts["documents"]["clusters"]),
-        "Mix": [block for e in funnel if "mix" in e["notes"] for block in _mix(e)],
-        "Contamination": [_contamination(e) for e in funnel if e["notes"].get(_CONTAMINATION)],
-        "Notes": [
-            _notes(e) for e in funnel if e["notes"].keys() - _ELSEWHERE and "mix" not in e["notes"]
-        ],
-        "Other counts": [_counters(e) for e in funnel if e["counters"]],
-        "Seconds": [_seconds(funnel)],
-        "Run": [_about(facts)],
-    }
-    shown = {title: parts for title, parts in sections.items() if parts}
-    return "\n".join(
-        [
-            head(f"Curation report: {_e(facts['run'])}", _style()),
-            f"<main><h1>Curation report: {_e(facts['run'])} "
-            f"<small>recipe {_e(facts['recipe']['name'])}</small></h1>",
-            _totals(funnel),
-            *(_card(title, parts) for title, parts in shown.items()),
-            "</main>\n",
-        ]
-    )
+    style = "".join(path.read_text(encoding="utf-8") for path in _STYLES)
+    parts = [head(f"Curation report: {html.escape(facts['run'])}", style)]
+    known = _KNOWN | facts | {"facts": facts, "meanings": facts["documents"]["meanings"]}
+    exec(_template(), known | {"put": parts.append})  # a file of this package
+    return "".join(parts)
 
 
 @functools.cache
-def _style() -> str:
-    return "".join(path.read_text(encoding="utf-8") for path in _STYLES)
+def _template() -> CodeType:
+    """Return `report.html` as a program that puts the parts of a page one after another."""
+    path, code, depth = _HERE / "report.html", list[str](), 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("%"):
+            statement = line[1:].strip()
+            depth -= statement == "end" or statement.startswith(("elif ", "else:"))
+            code += [] if statement == "end" else [" " * depth + statement]
+            depth += statement.endswith(":")
+        elif line:
+            parts = enumerate(_VALUE.split(line))
+            code += [
+                " " * depth + (f"put(text({p}))" if i % 2 else f"put({p!r})") for i, p in parts
+            ]
+    return compile("\n".join(code), path, "exec")
 
 
-def _card(title: str, parts: Iterable[str]) -> str:
-    """Render a section, all but the first two folded; a link to what is in it unfolds it."""
-    head, body = f"<h2>{_e(title)}</h2>", "\n".join(parts)
-    if title in _UNFOLDED:
-        return f"<section class=card id={_anchor(title)}>{head}{body}</section>"
-    inside = f"<div id={_anchor(title)}>{body}</div>"
-    return f"<details class=card><summary>{head}</summary>{inside}</details>"
+class _Raw(str):
+    """HTML that is not escaped: a picture, or a formatted number."""
 
 
-def _anchor(title: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in title.lower())
+def _text(value: Any) -> str:
+    if isinstance(value, _Raw):
+        return value
+    return f"{value:,}" if isinstance(value, int | float) else html.escape(str(value))
 
 
-def _about(facts: Mapping[str, Any]) -> str:
+def _is_number(value: Any) -> bool:
+    """Return whether a cell stands to the right, as numbers do."""
+    raw = isinstance(value, _Raw) and not value.startswith("<") and bool(value)
+    return raw or isinstance(value, int | float)
+
+
+def _about(facts: Mapping[str, Any]) -> dict[str, Any]:
     recipe, inputs = facts["recipe"], facts["inputs"]
     of, read = facts["funnel"][0]["documents_in"], facts["documents"]["read"]
     more = f" and {len(inputs) - _INPUTS:,} more" if len(inputs) > _INPUTS else ""
@@ -108,10 +99,7 @@ def _about(facts: Mapping[str, Any]) -> str:
         if read >= of
         else f"{read:,} of {of:,}: signals, samples, hosts and duplicates are of a sample of files",
     }
-    told = "".join(
-        f"<tr><th>{k}</th><td><code>{_e(v)}</code></td></tr>" for k, v in rows.items() if v
-    )
-    return f"<table class='rules about'>{told}</table>"
+    return {name: value for name, value in rows.items() if value}
 
 
 def _cut(command: str | None) -> str | None:
@@ -124,37 +112,7 @@ def _cut(command: str | None) -> str | None:
     return " ".join([*words[:half], f"… {left:,} more words, in report.json …", *words[-half:]])
 
 
-def _alarms(lines: Sequence[str]) -> list[str]:
-    if not lines:
-        return ["<p class=note>None.</p>"]
-    return [f"<ul class='alarms problem'>{''.join(f'<li>{_e(line)}</li>' for line in lines)}</ul>"]
-
-
-def _totals(funnel: Sequence[Mapping[str, Any]]) -> str:
-    """Render the three numbers of a run: documents, the kept ones, and tokens."""
-    into, kept = funnel[0]["documents_in"], funnel[-1]["documents"]
-    tokens = funnel[-1]["tokens"]
-    mixed = next((e for e in reversed(funnel) if e.get("epochs")), None)
-    drawn = mixed and f"{compact(mixed['distinct_tokens'])} distinct, {mixed['epochs']:.2f} epochs"
-    figures = [
-        ("", "Documents", f"{into:,}"),
-        (" kept", "Kept", f"{kept:,} <small>{_share(kept, into)}</small>"),
-        ("", "Tokens written", tokens and f"{compact(tokens)} <small>{drawn or ''}</small>"),
-    ]
-    shown = (
-        f"<div class='figure{kind}'><dt>{name}</dt><dd>{value}</dd></div>"
-        for kind, name, value in figures
-        if value
-    )
-    return f"<dl class=figures>{''.join(shown)}</dl>"
-
-
-def _records(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
-    counters = funnel[0]["counters"]
-    return [f"<p>{_e(records_text(counters))}</p>"] if counters.get("records") else []
-
-
-def _steps(funnel: Sequence[dict[str, Any]]) -> str:
+def _steps(funnel: Sequence[dict[str, Any]]) -> _Table:
     widest = max([e["documents_in"] for e in funnel] or [1]) or 1
     rows = [
         [
@@ -162,7 +120,7 @@ def _steps(funnel: Sequence[dict[str, Any]]) -> str:
             e["documents_in"],
             e["documents"],
             e["documents_removed"],
-            _Raw(_share(e["documents"], e["documents_in"])),
+            _share(e["documents"], e["documents_in"]),
             e["characters"],
             e.get("distinct_tokens") or "",
             "" if e["tokens"] is None else e["tokens"],
@@ -171,10 +129,10 @@ def _steps(funnel: Sequence[dict[str, Any]]) -> str:
         for e in funnel
     ]
     heads = ["stage", "in", "kept", "removed", "share", "characters"]
-    return _table([*heads, "distinct tokens", "tokens written", ""], rows)
+    return [*heads, "distinct tokens", "tokens written", ""], rows
 
 
-def _columns(funnel: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+def _columns(funnel: Sequence[dict[str, Any]]) -> dict[str, list[_Table]]:
     """Return the tables of every counted column, for stages that have it."""
     found = {}
     for column, title in counted_columns().items():
@@ -184,7 +142,7 @@ def _columns(funnel: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     return found
 
 
-def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
+def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[_Table]:
     """Return the values of a column at its source and, if the mix changes them, after it.
 
     Followed by what rules removed of each value.
@@ -201,11 +159,11 @@ def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
         if kind == column and told:
             removed.append([value, rule, documents])
     if removed:
-        blocks.append(_table([column, "removed by", "documents"], removed))
+        blocks.append(([column, "removed by", "documents"], removed))
     return blocks
 
 
-def _table_of_values(entries: Sequence[dict[str, Any]], key: str) -> str:
+def _table_of_values(entries: Sequence[dict[str, Any]], key: str) -> _Table:
     """Return kept documents and their share of characters, per value, after these stages."""
     totals = [sum(g["characters"] for g in e[key].values()) for e in entries]
     rows: list[list[Any]] = []
@@ -218,101 +176,38 @@ def _table_of_values(entries: Sequence[dict[str, Any]], key: str) -> str:
         last = entries[-1][key].get(name, {"characters": 0})["characters"]
         rows.append([*row, _Raw(track(last, 0, totals[-1]))])
     heads = ["", *(f"after {entry['stage']}" for entry in entries), ""]
-    return _table(heads, rows, "Documents left, and their share of characters")
+    return heads, rows, "Documents left, and their share of characters"
 
 
 def _rank(name: str, entries: Sequence[dict[str, Any]], key: str) -> tuple[int, str]:
     return -max(e[key].get(name, {"characters": 0})["characters"] for e in entries), name
 
 
-def _signals(rules: Sequence[Mapping[str, Any]], meanings: Mapping[str, str]) -> list[str]:
-    """Return the histograms of all rules; those that removed nothing are collapsed."""
-    if not rules:
-        return []
-    active = [_rule(rule, meanings) for rule in rules if rule["removed"]]
-    idle = [_rule(rule, meanings) for rule in rules if not rule["removed"]]
-    note = (
-        "<p class=legend><span><i class=kept></i> kept</span>"
-        "<span><i class=removed></i> removed by the rule</span>"
-        "<span><i class=other></i> by others</span><span class=note>Dashed lines are thresholds. "
-        "Kept and removed have separate scales.</span></p>"
-    )
-    blocks = [note, f"<div class=charts>{''.join(active)}</div>"]
-    if idle:
-        blocks.append(
-            f"<details><summary>{len(idle)} rules that removed nothing</summary>"
-            f"<div class=charts>{''.join(idle)}</div></details>"
-        )
-    return blocks
-
-
-def _rule(rule: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
+def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the thresholds to draw into a histogram, and what to say of all."""
     general = [limit for limit in rule["limits"] if limit["language"] is None]
     shown = general or rule["limits"]
-    found = rule["histogram"]
-    picture = (
-        chart(found, [limit["threshold"] for limit in shown])
-        if found["range"]
-        else "<p class=note>No document has this signal.</p>"
-    )
     ends = ", ".join(f"{limit['side']} {limit['threshold']:.6g}" for limit in shown)
     others = [
         f"{limit['language']} {limit['side']} {limit['threshold']:.6g}"
         for limit in sorted(rule["limits"], key=lambda limit: str(limit["language"]))
         if limit["language"]
     ]
-    own = f"; not shown, with thresholds of their own: {', '.join(others)}" if general else ""
-    own = own if others else ""
-    scale = ". Logarithmic" if found["scale"] == "log" else ""
-    return (
-        f"<div><h3>{_e(rule['reason'])} <small>{rule['removed']:,} removed</small></h3>{picture}"
-        f"<p class=note>{_e(meanings.get(rule['reason'], ''))} <code>{_e(rule['signal'])}</code> "
-        f"{_e(ends + own + scale)}</p></div>"
-    )
+    own = f"; not shown, with thresholds of their own: {', '.join(others)}"
+    scale = ". Logarithmic" if rule["histogram"]["scale"] == "log" else ""
+    text = ends + (own if general and others else "") + scale
+    return {"thresholds": [limit["threshold"] for limit in shown], "text": text}
 
 
-def _samples(facts: Mapping[str, Any], removed: bool) -> list[str]:
-    """Return the sampled documents of every rule, with its totals; or of the kept documents."""
-    samples, meanings = facts["documents"]["samples"], facts["documents"]["meanings"]
-    if not removed:
-        return [_listed(rows, reason) for reason, rows in samples.get("kept", {}).items()]
-    blocks = []
-    for entry in facts["funnel"]:
-        ranked = ranked_reasons(entry["removed"])
-        if ranked:
-            blocks.append(f"<h3>{_e(entry['stage'])}</h3>")
-        for reason, counts in ranked:
-            share = _share(counts["documents"], entry["documents_in"])
-            size = (
-                f"{counts['documents']:,} documents ({share}), {counts['characters']:,} characters"
-            )
-            rows = samples.get(entry["stage"], {}).get(reason, [])
-            blocks.append(
-                f"<details><summary><b>{_e(reason)}</b>: {size}</summary><p class=note>"
-                f"{_e(meanings.get(reason, ''))}</p>{_listed(rows, reason)}</details>"
-            )
-    return blocks
-
-
-def _listed(rows: Sequence[Mapping[str, Any]], reason: str) -> str:
-    return f"<ol class=samples>{''.join(_sample(row, reason) for row in rows)}</ol>"
-
-
-def _sample(row: Mapping[str, Any], reason: str) -> str:
+def _sample(row: Mapping[str, Any], reason: str) -> Iterator[str]:
+    """Yield what there is to say of a sampled document."""
     value, threshold = (value_text(reason, row[name]) for name in ("value", "threshold"))
     told = f"value {value}, threshold {threshold}" if value and threshold else value
-    told = told or row[VALUE_TEXT]
     instead = f"kept instead: {row['kept_id']}" if row["kept_id"] else ""
-    facts = " · ".join(_e(part) for part in (row["language"], told, instead, row["id"]) if part)
-    more = f" <small>… {row['more_characters']:,} more</small>" if row["more_characters"] else ""
-    return (
-        f"<li><p class=doclink><span class=title>{_e(row['title'])}</span></p>"
-        f"<p class=url>{_e(row['url'])}</p><p class=note>{facts}</p>"
-        f"<p class=prose dir=auto>{_e(row['text'])}{more}</p></li>"
-    )
+    yield from filter(None, (row["language"], told or row[VALUE_TEXT], instead, row["id"]))
 
 
-def _hosts(hosts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _hosts(hosts: Sequence[Mapping[str, Any]]) -> list[_Table]:
     rows = [
         [
             host["value"] or "not known",
@@ -324,10 +219,10 @@ def _hosts(hosts: Sequence[Mapping[str, Any]]) -> list[str]:
         ]
         for host in hosts
     ]
-    return [_table(["host", "documents", "kept", "tokens", "removed by", ""], rows)] if rows else []
+    return [(["host", "documents", "kept", "tokens", "removed by", ""], rows)] if rows else []
 
 
-def _clusters(clusters: Sequence[Mapping[str, Any]]) -> list[str]:
+def _clusters(clusters: Sequence[Mapping[str, Any]]) -> list[_Table]:
     rows = [
         [
             cluster["removed"],
@@ -337,23 +232,17 @@ def _clusters(clusters: Sequence[Mapping[str, Any]]) -> list[str]:
         for cluster in clusters
     ]
     heads = ["copies removed", "kept document", "removed by"]
-    return [_table(heads, rows)] if rows else []
+    return [(heads, rows)] if rows else []
 
 
-def _mix(entry: Mapping[str, Any]) -> list[str]:
-    """Return what a mix wanted, had and drew, by domain and by input."""
-    notes = entry["notes"]
-    budget = f", of a budget of {notes['budget']:,}" if "budget" in notes else ""
-    blocks = [f"<p class=note>{_e(entry['stage'])}: in tokens{budget}</p>"]
+def _mix(notes: Mapping[str, Any]) -> Iterator[_Table]:
+    """Yield what a mix wanted, had and drew, by domain and by input."""
     for name in ("mix", "inputs"):
         rows = notes.get(name) or []
         columns = [c for c in _MIX if any(c in row for row in rows)]
         cells = [[_mixed(column, row.get(column)) for column in columns] for row in rows]
         if rows:
-            blocks.append(_table([_MIX[column] for column in columns], cells))
-    told = [notes.get("lacking", ""), *notes.get("advice", [])]
-    blocks += [f"<p>{_e(line)}</p>" for line in told if line]
-    return blocks
+            yield [_MIX[column] for column in columns], cells
 
 
 _MIX = {
@@ -377,7 +266,7 @@ def _mixed(column: str, value: Any) -> Any:
     return _Raw(f"{value:.2f}") if column == "epochs" else value
 
 
-def _contamination(entry: Mapping[str, Any]) -> str:
+def _contamination(entry: Mapping[str, Any]) -> _Table:
     """Return the shares of each evaluation set's items by state, before and after the stage."""
     sets: dict[tuple[str, str], dict[str, Any]] = {}
     for row in entry["notes"][_CONTAMINATION]:
@@ -389,33 +278,14 @@ def _contamination(entry: Mapping[str, Any]) -> str:
         for (name, origin), at in sets.items()
     ]
     heads = ["set", "input", "items", *(f"{state} {stage}" for state, stage in columns)]
-    return f"<h3>{_e(entry['stage'])}</h3>" + _table(heads, rows)
-
-
-def _counters(entry: dict[str, Any]) -> str:
-    rows = [[name, value] for name, value in sorted(entry["counters"].items())]
-    return f"<h3>{_e(entry['stage'])}</h3>" + _table(["count", "number"], rows)
-
-
-def _notes(entry: dict[str, Any]) -> str:
-    blocks = [f"<h3>{_e(entry['stage'])}</h3>"]
-    for name, value in entry["notes"].items():
-        if name in _ELSEWHERE:
-            continue
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            heads = list(value[0])
-            rows = [[_number(row.get(h, "")) for h in heads] for row in value]
-            blocks.append(_table(heads, rows, name))
-        else:
-            blocks.append(f"<p>{_e(name)}: <code>{_e(dumps(value))[:2000]}</code></p>")
-    return "\n".join(blocks)
+    return heads, rows
 
 
 def _number(value: Any) -> Any:
     return _Raw(f"{value:,.4g}") if isinstance(value, float) else value
 
 
-def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
+def _seconds(funnel: Sequence[dict[str, Any]]) -> _Table:
     rows = []
     for e in funnel:
         for step, s in sorted(e["steps"].items()):
@@ -426,70 +296,48 @@ def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
         *("stage", "step", "tasks", "wall seconds, summed", "CPU seconds"),
         *("documents per CPU second", "bytes written"),
     ]
-    return _table(heads, rows)
+    return heads, rows
 
 
-class _Raw(str):
-    """HTML that is not escaped: a picture, or a formatted number."""
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> str:
-    """Render a table with right-aligned columns of numbers; of many rows, the last are folded."""
-    numeric = [
-        any(isinstance(row[i], int | float) or _is_number(row[i]) for row in rows)
-        for i in range(len(heads))
-    ]
-    if len(rows) <= _OPEN + 5:
-        return _rows(heads, rows, numeric, caption)
-    beyond = f"<p class=note>and {len(rows) - _ROWS:,} more</p>" if len(rows) > _ROWS else ""
-    return (
-        f"{_rows(heads, rows[:_OPEN], numeric, caption)}"
-        f"<details><summary>{len(rows) - _OPEN:,} more</summary>"
-        f"{_rows(heads, rows[_OPEN:_ROWS], numeric, caption)}{beyond}</details>"
-    )
-
-
-def _rows(
-    heads: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[bool], caption: str
-) -> str:
-    kinds = [" class=n" if is_number else "" for is_number in numeric]
-    labels = [f" data-label='{_e(h)}'" if h and i else "" for i, h in enumerate(heads)]  # on phones
-    cells = ([_td(*cell) for cell in zip(kinds, labels, row, strict=True)] for row in rows)
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
-    top = "".join(f"<th{k}>{_e(h)}</th>" for k, h in zip(kinds, heads, strict=True))
-    label = f"<caption>{_e(caption)}</caption>" if caption else ""
-    return (
-        f"<div class=scroll tabindex=0 role=region aria-label='{_e(caption or ', '.join(heads))}'>"
-        f"<table>{label}<thead><tr>{top}</tr></thead><tbody>{body}</tbody>"
-        "</table></div>"
-    )
-
-
-def _td(kind: str, label: str, value: Any) -> str:
-    return f"<td{kind}{'' if value == '' else label}>{_cell(value)}</td>"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, _Raw) and not value.startswith("<") and bool(value)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, _Raw):
-        return value
-    return f"{value:,}" if isinstance(value, int | float) else _e(value)
-
-
-def _share(part: int, whole: int) -> str:
-    """Return a percentage as HTML."""
+def _share(part: int, whole: int) -> _Raw:
+    """Return a percentage."""
     if not whole:
-        return ""
-    return "&lt;0.1%" if 0 < part / whole < 0.0005 else f"{part / whole:.1%}"
-
-
-def _e(text: Any) -> str:
-    return html.escape(str(text))
+        return _Raw("")
+    return _Raw("&lt;0.1%" if 0 < part / whole < 0.0005 else f"{part / whole:.1%}")
 
 
 def dumps(value: Any) -> str:
     """Serialize to readable JSON."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+
+
+#: What the template knows besides the facts of a run.
+_KNOWN: dict[str, Any] = {
+    "OPEN": 15,  # rows of a table that are shown at once
+    "ROWS": 60,  # most rows of a table; the JSON has all of them
+    "UNFOLDED": ("Funnel", "Alarms"),
+    "CONTAMINATION": _CONTAMINATION,
+    "ELSEWHERE": {_CONTAMINATION},  # notes with a section of their own
+    "text": _text,
+    "raw": _Raw,
+    "is_number": _is_number,
+    "share": _share,
+    "figure": _number,
+    "clipped": lambda value: dumps(value)[:2000],
+    "is_table": lambda value: isinstance(value, list) and value and isinstance(value[0], dict),
+    "compact": compact,
+    "river": river,
+    "chart": chart,
+    "records_text": records_text,
+    "ranked_reasons": ranked_reasons,
+    "steps_of": _steps,
+    "columns_of": _columns,
+    "rule_facts": _rule,
+    "sample_facts": _sample,
+    "hosts_of": _hosts,
+    "clusters_of": _clusters,
+    "mix_tables": _mix,
+    "contamination_of": _contamination,
+    "seconds_of": _seconds,
+    "about_of": _about,
+}

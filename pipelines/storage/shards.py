@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from curation import stores
 from curation.errors import InputError
-from curation.readers.sampling import NOT_DRAWN
 from curation.schema import conformed
 from curation.stages import counted_columns
 from pipelines.storage.damage import DamagedError, check_content, damaged, is_damage
@@ -33,8 +32,6 @@ BATCH_BYTES = 8 << 20
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
 _MOST_GROUP_BYTES = 24 << 20
-#: Counter of the documents that `readers.sample` left out.
-NOT_DRAWN_COUNT = f"skipped.{NOT_DRAWN}"
 #: Columns of pages and their texts.
 _LONG = ("text", "html")
 
@@ -349,11 +346,6 @@ class Tally:
             if groups:
                 result[column] = {k: dict(v) for k, v in sorted(groups.items())}
         return result
-
-
-def skipped(counters: Mapping[str, int]) -> int:
-    """Count the records of the input that are not documents, or were not drawn."""
-    return sum(n for name, n in counters.items() if name.startswith("skipped."))
 
 
 def characters(texts: pa.Array) -> int:

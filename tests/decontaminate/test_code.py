@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from curation.config import read_values
 from curation.decontaminate.code import is_code, is_other_code
-from curation.decontaminate.decontaminate_settings import default_settings
+from curation.decontaminate.decontaminate_settings import Rules, default_settings
 from tests.decontaminate.test_judge import FILLER, decontaminator_of
 
-RULES = default_settings().rules.code
+RULES = read_values(default_settings().rules, Rules).code
 
 CLAMP = """def clamp_tide(levels, floor, ceiling):
     result = []

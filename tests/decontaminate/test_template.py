@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.decontaminate.decontaminate_settings import default_settings
+from curation.config import read_values
+from curation.decontaminate.decontaminate_settings import Rules, default_settings
 from curation.decontaminate.template import Rival, _tail, is_template, losses
 from tests.decontaminate.test_judge import FILLER, decontaminator_of
 
-RULES = default_settings().rules.template
+RULES = read_values(default_settings().rules, Rules).template
 NAMES = "Alice Bob Claire Dave Eve Fred Gertrude Hannah Igor Judith Karl Lena".split()
 THINGS = "a black ball,a red kite,an old lamp,a green book,a brass key,a tin drum".split(",")
 

@@ -92,7 +92,7 @@ def without_lines(texts: list[str], settings: LineDedupSettings) -> list[str]:
     counts: Counter[int | None] = Counter()
     for text in texts:
         keys = [line_key(line, settings) for line in text.split("\n")]
-        counts.update(set(keys) if settings.count_per_document else keys)
+        counts.update(keys)
     seen: set[int] = set()
     result = []
     for text in texts:

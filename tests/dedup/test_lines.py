@@ -37,7 +37,6 @@ OPTIONS = st.fixed_dictionaries(
     {
         "max_occurrences": st.integers(1, 3),
         "keep_first": st.booleans(),
-        "count_per_document": st.booleans(),
         "min_line_characters": st.integers(0, 3),
     }
 )
@@ -98,8 +97,6 @@ def test_blank_and_short_lines_are_ignored() -> None:
 def test_one_document_that_repeats_itself() -> None:
     refrain = "\n".join(["la la la"] * 7)
     assert run([refrain], DEFAULT).texts.to_pylist() == [""]
-    once = DEFAULT.model_copy(update={"count_per_document": True})
-    assert run([refrain], once).texts.to_pylist() == [refrain]
     first = DEFAULT.model_copy(update={"keep_first": True})
     assert run([refrain], first).texts.to_pylist() == ["la la la"]
 

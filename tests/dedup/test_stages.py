@@ -17,12 +17,12 @@ from curation.errors import CurationError
 from curation.recipe import load
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
-from pipelines.commands.withdraw import Withdrawn, _holds
 from pipelines.plan import plan
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.storage.exchange import write_run
 from pipelines.storage.files import Folder
+from pipelines.withdrawals import Withdrawn, _holds
 from tests.folders import differences, external_workers
 
 STAGES = "dedup-urls,dedup-documents,dedup-lines"

@@ -72,7 +72,7 @@ def test_quality_falls_with_links_and_rises_with_the_certainty_of_the_extraction
     assert quality[0] > quality[1] > quality[2]
     assert quality[0] > quality[3]
     odds = np.log(quality / (1 - quality))
-    weights = default_settings().page_evidence
+    weights = default_settings().weights.page
     assert weights is not None
     assert odds[2] - odds[0] == pytest.approx(0.5 * weights.link_share, abs=0.05)
     assert odds[3] - odds[0] == pytest.approx(-0.3 * weights.content_score, abs=0.05)
@@ -89,7 +89,7 @@ def test_documents_without_one_of_the_columns_keep_the_quality_of_their_text() -
 
 def test_without_weights_pages_change_nothing() -> None:
     of_pages = columns([0.1, 0.9], [0.0, 1.0])
-    quality = classifier(page_evidence=None).apply([PARAGRAPH] * 2, None, of_pages).quality
+    quality = classifier(evidence=None).apply([PARAGRAPH] * 2, None, of_pages).quality
     assert quality[0] == quality[1]
 
 

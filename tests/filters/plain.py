@@ -18,8 +18,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from curation.filters.filter_settings import LettersPerWord, SignalSettings
+from curation.filters.c4 import JAVASCRIPT_PHRASE, LOREM_PHRASE, POLICY_PHRASES
+from curation.filters.filter_settings import SignalSettings
 from curation.filters.reference import LENGTHS, LONGEST_TOKEN, Reference
+from curation.filters.refinedweb import COUNTERS
 from curation.text import characters as ch
 from curation.text.words import token_hash
 from models.training.reference_counts import vocabulary
@@ -229,13 +231,11 @@ def lorem_goes_on(text: str, start: int, end: int, settings: SignalSettings) -> 
     """Whether "lorem ipsum" begins in text[start:end] and ends in a line of enough words."""
     held = settings.c4
     small = ascii_lower(text)
-    for phrase in held.lorem_ipsum:
-        pattern = re.compile(r"\s+".join(map(re.escape, phrase.split(" "))))
-        for i in range(start, end):
-            match = pattern.match(small, i)
-            if match and match.end() > end:
-                rest = text[end : match.end()] + (text[match.end() :].splitlines() or [""])[0]
-                return len(pieces(rest, held.any_script)) >= held.min_words
+    for i in range(start, end):
+        match = re.compile(r"lorem\s+ipsum").match(small, i)
+        if match and match.end() > end:
+            rest = text[end : match.end()] + (text[match.end() :].splitlines() or [""])[0]
+            return len(pieces(rest, held.any_script)) >= held.min_words
     return False
 
 
@@ -266,19 +266,19 @@ def c4(text: str, settings: SignalSettings) -> dict[str, float]:
                 continue
         if len(found) < held.min_words:
             continue
-        if holds(line, held.lorem_ipsum):
+        if holds(line, [LOREM_PHRASE]):
             lorem += 1
-        elif holds(line, held.javascript):
+        elif holds(line, [JAVASCRIPT_PHRASE]):
             continue
         elif "{" in line:
             curly += 1
-        elif not holds(line, held.policy):
+        elif not holds(line, POLICY_PHRASES):
             total += sentences(line)
     return {
         "c4_sentences": total,
         "c4_lorem_ipsum": lorem,
         "c4_curly_bracket": curly,
-        "c4_long_lines": sum(len(line) >= held.long_line for line in text.split("\n")),
+        "c4_long_lines": sum(len(line) >= 200 for line in text.split("\n")),
         "c4_characters": len(text),
     }
 
@@ -306,7 +306,7 @@ def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str,
     copies = sum(len(line) for i, line in enumerate(lines) if line in lines[:i])
     values = (
         ends / len(lines),
-        sum(len(line) <= settings.fineweb.short_line for line in lines) / len(lines),
+        sum(len(line) <= 30 for line in lines) / len(lines),
         copies / len(text.replace("\n", "")),
         ratio(text.count("\n"), len(tokens)),
     )
@@ -322,8 +322,7 @@ def is_counter(line: str, nouns: Sequence[str]) -> bool:
     return rest[:1].isspace() and ascii_lower(rest.lstrip()) in nouns
 
 
-def refinedweb(text: str, settings: SignalSettings) -> dict[str, float]:
-    held = settings.refinedweb
+def refinedweb(text: str) -> dict[str, float]:
     total = lost = 0
     for raw in text.splitlines():
         line = raw.strip()
@@ -337,9 +336,9 @@ def refinedweb(text: str, settings: SignalSettings) -> dict[str, float]:
                 inside = not has(c, ch.SINGLE)
         total += words
         if line and (
-            sum(has(c, ch.UPPER) for c in line) > held.max_uppercase * len(line)
-            or sum(has(c, ch.NUMBER) for c in line) > held.max_numeric * len(line)
-            or is_counter(line, held.counters)
+            sum(has(c, ch.UPPER) for c in line) > 0.5 * len(line)
+            or sum(has(c, ch.NUMBER) for c in line) > 0.999999 * len(line)
+            or is_counter(line, COUNTERS)
             or words == 1
         ):
             lost += words
@@ -358,23 +357,22 @@ def spans(text: str, tokens: Sequence[str]) -> list[int]:
     return lines
 
 
-def words_of(token: str, settings: LettersPerWord) -> Fraction:
+def words_of(token: str) -> Fraction:
     """How much of a word a token with letters is."""
     if any(has(c, ch.SPELLING) for c in token):
-        return Fraction(1, settings.thai_lao_khmer_myanmar)
-    return Fraction(1, settings.han_kana if any(has(c, ch.SINGLE) for c in token) else 1)
+        return Fraction(1, 4)
+    return Fraction(1, 2 if any(has(c, ch.SINGLE) for c in token) else 1)
 
 
-def line_ngrams(text: str, tokens: list[str], settings: SignalSettings) -> dict[str, float]:
-    rule = settings.line_ngrams
+def line_ngrams(text: str, tokens: list[str]) -> dict[str, float]:
     lines = spans(text, tokens)
     words = [i for i, t in enumerate(tokens) if has_letter(t)]
     grams: dict[tuple[int, int], tuple[str, ...]] = {}  # first and last token -> words
     for end, last in enumerate(words):
         start, length = end + 1, Fraction(0)
-        while start > 0 and length < rule.n and lines[words[start - 1]] == lines[last]:
+        while start > 0 and length < 4 and lines[words[start - 1]] == lines[last]:
             start -= 1
-            length += words_of(tokens[words[start]], rule.letters_per_word)
+            length += words_of(tokens[words[start]])
         first = words[start]
         figures = sum(
             len(t)
@@ -382,13 +380,13 @@ def line_ngrams(text: str, tokens: list[str], settings: SignalSettings) -> dict[
             if not has_letter(t) and any(has(c, ch.NUMBER) for c in t)
         )
         gram = tuple(lower(tokens[i]) for i in words[start : end + 1])
-        if length >= rule.n and figures <= sum(map(len, gram)):
+        if length >= 4 and figures <= sum(map(len, gram)):
             grams[first, last] = gram
     counts = Counter(grams.values())
     covered = {
         i
         for (first, last), gram in grams.items()
-        if counts[gram] >= rule.min_count
+        if counts[gram] >= 4
         for i in range(first, last + 1)
     }
     whole: Counter[int] = Counter()
@@ -396,7 +394,7 @@ def line_ngrams(text: str, tokens: list[str], settings: SignalSettings) -> dict[
     for i, (token, line) in enumerate(zip(tokens, lines, strict=True)):
         whole[line] += len(token)
         part[line] += len(token) * (i in covered)
-    lost = sum(n for line, n in whole.items() if part[line] / n > rule.max_coverage)
+    lost = sum(n for line, n in whole.items() if part[line] / n > 0.6)
     return {"llama3_line_ngram_coverage": ratio(lost, whole.total())}
 
 
@@ -557,8 +555,8 @@ def measured(
         **gopher(text, tokens, settings.gopher.dialect, stop),
         **c4(text, settings),
         **fineweb(text, tokens, settings),
-        **refinedweb(text, settings),
-        **line_ngrams(text, tokens, settings),
+        **refinedweb(text),
+        **line_ngrams(text, tokens),
         **dirty(tokens, flagged, everyday, allowed),
         **divergence(tokens, reference),
     }

@@ -16,6 +16,7 @@ from curation.filters.filter_settings import (
     FilterSettings,
     default_settings,
 )
+from curation.filters.line_ngrams import LineNgrams
 from curation.filters.signals import Meter
 from curation.paths import CODE_PATH, PROSE_PATH
 
@@ -102,7 +103,7 @@ def log_of(lines: int) -> str:
 
 
 def test_a_few_lines_that_are_alike_stay() -> None:
-    few = SETTINGS.signals.line_ngrams.min_run - 1
+    few = LineNgrams().min_run - 1
     story = "The engineers met on Friday to talk about what had gone wrong with the new release."
     text = f"{log_of(few)}\n{story}\n{log_of(few)}"
     assert run(text, _LLAMA3)[1] == []

@@ -21,6 +21,7 @@ from curation import resources
 from curation.classify import Classifier, ClassifyResult, ClassifySettings, decide
 from curation.classify import default_settings as defaults
 from curation.classify.classifier import check_labels
+from curation.classify.decide import LEAST_OF_PATHS
 from curation.classify.features import BITS, SHAPE, measure
 from curation.classify.linear import LinearModel, Varying, load, standardise
 from curation.errors import ConfigError
@@ -74,7 +75,7 @@ def test_scores_of_typical_pages() -> None:
 
 
 def test_what_looks_like_code_and_is_of_no_worth_goes() -> None:
-    least = defaults().min_quality_of_paths
+    least = LEAST_OF_PATHS
     found = result(
         quality=[0, least, 0.1, 0, 0, 0.1],
         domain=["general", "multilingual", "general", "code", "math_reasoning", "general"],

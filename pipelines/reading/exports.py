@@ -1,0 +1,419 @@
+"""Write the documents of a stage as JSON lines, Parquet, Hugging Face datasets, WebDataset.
+
+Rows keep the order of the stage's shards. A document's split depends only on its id and the seed.
+Files are written whole or not at all, with the same bytes every time; `export.json`, which lists
+them, comes last.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import io
+import json
+import math
+import os
+import re
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+import zstandard
+
+from curation.config import nearest
+from curation.errors import ConfigError, InputError
+from curation.schema import aligned, conformed
+from pipelines.engine.stage import Shard, stage_inputs
+from pipelines.run_folder import EXPORT, load_run
+from pipelines.storage.files import SCRATCH, FileRecord, Folder
+from pipelines.storage.shards import TableWriter
+
+#: Lists what an export wrote, so that a later export recognizes it.
+NOTE = "export.json"
+_CARD = "README.md"
+#: Tolerance for the sum of the splits' shares, which are rounded decimals.
+_ROUNDING = 1e-9
+#: Compression levels of zstd (as in a run's Parquet files) and gzip.
+_ZSTD_LEVEL, _GZIP_LEVEL = 3, 6
+
+
+class Written:
+    """A file being written: takes batches, counts rows, and has its record once closed."""
+
+    def __init__(self, write: Callable[[pa.RecordBatch], None]) -> None:
+        self._write = write
+        self.rows = 0
+        self.record = FileRecord(0, 0, "")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._write(batch)
+        self.rows += batch.num_rows
+
+
+Opener = Callable[[Folder, str, pa.Schema, int], AbstractContextManager[Written]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its file names, and a writer of folder, name, schema and number of first row."""
+
+    suffix: str
+    open: Opener
+    folder: str = ""  # of the data files
+    card: bool = False  # whether a README.md tells Hugging Face where the splits are
+
+
+@contextlib.contextmanager
+def _table(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator[Written]:
+    writer = TableWriter(folder, name, schema)
+    with writer:
+        written = Written(writer.write)
+        yield written
+    written.record = writer.record
+
+
+def _json_lines(compress: Callable[[BinaryIO], AbstractContextManager[Any]]) -> Opener:
+    @contextlib.contextmanager
+    def opened(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator[Written]:
+        with folder.create(name) as sink:
+            with compress(cast(BinaryIO, sink)) as stream:
+                written = Written(lambda batch: stream.write(_lines(batch)) and None)
+                yield written
+            record = sink.record(written.rows)
+        written.record = record
+
+    return opened
+
+
+def _lines(batch: pa.RecordBatch) -> bytes:
+    return "".join(f"{json_of(row)}\n" for row in batch.to_pylist()).encode()
+
+
+def json_of(row: dict[str, Any]) -> str:
+    """Return a row as one line of JSON.
+    Dates are ISO 8601, bytes base64; NaN, which JSON lacks, is null.
+    """
+    return json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value
+
+
+def _zstd(file: BinaryIO) -> AbstractContextManager[Any]:
+    return zstandard.ZstdCompressor(_ZSTD_LEVEL).stream_writer(file, closefd=False)
+
+
+def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
+    return gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
+
+
+@contextlib.contextmanager
+def _web_dataset(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator[Written]:
+    """Two members per document, `<key>.txt` and `<key>.json`; keys count rows of the split."""
+    with folder.create(name) as sink:
+        with tarfile.open(
+            fileobj=cast(BinaryIO, sink), mode="w|", format=tarfile.USTAR_FORMAT
+        ) as archive:
+
+            def write(batch: pa.RecordBatch) -> None:
+                for place, row in enumerate(batch.to_pylist(), first + written.rows):
+                    if "text" in row:
+                        _add(archive, f"{place:012d}.txt", (row.pop("text") or "").encode())
+                    _add(archive, f"{place:012d}.json", json_of(row).encode())
+
+            written = Written(write)
+            yield written
+        record = sink.record(written.rows)
+    written.record = record
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)  # mode 0644, owner 0, time 0
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))
+
+
+FORMATS = {
+    "jsonl": Format(".jsonl", _json_lines(lambda file: contextlib.nullcontext(file))),
+    "jsonl.gz": Format(".jsonl.gz", _json_lines(_gzip)),
+    "jsonl.zst": Format(".jsonl.zst", _json_lines(_zstd)),
+    "parquet": Format(".parquet", _table),
+    "hf": Format(".parquet", _table, "data/", card=True),
+    "webdataset": Format(".tar", _web_dataset),
+}
+
+
+def dataset_card(splits: list[str]) -> bytes:
+    """Return the README.md that tells `datasets.load_dataset` the files of each split."""
+    files = "".join(f"  - split: {s}\n    path: data/{s}-*.parquet\n" for s in splits)
+    return f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n".encode()
+
+
+def export_of(
+    run: str,
+    stage: str,
+    to: str,
+    output: str | None = None,
+    columns: str | None = None,
+    split: str = "",
+    count: int | None = None,
+    seed: int = 0,
+) -> Export:
+    """Return the export of a stage's documents, checked and not yet written.
+
+    Args:
+        to: a name of FORMATS.
+        output: folder or URL; default: `export` in the run.
+        columns: "a,b", all if None.
+        split: "train=0.99,val=0.01".
+        count: files of each split; as many as the stage has shards if None.
+
+    Raises ConfigError for something that the run lacks, and a folder with other files.
+    """
+    splits = parse_splits(split)
+    shards = _shards(run, stage)
+    schema = _chosen(common_schema([shard.schema() for shard in shards]), columns)
+    name = stage.replace("/", "-")
+    folder = Folder(output or f"{run.rstrip('/')}/{EXPORT}/{name}-{to}")
+    work = Export(stage, to, folder, shards, schema, count, splits, seed)
+    work.check_folder()
+    return work
+
+
+def parse_splits(text: str) -> dict[str, float]:
+    """Parse `train=0.99,val=0.01` into shares that sum to 1; an empty string gives none.
+
+    Raises ConfigError naming the invalid part.
+    """
+    splits: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        name, _, share = part.partition("=")
+        try:
+            value = float(share)
+        except ValueError:
+            value = -1.0
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or not 0 < value <= 1:
+            raise ConfigError(
+                f"--split {part}: expected NAME=SHARE with a share above 0 and at most 1"
+            )
+        if name in splits:
+            raise ConfigError(f"--split: {name} is named twice")
+        splits[name] = value
+    if splits and abs(sum(splits.values()) - 1) > _ROUNDING:
+        raise ConfigError(f"--split {text}: the shares sum to {sum(splits.values()):g}, not to 1")
+    return splits
+
+
+def _shards(run: str, stage: str) -> list[Shard]:
+    folder, stages = load_run(run)
+    if stage not in stages:
+        hint = nearest(stage, stages) or f" (complete: {', '.join(stages)})"
+        raise ConfigError(f"--stage {stage}: not a complete stage of {folder.shown}{hint}")
+    return stage_inputs([(folder / stage).url])
+
+
+def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return a schema that fits the rows of all shards, with the types used for reading.
+
+    Raises InputError for a column whose types in two shards have no common type.
+    """
+    read = [conformed(pa.RecordBatch.from_pylist([], schema=s)).schema for s in schemas]
+    try:
+        unified = pa.unify_schemas(read, promote_options="permissive")
+    except pa.ArrowInvalid as error:
+        raise InputError(f"the shards have no common columns: {error}") from None
+    return pa.schema([pa.field(field.name, field.type) for field in unified])
+
+
+def _chosen(schema: pa.Schema, chosen: str | None) -> pa.Schema:
+    """Return the columns to export, in order. Raises ConfigError for an absent one."""
+    columns = [name.strip() for name in (chosen or "").split(",") if name.strip()]
+    if chosen is not None and not columns:
+        raise ConfigError(f"--columns {chosen!r}: no column is named")
+    for name in columns:
+        if name not in schema.names:
+            hint = nearest(name, schema.names) or f" (there are: {', '.join(schema.names)})"
+            raise ConfigError(f"--columns: no column {name!r}{hint}")
+        if columns.count(name) > 1:
+            raise ConfigError(f"--columns: {name} is named twice")
+    return pa.schema([schema.field(name) for name in columns or schema.names])
+
+
+@dataclass(frozen=True)
+class Export:
+    """One export: what to write and where."""
+
+    stage: str
+    to: str
+    folder: Folder
+    shards: Sequence[Shard]
+    schema: pa.Schema  # of the columns to export
+    count: int | None  # files of each split; None: one per shard of the stage
+    splits: dict[str, float]
+    seed: int
+
+    @property
+    def format(self) -> Format:
+        return FORMATS[self.to]
+
+    def run(self) -> dict[str, Any]:
+        """Write every file; return what was written, as in `export.json`."""
+        rows = self._rows()
+        count = self.count or len(self.shards)
+        outputs = {name: _Output(self, name, total, count) for name, total in rows.items()}
+        planned = [file for output in outputs.values() for file in output.names()]
+        if self.format.card:
+            planned.append(_CARD)
+        self._begin(planned)
+        with contextlib.ExitStack() as stack:
+            for output in outputs.values():
+                stack.enter_context(output)
+            for batch in self._batches():
+                for name, part in self._divided(batch):
+                    outputs[name].write(part)
+        files = {n: r.as_dict() for output in outputs.values() for n, r in output.files.items()}
+        if self.format.card:
+            card = self.folder.write_bytes(_CARD, dataset_card(list(rows)))
+            files[_CARD] = card.as_dict()
+        facts = {
+            "stage": self.stage,
+            "format": self.to,
+            "columns": self.schema.names,
+            "seed": self.seed,
+            "split": self.splits,
+            "rows": rows,
+            "files": dict(sorted(files.items())),
+        }
+        self.folder.write_own_json(NOTE, {"complete": True, **facts})
+        self.folder.remove(SCRATCH)
+        return facts
+
+    def check_folder(self) -> None:
+        """Raise ConfigError if the folder has files besides those of an export, or is a file."""
+        if self.folder.is_local and os.path.isfile(self.folder.path()):
+            raise ConfigError(f"--output {self.folder.shown}: a file, not a folder")
+        old = self.folder.read_own_json(NOTE).get("files", {})
+        for name in self.folder.tree() if self.folder.exists() else ():
+            if name not in old and name != NOTE and not name.startswith((f"{SCRATCH}/", ".")):
+                raise ConfigError(
+                    f"{self.folder.shown}/{name}: not written by curate export; "
+                    "give an empty folder as --output"
+                )
+
+    def _begin(self, planned: Sequence[str]) -> None:
+        """Remove an earlier export."""
+        old = self.folder.read_own_json(NOTE).get("files", {})
+        names = sorted({*old, *planned})
+        self.folder.remove_parts()
+        self.folder.write_own_json(NOTE, {"complete": False, "files": dict.fromkeys(names)})
+        for name in old:
+            self.folder.remove(name)
+
+    @property
+    def _whole(self) -> str:
+        """Name of the single split when there are no splits."""
+        return "train" if self.format.card else "documents"
+
+    def _rows(self) -> dict[str, int]:
+        """Rows of each split."""
+        if not self.splits:
+            return {self._whole: sum(shard.rows for shard in self.shards)}
+        counts = np.zeros(len(self.splits), np.int64)
+        for shard in self.shards:
+            for batch in shard.batches(["id"]):
+                counts += np.bincount(self._split_of(batch), minlength=len(counts))
+        return dict(zip(self.splits, counts.tolist(), strict=True))
+
+    def _split_of(self, batch: pa.RecordBatch) -> Any:
+        """Number of each document's split -> int64 [rows]."""
+        ids = batch.column("id").to_pylist()
+        draws = [xxhash.xxh3_64_intdigest(f"{self.seed} {i}".encode()) / 2**64 for i in ids]
+        ends = np.cumsum(list(self.splits.values()))[:-1]
+        return np.searchsorted(ends, draws, side="right")
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        wanted = {*self.schema.names, *(["id"] if self.splits else [])}
+        for shard in self.shards:
+            yield from shard.batches([n for n in shard.schema().names if n in wanted])
+
+    def _divided(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of each split, with the exported columns."""
+        if not self.splits:
+            yield self._whole, aligned(batch, self.schema)
+            return
+        places = self._split_of(batch)
+        for number, name in enumerate(self.splits):
+            yield name, aligned(batch.filter(pa.array(places == number)), self.schema)
+
+
+class _Output:
+    """The files of one split, one open at a time; file k has rows [k, k + 1) * rows / files."""
+
+    def __init__(self, export: Export, split: str, rows: int, count: int) -> None:
+        self._export, self._split, self._rows, self._count = export, split, rows, count
+        self._stack = contextlib.ExitStack()
+        self._file: Written | None = None
+        self._number = self._row = 0
+        self.files: dict[str, FileRecord] = {}
+
+    def names(self) -> list[str]:
+        return [self._name(number) for number in range(self._count)]
+
+    def _name(self, number: int) -> str:
+        held = self._export.format
+        return f"{held.folder}{self._split}-{number:05d}-of-{self._count:05d}{held.suffix}"
+
+    def _end(self, number: int) -> int:
+        return (number + 1) * self._rows // self._count
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        while batch.num_rows:
+            while self._row == self._end(self._number):
+                self._close()
+            part = batch.slice(0, self._end(self._number) - self._row)
+            self._opened().write(part)
+            self._row += part.num_rows
+            batch = batch.slice(part.num_rows)
+
+    def _opened(self) -> Written:
+        if self._file is None:
+            held, name = self._export, self._name(self._number)
+            file = held.format.open(held.folder, name, held.schema, self._row)
+            self._file = self._stack.enter_context(file)
+        return self._file
+
+    def _close(self) -> None:
+        """Close the current file, which may have no rows."""
+        file = self._opened()
+        self._stack.close()
+        self.files[self._name(self._number)] = file.record
+        self._file = None
+        self._number += 1
+
+    def __enter__(self) -> _Output:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> None:
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
+            return
+        while self._number < self._count:
+            self._close()

@@ -1,0 +1,303 @@
+"""Remove documents from a finished run.
+
+Documents are withdrawn after a run: a host asks for it, a source loses its licence, a rights policy
+changes. Their token shards are rewritten with padding in place of these documents, and the document
+index without them; or all other documents are packed again, in a run
+of `withdraw` and `tokenize` over what the run had tokenized.
+The run itself does not change. Documents that had been removed as their duplicates, and are not
+withdrawn themselves, are deduplicated again among themselves with the run's settings, so that one
+of each set of copies comes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.errors import ConfigError, InputError
+from curation.hosts import host_of
+from curation.recipe import Recipe, load
+from curation.rights.policy import Policy
+from curation.schema import VERDICT_COLUMNS
+from curation.stages import find, known_stages
+from pipelines.dedup.indexes import index_files
+from pipelines.engine.stage import settings_written
+from pipelines.masking import count_spans, mask_stage
+from pipelines.plan import plan
+from pipelines.run import run_plan
+from pipelines.run_folder import RECIPE_FILE, SUMS, WITHDRAWN, load_run, make_run_folder
+from pipelines.runners.execute import Executor
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import files_of, is_stage, read_manifest
+from pipelines.storage.own import remove_stage
+from pipelines.storage.runs import read_batches_of
+from pipelines.storage.shards import TableWriter, read_batches, read_kinds
+
+_WAITING = "waiting"
+_REPORT = "withdrawn.json"
+_DOCUMENTS, TOKENS = "withdrawn.parquet", "tokens"
+#: Table of the withdrawn documents.
+RECORD = pa.schema(
+    [
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("reason", pa.string()),
+        ("value", pa.string()),  # the prefix, host or signal
+    ]
+)
+_STAGES = ("withdraw", "tokenize")
+
+
+@dataclass
+class Withdrawn:
+    """The withdrawn documents: what selects them, and their ids."""
+
+    prefixes: Sequence[str]
+    ids: set[str] = field(default_factory=set)
+    hosts: frozenset[str] = frozenset()
+    policy: Policy | None = None
+    #: Columns needed besides `id` and `url`.
+    columns: Sequence[str] = ()
+
+    def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Collect a batch's withdrawn documents; return their rows of RECORD."""
+        names, urls = batch.column("id").to_pylist(), batch.column("url").to_pylist()
+        rights = batch.column("rights").to_pylist() if self.policy else [None] * len(names)
+        rows = []
+        for name, url, said in zip(names, urls, rights, strict=True):
+            if why := self._why(name, url or "", said):
+                rows.append({"id": name, "url": url} | why)
+                self.ids.add(name)
+        return pa.RecordBatch.from_pylist(rows, RECORD)
+
+    def _why(self, name: str, url: str, rights: dict[str, Any] | None) -> dict[str, Any] | None:
+        if name in self.ids:
+            return {"reason": "withdrawn.id", "value": name}
+        if url.startswith(tuple(self.prefixes)):
+            return {"reason": "withdrawn.url", "value": url}
+        if self.hosts and (host := self._host(url)):
+            return {"reason": "withdrawn.host", "value": host}
+        ruling = self.policy.ruling(rights) if self.policy else None
+        if ruling is None:
+            return None
+        parts = (ruling.signal[n] for n in ("kind", "place", "agent", "value"))
+        return {"reason": ruling.reason, "value": " ".join(filter(None, parts))}
+
+    def _host(self, url: str) -> str | None:
+        """Return the listed host that a URL's host is, or is a subdomain of."""
+        host = host_of(url)
+        while host and host not in self.hosts:
+            host = host.partition(".")[2]
+        return host or None
+
+    def duplicates(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Select rows removed as duplicates of a withdrawn document, not withdrawn themselves."""
+        ids = pa.array(sorted(self.ids), pa.string())
+        lost = pc.is_in(batch.column("kept_id"), ids)
+        return batch.filter(pc.and_not(lost, pc.is_in(batch.column("id"), ids)))
+
+
+class Withdrawal:
+    """Documents to withdraw from runs, found and not yet withdrawn.
+
+    Args:
+        runs: a run, and further ones that used it as an index.
+        output: run folder for what comes back; default: `withdrawn` in the first run.
+        asked: what selects the documents, for the report.
+
+    Raises InputError where no document is selected, ConfigError for a folder with the withdrawal of
+    other documents.
+    """
+
+    def __init__(
+        self, runs: Sequence[str], gone: Withdrawn, output: str | None, asked: dict[str, Any]
+    ) -> None:
+        self._runs = [load_run(path) for path in runs]
+        self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
+        named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
+        self._asked = {"by": asked, "runs": named}
+        self._gone, self._rows = gone, _found(self._runs, gone)
+        self._refuse_another()
+
+    @property
+    def documents(self) -> int:
+        return len(self._gone.ids)
+
+    def run(self, executor: Executor, repacks: bool) -> dict[str, Any]:
+        """Mask the documents or pack all others again, and restore their duplicates.
+
+        Returns the report, as it is written.
+        """
+        output = self.output
+        if output.is_local:
+            make_run_folder(output)
+        with TableWriter(output, _DOCUMENTS, RECORD) as writer:
+            for batch in self._rows:
+                writer.write(batch)
+        output.remove(_WAITING)
+        if not repacks or not (output / TOKENS).exists(RECIPE_FILE):
+            output.remove(TOKENS)
+        report: dict[str, Any] = {"withdrawn": self.documents, **self._asked}
+        report |= {"tokens": {}, "given_back": {}, "still_removed": {}}
+        table = (output / _DOCUMENTS).url if repacks else None
+        for number, (run, complete) in enumerate(self._runs):
+            inner = f"/{number}" if number else ""
+            place = output / f"{TOKENS}{inner}"
+            for stage, facts in _without(place, run, complete, self._gone, table, executor).items():
+                report["tokens"][f"{inner}/{stage}".lstrip("/")] = facts
+        for stage in (name for name, s in known_stages().items() if s.keeps_one):
+            if counts := self._given_back(stage, executor):
+                report["given_back"][stage] = counts["documents"]
+                report["still_removed"][stage] = counts["documents_removed"]
+        output.remove(_WAITING)
+        output.write_json(_REPORT, report)
+        return report
+
+    def _given_back(self, stage: str, executor: Executor) -> dict[str, Any]:
+        """Deduplicate again what a stage removed for withdrawn documents; return the counts."""
+        output, gone = self.output, self._gone
+        remove_stage(output / stage)
+        found = [(f / stage, i) for i, (f, s) in enumerate(self._runs) if stage in s]
+        if not sum(_collect(output, stage, place, i, gone) for place, i in found):
+            return {}
+        waiting = (output / _WAITING / stage).url
+        recipe = _recipe(stage, found[0][0], gone)
+        work = plan(recipe, output.url, [f"{waiting}/*.parquet"], [stage], fresh=True)
+        return run_plan(work, executor)[stage]["counts"]  # type: ignore[no-any-return]
+
+    def _refuse_another(self) -> None:
+        output = self.output
+        if output.exists(_REPORT):
+            found = output.read_json(_REPORT)
+            if any(found.get(key) != value for key, value in self._asked.items()):
+                raise ConfigError(
+                    f"{output.shown} has the withdrawal of {found['withdrawn']:,} other documents, "
+                    "which this one would replace: write to another --output, or withdraw from "
+                    f"{output.shown}/{TOKENS} (made with --repack) to go on from it"
+                )
+
+
+def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
+    """Return the withdrawn documents with reasons. Raises InputError if there are none."""
+    wanted, found = ["id", "url", *gone.columns], list[pa.RecordBatch]()
+    for folder, stages in runs:
+        first = folder / stages[0]
+        for batch in read_kinds(first, ["documents", "removed"], wanted):
+            if absent := [n for n in gone.columns if n not in batch.schema.names]:
+                raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
+            found.append(gone.add(batch))
+    if not gone.ids:
+        raise InputError("the selection matches no document of the run")
+    return [rows for rows in found if rows.num_rows]
+
+
+def _without(
+    place: Folder,
+    run: Folder,
+    stages: Sequence[str],
+    gone: Withdrawn,
+    table: str | None,
+    executor: Executor,
+) -> dict[str, dict[str, Any]]:
+    """Write a run's token shards without the withdrawn documents; return facts by stage.
+
+    Shards are packed again with a `table` of these documents, else masked.
+    """
+    sinks = [stage for stage in stages if find(stage).is_sink]
+    if table is not None and sinks:
+        written = _repack(run, sinks, place, table, executor)
+    else:
+        written = {s: mask_stage(run / s, place / s, gone.ids) for s in sinks}
+    return {sink: count_spans(run / sink, gone.ids) | written[sink] for sink in sinks}
+
+
+def _root(folder: Folder) -> str | None:
+    """Return the root hash of a run, as `curate verify` prints it."""
+    return hashlib.sha256(folder.read_bytes(SUMS)).hexdigest() if folder.exists(SUMS) else None
+
+
+def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdrawn) -> int:
+    """Write the duplicates of withdrawn documents, shard by shard; return their number."""
+    total = 0
+    for name in files_of(read_manifest(place), "removed"):
+        batches = [b for b in map(gone.duplicates, read_batches(place, name)) if b.num_rows]
+        if batches:
+            columns = [n for n in batches[0].schema.names if n not in VERDICT_COLUMNS]
+            kept = [b.select(columns) for b in batches]
+            shard = f"{_WAITING}/{stage}/{run}-{name.removeprefix('removed/')}"
+            with TableWriter(output, shard, kept[0].schema) as writer:
+                for batch in kept:
+                    writer.write(batch)
+            total += sum(b.num_rows for b in kept)
+    return total
+
+
+def _recipe(stage: str, place: Folder, gone: Withdrawn) -> Recipe:
+    """Return the run's settings of the stage, without indexes that have withdrawn documents."""
+    manifest = read_manifest(place)
+    settings = find(stage).settings.model_validate(manifest["settings"])
+    against = [p for p in settings.index.against if not _holds(p, stage, gone)]
+    index = settings.index.model_copy(update={"against": tuple(against), "write": False})
+    settings = settings.model_copy(update={"index": index})
+    return load("llama3").model_copy(
+        update={stage.replace("-", "_"): settings, "name": manifest["recipe"]["name"]}
+    )
+
+
+def _holds(path: str, stage: str, gone: Withdrawn) -> bool:
+    ids = pa.array(sorted(gone.ids), pa.string())
+    for file in index_files(path, stage, 0):
+        for batch in read_batches_of(file.folder, file.file):
+            if pc.any(pc.is_in(batch.column("id"), ids)).as_py():
+                return True
+    return False
+
+
+def _repack(
+    run: Folder, sinks: Sequence[str], place: Folder, table: str, executor: Executor
+) -> dict[str, dict[str, Any]]:
+    """Write `tokenize` and its named mixes again, without the documents of a table.
+
+    Returns the number of sequences and the record of each file, by stage. Raises ConfigError if the
+    run does not have what it tokenized, or its recipe or tokenizer is another one now.
+    """
+    withdraw, tokenize = _STAGES
+    settings = find(withdraw).settings(documents=table)
+    recipe = _recipe_of(run, sinks).model_copy(
+        update={"stages": _STAGES, "inputs": (), withdraw: settings}
+    )
+    work = plan(recipe, place.url, [_tokenized(run, tokenize).url], _STAGES)
+    if work.facts[tokenize]["models"] != read_manifest(run / tokenize)["models"]:
+        raise ConfigError(f"{(run / tokenize).shown}: the tokenizer has changed since")
+    run_plan(work, executor)
+    written = {sink: read_manifest(place / sink) for sink in sinks}
+    return {
+        sink: {"packed": manifest["counts"]["sequences"], "files": manifest["files"]}
+        for sink, manifest in written.items()
+    }
+
+
+def _recipe_of(run: Folder, sinks: Sequence[str]) -> Recipe:
+    """Return the recipe in a run folder, if it is that of its token shards."""
+    recipe = load(run.url_of(RECIPE_FILE))
+    for sink in sinks:
+        stage, _, mix = sink.partition("/")
+        if settings_written(recipe.settings(stage, mix)) != read_manifest(run / sink)["settings"]:
+            raise ConfigError(f"{run.shown}/{RECIPE_FILE}: not the recipe of {sink}; run it again")
+    return recipe
+
+
+def _tokenized(run: Folder, stage: str) -> Folder:
+    """Return the stage folder with the documents that became tokens."""
+    before = read_manifest(run / stage).get("after", {}).get("stage")
+    if before is None or not is_stage(run / before):
+        raise ConfigError(
+            f"{run.shown}: does not have the documents of {stage}, to pack them again; leave out "
+            "--repack to mask them"
+        )
+    return run / str(before)
