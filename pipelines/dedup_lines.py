@@ -15,6 +15,7 @@ import pyarrow as pa
 from curation.dedup.audit import AUDIT, audit_lines, summary
 from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.dedup_settings import LineDedupSettings
+from curation.dedup.keys import run_starts
 from curation.dedup.lines import (
     LineCounts,
     LineTotals,
@@ -28,7 +29,6 @@ from curation.dedup.lines import (
     verdicts,
     with_pages,
 )
-from curation.dedup.sorting import run_starts
 from curation.schema import with_column
 from pipelines.dedup.duplicates import (
     OverRanges,
@@ -295,7 +295,6 @@ def _read_frequent(folder: Folder, ranges: Sequence[str]) -> LineTotals:
 def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
     """Return the files of the indexes in the settings. Raises ConfigError for an unusable one."""
     shared = ["rule", "normalization", "per_language", "min_line_characters"]
-    shared += ["count_per_document"] if settings.rule == "published" else ["paths"]
     return checked_indexes(_STAGE, settings, shared)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from curation.dedup.captures import KEYS, capture_keys, capture_verdicts, choose_captures
 from curation.dedup.dedup_settings import UrlDedupSettings
+from curation.dedup.facts import KEYS, capture_keys, capture_verdicts, choose_captures
 from pipelines.dedup.duplicates import (
     OverRanges,
     no_verdicts,

@@ -15,7 +15,7 @@ import yaml
 
 from curation.credentials import redact_all
 from curation.errors import AlarmError, ConfigError, InputError, WorkerError
-from curation.readers.sampling import NOT_DRAWN_COUNT, skipped
+from curation.readers.records import NOT_DRAWN_COUNT, skipped
 from curation.readers.settings import NAME_COLUMN
 from curation.readers.suffixes import without_packing
 from curation.recipe import STAGES, check_order
