@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curation.readers.sampling import skipped
+from curation.readers.records import skipped
 
 from curation.stages import counted_columns
 from pipelines.reading.values import token_facts
