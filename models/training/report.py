@@ -10,10 +10,20 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from curation.models import About, ModelCard, sha256_of
+from curation.models import ModelCard, sha256_of
 from models.training.plot import calibration_svg
 
 CARD = "card.yaml"
+
+
+@dataclass(frozen=True)
+class About:
+    """What only the user knows of a trained model, for its card."""
+
+    version: str
+    licence: str
+    source: str
+    command: str
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,11 @@ class Report:
 
     def __str__(self) -> str:
         return _yaml({"model": str(self.model), "sha256": self.sha256, "metrics": self.metrics})
+
+
+def file_facts(files: Sequence[Path | str]) -> list[dict[str, Any]]:
+    """Return the names and checksums of files, for a card."""
+    return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, files)]
 
 
 def write_card(

@@ -15,17 +15,17 @@ from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
 from curation.mix.columns import cell_names, grouped, rows
 from curation.mix.keys import sample_values
-from curation.mix.mix_settings import SearchSettings
-from curation.mix.proxy import run_proxy
-from curation.mix.search import (
+from curation.tokenize.tokenizer import load_tokenizer
+from models.mixes.proxy import run_proxy
+from models.mixes.search import (
     Proposal,
+    SearchSettings,
     Space,
     first_round,
     near_round,
     propose,
     sample_streams,
 )
-from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.stage import StageRun
 from pipelines.mix import SavedIds, plan
 from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of
