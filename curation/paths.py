@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from curation.text.paths import CODE_PATH, MATH_PATH, PATHS, PROSE_PATH
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from curation.text.structure import Structure
+
+PROSE_PATH, CODE_PATH, MATH_PATH = 0, 1, 2
+PATHS = ("prose", "code", "mathematics")
+
 
 __all__ = ["CODE_PATH", "MATH_PATH", "PATHS", "PROSE_PATH", "document_paths"]
 

@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS
+from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS, ByContent, Domain
 from curation.config import Natural, Settings, Share, built_in_settings, read_values
-from curation.domains import ByContent, Domain
 from curation.models import ModelFile
 from curation.resources import NamedFile
 from curation.user_code import CodeSettings, UserCode

@@ -17,12 +17,13 @@ from curation.compiled import kernel
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
+from curation.language.evidence import DECIMALS, listed
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import read_labels
 from curation.language.language_settings import UNKNOWN, LanguageSettings, default_settings
-from curation.language.shares import DECIMALS, listed
 from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
+from curation.schema import column_of, with_column
 
 #: Probability of languages without a label from which a text is `und`.
 NONE = 0.5
@@ -343,3 +344,13 @@ def _average(windows, letters, firsts, out):  # type: ignore[no-untyped-def]
         if total:
             for label in range(out.shape[1]):
                 out[document, label] /= np.float64(total)
+
+
+def with_language(batch: pa.RecordBatch, settings: LanguageSettings) -> pa.RecordBatch:
+    """Add the language of documents that have none."""
+    known = column_of(batch, "language")
+    absent = pc.is_null(known)
+    if pc.any(absent).as_py():
+        labels, _ = LanguageIdentifier(settings).apply(batch.column("text").filter(absent))
+        known = pc.replace_with_mask(known, absent, labels)
+    return with_column(batch, "language", known)

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import yaml
+from curation.decontaminate.ngrams import ngrams
 
 from curation.archive import save_arrays
 from curation.decontaminate.background import LEAST_BITS, LOW, MOST_BITS, Background
-from curation.decontaminate.ngrams import ngrams
 from curation.decontaminate.normalize import tokenize
 
 FILE = "background.npz"

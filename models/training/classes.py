@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from curation.classify.classifier import GENERAL
 from curation.classify.linear import softmax
-from curation.domains import BY_CONTENT
+from curation.columns import BY_CONTENT
 from curation.errors import InputError
 from models.training.heldout import Folds, class_metrics, folds_of
 from models.training.inputs import Examples, read_labelled

@@ -27,8 +27,7 @@ from curation.language.windows import cut, letters_only
 from curation.models import ModelFile, locate
 from curation.resources import ModelPath
 from models.training import close
-from models.training.evidence import fit_refusal, fit_weights
-from models.training.familiar import learn
+from models.training.evidence import fit_refusal, fit_weights, learn
 from models.training.inputs import Examples, read_labelled, rows
 from models.training.language import fit_lines
 from models.training.metrics import macro_f1
