@@ -2,7 +2,6 @@
 
   python benchmarks/decontamination.py --data FOLDER [--split dev|test] [--each 100] [--dialects]
                                        [--pages FILE ...] [--show] [--scale FILE]
-  python benchmarks/decontamination.py --generator second --split dev|report [--sets FOLDER]
 
 FOLDER holds evals/ and quality/dev.jsonl.gz. Items of evaluation sets are planted into other texts in
 the ways in which they reach the web; half of each set is indexed, the other half is the hard
@@ -11,7 +10,6 @@ languages of XQuAD; `test` has HumanEval, CRUXEval, the other tasks and language
 Settings were chosen on `dev`.
 
 `--set short.bits=60` changes a rule (models/ngrams/rules.yaml).
-`--generator second` is `decontamination_second.py`, with items and look-alikes of its own.
 
 `--pages` are texts (JSONL, Parquet) in which no item should be found: it prints what was.
 `--scale` with `--pages` makes items of another file's texts, 60 words each, until there are 10 million
@@ -41,7 +39,6 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import decontamination_second as second
 from curation.config import assign, read_yaml
 from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
@@ -312,12 +309,7 @@ def decontaminator(items: list[Item], changes: Sequence[str] = ()) -> Decontamin
 
 
 def planted(options: argparse.Namespace) -> tuple[list[Item], list[Planted]]:
-    """Items and documents of the chosen generator."""
-    if options.generator == "second":
-        indexed, made = second.plant(
-            options.data, options.split, options.each, options.seed, options.sets
-        )
-        return indexed, [Planted(*document) for document in made]
+    """Items and documents of a split."""
     texts = [row["text"] for row in _jsonl(options.data / "quality/dev.jsonl.gz")]
     filler = [text for text in texts if len(text.split()) > 100][SETS_AT[options.split] :: 2]
     sets = load(options.data, options.split)
@@ -327,9 +319,7 @@ def planted(options: argparse.Namespace) -> tuple[list[Item], list[Planted]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--split", choices=["dev", "test", "report"], default="test")
-    parser.add_argument("--generator", choices=["first", "second"], default="first")
-    parser.add_argument("--sets", type=Path, help="more items for the second generator")
+    parser.add_argument("--split", choices=["dev", "test"], default="test")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="short.bits=60"
     )
@@ -351,8 +341,6 @@ def main() -> None:
         ]
         check_pages(decontaminator(items), options.pages)
         return
-    if options.split not in (second.HALVES if options.generator == "second" else SETS_AT):
-        parser.error(f"the {options.generator} generator has no split {options.split}")
     indexed, documents = planted(options)
     ours = decontaminator(indexed, options.set)
     started = time.process_time()

@@ -1,11 +1,10 @@
 """Speed and recall of the deduplication functions. One process, one core; CPU seconds.
 
     python benchmarks/dedup.py                                   # generated text
-    python benchmarks/dedup.py --data docs.jsonl.xz --pairs pairs.tsv --peers peers/bin/python
+    python benchmarks/dedup.py --data docs.jsonl.xz --pairs pairs.tsv
     python benchmarks/dedup.py --documents 1000000 10000000      # graph and clusters at scale only
 
-`--peers` names the Python of an environment with datatrove and text-dedup (see minhash_peers.py);
-datasketch is measured here. `--data` takes JSON lines (plain or .xz) with `id` and `text`; `--pairs` a table with a header and
+`--data` takes JSON lines (plain or .xz) with `id` and `text`; `--pairs` a table with a header and
 the columns id1, id2 and the exact Jaccard similarity of their word 5-grams.
 """
 
@@ -20,13 +19,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from datasketch import MinHash
 
 from curation.dedup import (
     band_hashes,
@@ -45,7 +42,7 @@ from curation.dedup import (
     total_lines,
 )
 from curation.dedup.candidates import bucket_order, bucket_pairs
-from curation.dedup.clusters import cluster_sizes, confirmed_clusters
+from curation.dedup.components import cluster_sizes, confirmed_clusters
 from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     LineDedupSettings,
@@ -118,43 +115,6 @@ def speed(texts: list[str]) -> None:
     remove_lines(array.slice(0, 1), doc64[:1], frequent, lines_rules)
     with cpu_time(per_second("characters: removal of frequent lines", characters)):
         remove_lines(array, doc64, frequent, lines_rules)
-
-
-def peers(texts: list[str], python: str | None) -> None:
-    """The same signatures by others, on a part of the texts large enough to time."""
-    some = texts[: max(1, int(np.searchsorted(np.cumsum([len(t) for t in texts]), 3e6)))]
-    characters = sum(map(len, some))
-    array = pa.array(some, pa.large_string())
-    fineweb = load("fineweb").dedup_documents.minhash
-    band_hashes(signatures(array.slice(0, 1), fineweb).values, fineweb.bands, fineweb.rows)
-    began = time.process_time()
-    for _ in range(5):
-        signed = signatures(array, fineweb)
-        band_hashes(signed.values, fineweb.bands, fineweb.rows)
-    own = (time.process_time() - began) / 5
-    print(f"signatures of {characters / 1e6:.1f} M characters, 14 x 8, word 5-grams")
-    _peer("curation", characters, own, own)
-    began = time.process_time()
-    for text in some:
-        words = text.lower().split()
-        sketch = MinHash(num_perm=fineweb.num_perm)
-        sketch.update_batch(
-            [" ".join(words[i : i + 5]).encode() for i in range(max(0, len(words) - 4))]
-        )
-    _peer(f"datasketch {version('datasketch')}", characters, time.process_time() - began, own)
-    if python:
-        lines = "".join(json.dumps({"text": text}) + "\n" for text in some)
-        script = Path(__file__).parent / "minhash_peers.py"
-        done = subprocess.run(
-            [python, str(script)], input=lines, text=True, stdout=subprocess.PIPE, check=True
-        )
-        for name, found in json.loads(done.stdout.splitlines()[-1]).items():
-            _peer(f"{name} {found['version']}", characters, found["seconds"], own)
-
-
-def _peer(name: str, characters: int, seconds: float, own: float) -> None:
-    rate = characters / seconds / 1e6
-    print(f"  {name:<20}{rate:8.2f} M characters/CPU s, {seconds / own:6.1f} x ours", flush=True)
 
 
 def url_speed(urls: int) -> None:
@@ -281,7 +241,6 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, help="exact similarities of pairs of --data")
     parser.add_argument("--seeds", type=int, default=5, help="hash seeds to average recall over")
     parser.add_argument("--urls", type=int, default=300_000, help="URLs to generate")
-    parser.add_argument("--peers", help="Python of an environment with datatrove and text-dedup")
     parser.add_argument("--documents", type=int, nargs="+", help="run benchmarks/dedup_scale.py")
     parser.add_argument("--workers", type=int, default=2, help="for --documents")
     parser.add_argument("--edges", type=int, default=10_000_000, help="edges to generate")
@@ -294,7 +253,6 @@ def main() -> None:
         raise SystemExit(subprocess.call([sys.executable, str(script), *sizes]))
     ids, texts = read_documents(options.data) if options.data else generated_documents(5_000)
     speed(texts)
-    peers(texts, options.peers)
     url_speed(options.urls)
     graph_speed(options.edges)
     if options.pairs:

@@ -1,16 +1,11 @@
 """Speed of the filter's parts, and the share of good documents that the default rules keep.
 
-  python benchmarks/filters.py [--data FOLDER] [--repeat 3] [--kept] [--datatrove PYTHON]
-                               [--blocklists HOSTS]
+  python benchmarks/filters.py [--data FOLDER] [--repeat 3] [--kept] [--blocklists HOSTS]
 
 FOLDER holds quality/dev.jsonl.gz (graded pages), domain/dev.jsonl.gz (labelled by domain) and
 lid/dev.jsonl.gz (labelled by language). Speed is the best of the repetitions on one core, in
 characters per CPU second, on the graded pages. Kept shares are by grade, by domain, and by
 language: short texts of a language are joined to documents of `--characters`.
-
-`--datatrove PYTHON` compares speed and decisions with datatrove's filters on the English texts.
-PYTHON is an interpreter that has it (benchmarks/datatrove_filters.py says how to make one), or a
-JSON file that holds what that script printed for these texts.
 
 `--blocklists HOSTS` writes a made-up category of UT1 with that many hosts, loads it as a folder and as
 the archive that UT1 publishes, and checks a million URLs.
@@ -21,7 +16,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import subprocess
 import tarfile
 import tempfile
 import time
@@ -30,19 +24,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from curation.arrow import text_buffers
 from curation.filters import Filter, pii
 from curation.filters.blocklists import load as load_blocklists
 from curation.filters.content import look_at
 from curation.filters.filter_settings import default_settings
-from curation.filters.rules import RuleBook
 from curation.filters.signals import Meter
 from curation.language import identify
-from curation.recipe import load as load_recipe
-from curation.text.words import Spans, words
+from curation.text.words import words
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 LEAST = 3  # documents of a group that are worth a line
@@ -101,73 +91,6 @@ def timed(run: Callable[[], object]) -> float:
     began = time.process_time()
     run()
     return time.process_time() - began
-
-
-#: Our rules that stand for each of datatrove's filters, with FineWeb's settings of them.
-FAMILIES = {
-    "repetition": ["repetition"],
-    "gopher": ["gopher"],
-    "c4": ["c4"],
-    "fineweb": ["fineweb"],
-}
-
-
-def run(python: Path, texts: list[str]) -> dict[str, Any]:
-    """What datatrove_filters.py prints for the texts under another interpreter."""
-    sent = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    script = Path(__file__).with_name("datatrove_filters.py")
-    done = subprocess.run([python, script], input=sent, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-def against_datatrove(python: Path, texts: list[str], repeat: int) -> None:
-    """Print seconds of both on the same texts, and on how many documents decisions differ."""
-    theirs = json.loads(python.read_text()) if python.suffix == ".json" else run(python, texts)
-    settings = load_recipe("fineweb").filter
-    meter = Meter(settings.signals)
-    column = pa.array(texts, pa.large_string())
-    languages = pa.array(["en"] * len(texts))
-    meter.measure(column, languages)
-    ours = min(timed(lambda: meter.measure(column, languages)) for _ in range(repeat))
-    characters = sum(map(len, texts))
-    total = sum(theirs["seconds"].values())
-    told = ", ".join(f"{name} {s:.1f}" for name, s in theirs["seconds"].items())
-    print(f"datatrove {theirs['version']}: {len(texts)} English texts, {characters} characters")
-    print(f"  datatrove, four filters  {total:8.2f} CPU s ({told})")
-    print(f"  ours, all signals        {ours:8.2f} CPU s, {total / ours:.0f} times as fast")
-    for title, spans in (("our words", None), ("its words", word_spans(column, theirs["words"]))):
-        signals = meter.measure(column, languages, spans)
-        print(f"  decisions that differ, {title}")
-        for name, families in FAMILIES.items():
-            rules = {f: members if f in families else None for f, members in settings.rules.items()}
-            held = RuleBook(settings.model_copy(update={"rules": rules}))
-            mine = held.decide(signals, languages).reason.to_pylist()
-            pairs = Counter(
-                (their, our)
-                for their, our in zip(theirs["decisions"][name], mine, strict=True)
-                if (their is None) != (our is None)
-            )
-            shown = ", ".join(f"{a} / {b}: {n}" for (a, b), n in pairs.most_common(5))
-            print(f"    {name:12} {pairs.total():6} of {len(texts)}  {shown}")
-
-
-def word_spans(texts: pa.Array, words: list[list[str]]) -> Spans:
-    """Byte spans of words that another tool found, searched from left to right."""
-    offsets, data = text_buffers(texts)
-    raw = data.tobytes()
-    starts: list[int] = []
-    ends: list[int] = []
-    bounds = [0]
-    for document, found in enumerate(words):
-        at = int(offsets[document])
-        for word in found:
-            held = word.encode()
-            begin = raw.index(held, at, int(offsets[document + 1]))
-            at = begin + len(held)
-            starts.append(begin)
-            ends.append(at)
-        bounds.append(len(starts))
-    return Spans(np.array(starts), np.array(ends), np.array(bounds))
 
 
 #: Endings of hosts in UT1's list `adult`, the frequent ones more often.
@@ -274,7 +197,6 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--kept", action="store_true")
     parser.add_argument("--characters", type=int, default=1500)
-    parser.add_argument("--datatrove", type=Path, metavar="PYTHON")
     parser.add_argument("--blocklists", type=int, metavar="HOSTS")
     options = parser.parse_args()
     if options.blocklists:
@@ -282,12 +204,6 @@ def main() -> None:
         return
     graded = rows(options.data / "quality" / "dev.jsonl.gz")
     labels, _ = identify([row["text"] for row in graded])
-    if options.datatrove:
-        others = rows(options.data / "domain" / "dev.jsonl.gz")
-        texts = [row["text"] for row, label in zip(graded, labels, strict=True) if label == "en"]
-        texts += [row["text"] for row in others if row["lang"] == "en"]
-        against_datatrove(options.datatrove, texts, options.repeat)
-        return
     if not options.kept:
         speed([row["text"] for row in graded], labels, options.repeat)
         return

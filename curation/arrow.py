@@ -1,11 +1,11 @@
-"""Arrow's columns: strings as flat buffers, which kernels read; types that documents can have."""
+"""Arrow's columns: strings as flat buffers for kernels, types of documents, sums by key."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -202,3 +202,34 @@ def as_text(value: Any) -> str | None:
     """Return a value as text: a string as it is, others as JSON."""
     value = plain(value)
     return value if value is None or isinstance(value, str) else as_json(value)
+
+
+_WAITING = 1 << 18  # rows
+
+
+def summed(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    keys: Sequence[str],
+    sums: Sequence[str],
+    least: Sequence[str] = (),
+) -> pa.Table:
+    """Return a row of `schema` for each key, in the order in which keys come.
+
+    It has the sums of the columns `sums` and the least values of the columns `least`.
+    """
+    wanted = [*((name, "min") for name in least), *((name, "sum") for name in sums)]
+
+    def added(held: pa.Table, more: list[pa.RecordBatch]) -> pa.Table:
+        table = pa.concat_tables([held, pa.Table.from_batches(more, schema)])
+        found = table.group_by([*keys], use_threads=False).aggregate(wanted)
+        names = [name.removesuffix("_min").removesuffix("_sum") for name in found.column_names]
+        return found.rename_columns(names).select(schema.names).cast(schema)
+
+    held, waiting, rows = schema.empty_table(), list[pa.RecordBatch](), 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows > max(_WAITING, held.num_rows):  # sums of doubling size: linear in all
+            held, waiting, rows = added(held, waiting), [], 0
+    return added(held, waiting)

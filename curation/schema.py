@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import storable, stored
+from curation.columns import DOMAINS as DOMAINS
 from curation.columns import LABEL_COLUMNS
-from curation.domains import DOMAINS as DOMAINS
-from curation.domains import Domain as Domain
+from curation.columns import Domain as Domain
 from curation.errors import InputError
 
 SOURCE = pa.struct([("file", pa.string()), ("offset", pa.int64())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
@@ -45,6 +46,7 @@ def stage_facts(
     return facts | {"code": code} if code else facts
 
 
+@functools.cache
 def _version(package: str, stage: str) -> str:
     try:
         return importlib.metadata.version(package)

@@ -19,7 +19,7 @@ from curation.columns import LABEL_COLUMNS
 from curation.errors import ConfigError
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, lacking, plan_tables
 from curation.mix.columns import grouped, narrow
-from curation.mix.variety import varieties
+from curation.mix.repeats import varieties
 from curation.schema import PLACES
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings

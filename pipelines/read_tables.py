@@ -21,7 +21,7 @@ from curation.readers.documents import (
     others_of,
 )
 from curation.readers.raw import RawFile
-from curation.readers.sampling import drawn
+from curation.readers.records import drawn
 from curation.schema import Verdicts
 from curation.stages.read_tables import LANGUAGES, TableSettings
 from pipelines.engine.stage import StageRun
@@ -104,7 +104,7 @@ class ReadTables:
     ) -> None:
         batch = documents_batch(rows.rows, rows.own, others)
         if self.languages is not None:
-            from curation.language.verdicts import with_language  # compiled kernels
+            from curation.language.identifier import with_language  # compiled kernels
 
             batch = with_language(batch, self.languages)
         tally.add_in(batch)

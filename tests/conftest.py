@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -35,6 +36,37 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
         command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
         os.execve(sys.executable, command, os.environ | {"PYTHONUTF8": "1"})
+
+
+#: Files that take long for their number of tests, most of it waiting: they begin first, so that no
+#: process is left alone with one of them at the end.
+_FIRST = (
+    *("deploy/test_slurm", "view/test_browser", "engine/test_slurm", "test_growth"),
+    *("engine/test_poison", "transforms/test_stages", "test_notebook", "test_docs_commands"),
+    *("test_resume", "test_named_files", "transforms/test_elements", "dedup/test_stages"),
+    *("engine/test_shuffle", "test_sample_run", "test_object_store", "test_process"),
+    *("models/test_tokenizer_training", "engine/test_worker_pool", "readers/test_types"),
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One process more than cores: some tests wait, for browsers, other processes or signals."""
+    given = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
+    return None if given else len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put long files first, then those with most tests."""
+    sizes = Counter(item.path for item in items)
+    first = {ROOT / "tests" / f"{name}.py": rank for rank, name in enumerate(_FIRST)}
+    items.sort(key=lambda i: (first.get(i.path, len(first)), -sizes[i.path], str(i.path)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand files to processes in the order of `pytest_collection_modifyitems`."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
 
 
 def curate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -86,6 +118,17 @@ def curate_well(arguments: Sequence[str | Path]) -> str:
     done = curate(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_synced() -> Iterator[None]:
+    """No test pulls the plug: what this process writes may reach the disk when it likes.
+
+    Small runs wait hundreds of times for it. Tests of syncing count the calls.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -19,15 +19,21 @@ import pyarrow as pa
 import pytest
 
 from curation import dedup
-from curation.batches import batched
-from curation.decontaminate.code import is_other_code
+from curation.decontaminate.align import is_other_code
 from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.dedup_settings import defaults as dedup_settings
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
 from curation.readers import Page, decode_html, decode_text, read
-from curation.readers.documents import ROWS, document_row, documents_batch, joined, others_of
+from curation.readers.documents import (
+    ROWS,
+    batched,
+    document_row,
+    documents_batch,
+    joined,
+    others_of,
+)
 from tests import shapes
 from tests.hostile_pages import CASES
 from tests.readers.archives import default_settings

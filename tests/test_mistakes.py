@@ -27,7 +27,7 @@ import pytest
 from curation.errors import EXTRAS, ConfigError, missing
 from curation.recipe import STAGES
 from curation.stores import persist
-from curation.summary.signing import sign
+from curation.summary.statements import sign
 from curation.tokenize.reader import TokenShards, register
 from models.training.extract.pages import align
 from pipelines import cli
@@ -138,7 +138,10 @@ RECIPES = [
     _m("run code.yaml --input rows.jsonl", USAGE, "mine.py"),
     _m("run llama3 --set filter.rules.gopher.word_cuont.min=3", USAGE, "word_cuont", "word_count"),
     _m("run llama3 --set readers.normalize_text=nfd", USAGE, "readers.normalize_text", "nfc"),
-    _m("run llama3 --set mix.budget=lots", USAGE, "mix.budget"),
+    _m("run llama3 --set mix.budget=lots", USAGE, "--set: mix.budget", "lots"),
+    _m("run llama3 --set filter=7", USAGE, "--set: filter", "mapping"),
+    _m("run llama3 --set extends=fineweb", USAGE, "--set: extends", "unknown key"),
+    _m("run type.yaml --set mix.budget=9", USAGE, "type.yaml: filter", "word_count.min"),
     _m("run llama3 --set filter", USAGE, "--set", "filter"),
     _m("run llama3 --set 'filter.rules={'", USAGE, "filter.rules"),
     _m("run llama3 --set dedup-documents.verify.threshold=7", USAGE, "threshold"),

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from curation.lazy import lazily
 
 if TYPE_CHECKING:
-    from curation.classify.classifier import Classifier, ClassifyResult
+    from curation.classify.classifier import Classifier, ClassifyResult, score
     from curation.classify.classify_settings import ClassifySettings, default_settings
     from curation.classify.decide import decide
-    from curation.classify.scoring import score
 
 __all__ = [
     "Classifier",
@@ -22,8 +21,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "classifier": ("Classifier", "ClassifyResult"),
-    "scoring": ("score",),
+    "classifier": ("Classifier", "ClassifyResult", "score"),
     "classify_settings": ("ClassifySettings", "default_settings"),
     "decide": ("decide",),
 }

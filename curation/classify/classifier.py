@@ -1,11 +1,13 @@
-"""Score documents: quality, domain, topic and format from one pass over the text."""
+"""Score documents: quality, domain, topic and format from one pass over the text.
+
+Quality may come from any fastText classifier (ours of citable pages, or DCLM's)."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +15,51 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.classify import onnx, ranking, words
-from curation.classify.classify_settings import ClassifySettings, FormatEvidence, PageEvidence
+from curation.classify import onnx, ranking
+from curation.classify.classify_settings import (
+    ClassifySettings,
+    FastTextQuality,
+    FormatEvidence,
+    PageEvidence,
+    default_settings,
+)
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load, sigmoid, softmax
+from curation.columns import BY_CONTENT
 from curation.config import nearest
-from curation.domains import BY_CONTENT
 from curation.errors import ConfigError
+from curation.language.fasttext import FastText, load_fasttext
+from curation.language.identifier import with_language
+from curation.language.language_settings import default_settings as language_defaults
+from curation.language.windows import cut
 from curation.models import ModelFile, locate
 from curation.paths import PROSE_PATH, document_paths
+from curation.schema import conformed
+from curation.tables import as_given, known, texts_of
 from curation.text.plain import plain
 from curation.text.structure import structure
+
+
+def _word_scores(texts: Texts, settings: FastTextQuality) -> npt.NDArray[np.float64]:
+    """Probability of the label for every text: [texts]; 0 for a text without letters."""
+    model = _load_words(settings)
+    windows = cut(texts, 1, settings.characters)
+    found = np.zeros(len(windows.firsts) - 1)
+    column = model.labels.index(settings.label)
+    found[np.flatnonzero(np.diff(windows.firsts))] = model.probabilities(windows.texts)[:, column]
+    return np.minimum(found, 1.0)
+
+
+@functools.cache
+def _load_words(settings: FastTextQuality) -> FastText:
+    """Load the model, once per process. Raises ConfigError when it is none or lacks the label."""
+    path, _ = locate(settings.model)
+    model = load_fasttext(path, settings.model.path)
+    if settings.label not in model.labels:
+        known = ", ".join(model.labels[:5])
+        raise ConfigError(f"{settings.model.path}: no label {settings.label!r}; it has {known}")
+    return model
+
 
 GENERAL, MULTILINGUAL = "general", "multilingual"
 
@@ -85,7 +121,7 @@ class Classifier:
         of_page = page_log_odds(of_pages or {}, evidence.page)
         quality = sigmoid(graded[:, 1] + of_page + of_formats)
         if self.settings.fasttext is not None:
-            quality = words.scores(texts, self.settings.fasttext)
+            quality = _word_scores(texts, self.settings.fasttext)
         if self.settings.onnx is not None:
             quality = onnx.load(self.settings.onnx).scores(texts)
         domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))
@@ -117,7 +153,7 @@ class Classifier:
         self._linear_models()
         _ = settings.weights
         if settings.fasttext is not None:
-            words.load(settings.fasttext)
+            _load_words(settings.fasttext)
         if settings.onnx is not None:
             onnx.load(settings.onnx)
         if settings.ranking is not None:
@@ -135,9 +171,9 @@ class Classifier:
         return _load(settings.quality, "quality"), domain, topic, form
 
     def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
-        if self.settings.paths is None:
+        if not self.settings.paths:
             return np.ones(len(texts), bool)
-        return document_paths(structure(plain(texts)), self.settings.paths) == PROSE_PATH
+        return document_paths(structure(plain(texts))) == PROSE_PATH
 
     def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
         if self.settings.ranking is None:
@@ -250,3 +286,28 @@ def _load(file: ModelFile, kind: str) -> LinearModel:
     if model.kind != kind:
         raise ConfigError(f"{file.path}: a model of kind {model.kind!r} where {kind!r} is needed")
     return model
+
+
+def score(texts: Any, settings: ClassifySettings | None = None) -> Any:
+    """Return a table with one row per text: `quality`, `domain`, `topic` and `format`.
+
+    `quality` is float32, the probability of a high grade; the others are strings. Arrow comes
+    back, or pandas or polars where that went in.
+
+    Args:
+        texts: strings, or a table with a column `text` or `content`. The language, which decides
+            what is multilingual, is the column `language`, and identified where there is none.
+        settings: default: those of configs/defaults/classify.yaml.
+
+    Raises ConfigError when a model is absent, InputError for a table without texts.
+    """
+    given = as_given(texts)
+    columns = {"text": texts_of(given.table).fill_null("")}
+    for name in ("language", *PageEvidence.columns()):
+        if (column := known(given.table, name)) is not None:
+            columns[name] = column
+    batch = conformed(pa.RecordBatch.from_pydict(columns))
+    batch = with_language(batch, language_defaults())
+    found = Classifier(settings or default_settings()).apply_to(batch)
+    names = ("quality", "domain", "topic", "format")
+    return given.result({name: getattr(found, name) for name in names})

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from curation.classify.classify_settings import ClassifySettings
-from curation.domains import BY_CONTENT
+from curation.columns import BY_CONTENT
 from curation.schema import Verdicts
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """Any Hugging Face sequence classifier, exported to ONNX, as the judge of quality (FineWeb-Edu's,
 or a DistilRoBERTa as the Llama 3 report used), on the CPU through onnxruntime.
 
+The user's own classifiers, of this kind or in Python, add a column each, and verdicts by it.
+
 Needs the extra `onnx`. One thread and fixed batches, so that a document's score is the same for any
 number of workers.
 """
@@ -8,17 +10,23 @@ number of workers.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.arrow import Texts, large_strings
-from curation.classify.classify_settings import OnnxSettings
+from curation.classify import onnx
+from curation.classify.classify_settings import ClassifySettings, CustomClassifier, OnnxSettings
 from curation.classify.linear import sigmoid, softmax
 from curation.errors import ConfigError, first_line, require
+from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.models import locate
+from curation.schema import Verdicts, with_column
 
 _IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"
 
@@ -118,3 +126,59 @@ def load(settings: OnnxSettings) -> OnnxClassifier:
 
 def _line(error: Exception) -> str:
     return first_line(error)
+
+
+def check(settings: ClassifySettings) -> None:
+    """Load the models of all classifiers now. Raises ConfigError with its key."""
+    for name, own in settings.classifiers.items():
+        if own.onnx is not None:
+            try:
+                onnx.load(own.onnx)
+            except ConfigError as error:
+                raise ConfigError(f"classify.classifiers.{name}: {error}") from error
+
+
+def classify(
+    batch: pa.RecordBatch, settings: ClassifySettings
+) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
+    """Add the columns; the verdicts are `classify.<column>`, and `error.classify` of failures."""
+    verdicts, failures = Verdicts.keep_all(batch.num_rows), list[Failure]()
+    for name, own in settings.classifiers.items():
+        kind = pa.string() if own.gives == "label" else pa.float64()
+        function, called = _function(own)
+        values, failed = answer_all(function, batch.column("text"), called, kind)
+        batch = with_column(batch, name, values)
+        verdicts = verdicts.otherwise(error_verdicts(failed, batch.num_rows, "classify"))
+        verdicts = verdicts.otherwise(_decided(values, own, f"classify.{name}"))
+        failures += failed
+    return batch, verdicts, failures
+
+
+def _function(own: CustomClassifier) -> tuple[Callable[..., Any], str]:
+    if own.python is not None:
+        return opened(own.python, own.settings), own.python.reference
+    assert own.onnx is not None
+    return _scores(own.onnx), own.onnx.model.path
+
+
+@functools.lru_cache(maxsize=8)
+def _scores(settings: OnnxSettings) -> Callable[[pa.Array], Any]:
+    model = onnx.load(settings)
+
+    def scores(texts: pa.Array) -> Any:
+        return model.scores(texts)
+
+    return scores
+
+
+def _decided(values: pa.Array, own: CustomClassifier, reason: str) -> Verdicts:
+    if own.gives == "label":
+        dropped = pc.is_in(values, pa.array(own.drop, pa.string()))
+        return Verdicts.where(dropped.to_numpy(zero_copy_only=False), reason)
+    scores = pc.fill_null(values, np.nan).to_numpy(zero_copy_only=False)
+    verdicts = Verdicts.keep_all(len(scores))
+    if own.min is not None:
+        verdicts = verdicts.otherwise(Verdicts.where(scores < own.min, reason, scores, own.min))
+    if own.max is not None:
+        verdicts = verdicts.otherwise(Verdicts.where(scores > own.max, reason, scores, own.max))
+    return verdicts

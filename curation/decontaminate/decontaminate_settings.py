@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import Field, field_validator, model_validator
 
 from curation.config import Natural, Settings, built_in_settings
-from curation.decontaminate.fields import Fields
+from curation.decontaminate.mappings import Fields
 from curation.models import ModelFile
 from curation.resources import NamedFile, NamedPath
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from curation.compiled import inlined, kernel
 from curation.decontaminate.background import Background
-from curation.decontaminate.ngrams import ngrams
-from curation.decontaminate.normalize import WORD, Tokens, sums, tokenize
+from curation.decontaminate.normalize import WORD, Tokens, ngrams, sums, tokenize
 
 #: Patterns that may share an n-gram for it to point at them.
 MOST_PATTERNS = 32

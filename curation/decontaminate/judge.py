@@ -14,15 +14,28 @@ import regex
 
 from curation.arrow import Texts
 from curation.config import read_values
-from curation.decontaminate.align import Tokens
+from curation.decontaminate.align import (
+    Rival,
+    Tokens,
+    is_code,
+    is_other_code,
+    is_source,
+    is_template,
+    losses,
+)
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
-from curation.decontaminate.code import is_code, is_other_code
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings, Rules
 from curation.decontaminate.index import NUMBER, STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
-from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
-from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
-from curation.decontaminate.template import Rival, is_source, is_template, losses
+from curation.decontaminate.normalize import (
+    SIZE,
+    WORD,
+    Scratch,
+    folding,
+    ngram_at,
+    ngrams,
+    tokenize,
+)
 from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
 

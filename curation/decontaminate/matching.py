@@ -21,8 +21,15 @@ import numpy.typing as npt
 
 from curation.compiled import kernel
 from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram, may_have
-from curation.decontaminate.ngrams import SIZE, ngram_at
-from curation.decontaminate.normalize import WORD, Folding, Scratch, sums, tokenize_into
+from curation.decontaminate.normalize import (
+    SIZE,
+    WORD,
+    Folding,
+    Scratch,
+    ngram_at,
+    sums,
+    tokenize_into,
+)
 
 #: Share of a pattern's weight that the chain covers, below which no alignment is tried.
 LEAST_COVERED = 0.25

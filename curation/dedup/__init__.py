@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         spanning_forest,
         star_edges,
     )
-    from curation.dedup.exact import exact_keys
     from curation.dedup.keys import half_keys, string_keys, within
     from curation.dedup.lines import (
         count_lines,
@@ -30,9 +29,15 @@ if TYPE_CHECKING:
         remove_lines,
         total_lines,
     )
-    from curation.dedup.lsh import band_hashes, optimal_bands
-    from curation.dedup.minhash import hash_function, minhash_signatures, signatures
+    from curation.dedup.minhash import (
+        band_hashes,
+        hash_function,
+        minhash_signatures,
+        optimal_bands,
+        signatures,
+    )
     from curation.dedup.near import near_duplicates
+    from curation.dedup.normalize import exact_keys
     from curation.dedup.survivors import choose_survivors
     from curation.dedup.urls import canonical_url, canonical_urls
 
@@ -64,14 +69,15 @@ __all__ = [
 
 _MODULES = {
     "components": ("connected_components", "contract", "spanning_forest", "star_edges"),
-    "exact": ("exact_keys",),
     "keys": ("half_keys", "string_keys", "within"),
     "lines": (
         *("count_lines", "frequent_lines", "line_hashes", "merge_counts", "remove_lines"),
         "total_lines",
     ),
-    "lsh": ("band_hashes", "optimal_bands"),
-    "minhash": ("hash_function", "minhash_signatures", "signatures"),
+    "minhash": (
+        *("band_hashes", "hash_function", "minhash_signatures", "optimal_bands", "signatures"),
+    ),
+    "normalize": ("exact_keys",),
     "near": ("near_duplicates",),
     "survivors": ("choose_survivors",),
     "urls": ("canonical_url", "canonical_urls"),

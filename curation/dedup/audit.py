@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, text_buffers
-from curation.dedup.line_verdicts import GOOD_SHARE, VERDICTS
+from curation.arrow import Texts, summed, text_buffers
+from curation.dedup.dedup_settings import GOOD_SHARE, VERDICTS
 from curation.dedup.lines import LineRemoval, LineTotals
 from curation.dedup.patterns import CUTS
-from curation.running_sums import summed
 
 #: One row per frequent line and verdict in a batch. The columns up to `bytes` are of the
 #: line in all its bucket: `edge_share` of its documents have it near an edge, it is on `host_share`

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.dedup_settings import LineDedupSettings
-from curation.dedup.keys import half_keys, within
+from curation.dedup.keys import Ids, half_keys, within
 from curation.dedup.lines import (
     LineCounts,
     assign_buckets,
@@ -19,7 +19,6 @@ from curation.dedup.lines import (
     in_buckets,
     line_hashes,
 )
-from curation.dedup.sorting import Ids
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from curation.compiled import kernel
 from curation.dedup.components import unique_edges
-from curation.dedup.sorting import Ids, run_starts, sort_with
+from curation.dedup.keys import Ids, run_starts, sort_with
 
 #: Signature values that make the sketch, and bits of each.
 _SKETCH_VALUES = 8

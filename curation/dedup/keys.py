@@ -1,4 +1,6 @@
-"""128-bit keys of strings: equal strings have equal keys, others differ but by a 2^-128 chance."""
+"""Keys of strings, and their radix sort, several times as fast as numpy's lexsort.
+
+Equal strings have equal 128-bit keys, others differ but by a 2^-128 chance."""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
+from curation.compiled import kernel
 from curation.hashing import hash_spans, mix64
 
 #: Seeds of the two XXH64 values that make a key.
@@ -40,3 +43,71 @@ def within(
     """
     salt = mix64(scopes).reshape(-1, *[1] * (hashes.ndim - 1))
     return mix64(hashes ^ salt)
+
+
+Ids = npt.NDArray[np.uint64]
+
+
+def sort_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
+    """Both columns, each [n], in the order of (first, second). Takes 32 bytes per pair.
+
+    Bytes that all pairs have in common cost nothing, as the high ones of shards and rows.
+    """
+    return _sort_pairs(_read_only(first), _read_only(second))
+
+
+def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
+    """Three columns [n] in the order of the first two; rows equal in these keep their order."""
+    second, order = sort_pairs(second, np.arange(len(carried), dtype=np.uint64))
+    rank = np.arange(len(order), dtype=np.uint64)
+    first, rank = sort_pairs(first[order.astype(np.int64)], rank)
+    rows = rank.astype(np.int64)
+    return first, second[rows], carried[order[rows].astype(np.int64)]
+
+
+def run_starts(*columns: Ids) -> npt.NDArray[np.int64]:
+    """Positions at which one of the columns [n], sorted together, takes a new value."""
+    new = np.ones(len(columns[0]), bool)
+    new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(new)
+
+
+def run_lengths(starts: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int64]:
+    """Length of each run that starts at `starts` in an array of `total` entries."""
+    return np.diff(np.append(starts, total))
+
+
+def _read_only(keys: Ids) -> Ids:
+    """In the one form that the kernel is compiled for."""
+    keys = np.ascontiguousarray(keys, np.uint64).view()
+    keys.flags.writeable = False
+    return keys
+
+
+@kernel
+def _sort_pairs(first, second):  # type: ignore[no-untyped-def]
+    n = len(first)
+    counts = np.zeros((16, 256), np.int64)
+    for i in range(n):
+        for byte in range(8):
+            counts[byte, np.int64((second[i] >> np.uint64(8 * byte)) & np.uint64(255))] += 1
+            counts[byte + 8, np.int64((first[i] >> np.uint64(8 * byte)) & np.uint64(255))] += 1
+    a, b = first.copy(), second.copy()
+    c, d = np.empty_like(a), np.empty_like(b)
+    for digit in range(16 if n else 0):  # least significant first; a pass keeps the former's order
+        shift = np.uint64(8 * (digit % 8))
+        common = b[0] if digit < 8 else a[0]
+        if counts[digit, np.int64((common >> shift) & np.uint64(255))] == n:
+            continue
+        places = np.zeros(256, np.int64)
+        for value in range(1, 256):
+            places[value] = places[value - 1] + counts[digit, value - 1]
+        for i in range(n):
+            key = b[i] if digit < 8 else a[i]
+            slot = np.int64((key >> shift) & np.uint64(255))
+            at = places[slot]
+            places[slot] = at + 1
+            c[at] = a[i]
+            d[at] = b[i]
+        a, b, c, d = c, d, a, b
+    return a, b

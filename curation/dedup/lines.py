@@ -23,9 +23,16 @@ from curation.compiled import borrowing, kernel
 from curation.dedup import patterns
 from curation.dedup.characters import CharacterTable, character_table
 from curation.dedup.dedup_settings import LineDedupSettings
-from curation.dedup.keys import half_keys, within
+from curation.dedup.keys import (
+    Ids,
+    half_keys,
+    run_lengths,
+    run_starts,
+    sort_pairs,
+    sort_with,
+    within,
+)
 from curation.dedup.normalize import scratch_bytes, write_normalized
-from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sort_with
 from curation.hashing import mix64, unmix64, xxh64
 from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
@@ -169,7 +176,7 @@ def _exempt(
 ) -> npt.NDArray[np.bool_]:
     """Lines of code and formulas, and all lines of documents on their paths -> bool [lines]."""
     found = structure(from_buffers(buffers.offsets, buffers.data))
-    other = document_paths(found, settings.paths) != PROSE_PATH
+    other = document_paths(found) != PROSE_PATH
     return np.repeat(other, np.diff(doc_offsets)) | (found.kinds > PROSE)
 
 

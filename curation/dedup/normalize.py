@@ -1,11 +1,14 @@
-"""Compiled text normalization: UTF-8 bytes in, normalised UTF-8 bytes or tokens out."""
+"""Compiled text normalization: UTF-8 bytes in, normalised UTF-8 bytes, tokens or exact keys out."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from curation.arrow import TextBuffers
-from curation.compiled import borrowing, inlined
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.compiled import borrowing, inlined, kernel
 from curation.dedup.characters import (
     DELETE,
     KIND,
@@ -15,7 +18,11 @@ from curation.dedup.characters import (
     SINGLE,
     SPACE,
     WORD,
+    character_table,
 )
+from curation.dedup.dedup_settings import TextNormalization
+from curation.dedup.keys import SEEDS
+from curation.hashing import xxh64
 from curation.text.words import code_point
 
 _BLANK = np.uint8(0x20)
@@ -159,3 +166,36 @@ def scratch_bytes(buffers: TextBuffers, growth: int) -> int:
     """Bytes that the longest text may take once normalised."""
     longest = int(np.diff(buffers.offsets).max()) if len(buffers) else 0
     return longest * growth + 1
+
+
+class ExactKeys(NamedTuple):
+    keys: npt.NDArray[np.uint64]  # [documents, 2]
+    lengths: npt.NDArray[np.int64]  # [documents], bytes of the normalised text; 0: nothing left
+
+
+def exact_keys(texts: Texts, rules: TextNormalization) -> ExactKeys:
+    """128-bit key of each text once normalised.
+
+    Texts of which nothing is left have equal keys and length 0; whether they count as copies of
+    one another is the caller's choice.
+    """
+    buffers = text_buffers(texts)
+    table = character_table(rules)
+    scratch = np.empty(scratch_bytes(buffers, table.growth), np.uint8)
+    collapse = rules.whitespace == "collapse"
+    found = _normalized_keys(buffers.data, buffers.offsets, table, collapse, SEEDS, scratch)
+    return ExactKeys(*found)
+
+
+@kernel
+def _normalized_keys(data, text_offsets, table, collapse, seeds, scratch):  # type: ignore[no-untyped-def]
+    documents = len(text_offsets) - 1
+    keys = np.empty((documents, 2), np.uint64)
+    lengths = np.empty(documents, np.int64)
+    for d in range(documents):
+        start, end = text_offsets[d], text_offsets[d + 1]
+        size = write_normalized(data, start, end, table, collapse, scratch)
+        lengths[d] = size
+        keys[d, 0] = xxh64(scratch, 0, size, seeds[0])
+        keys[d, 1] = xxh64(scratch, 0, size, seeds[1])
+    return keys, lengths

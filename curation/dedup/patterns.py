@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from curation.arrow import TextBuffers
 from curation.compiled import borrowing, kernel
-from curation.dedup.line_verdicts import VERDICTS
+from curation.dedup.dedup_settings import VERDICTS
 from curation.text import characters as ch
 from curation.text.characters import properties
 from curation.text.lines import last_character, strip_left, strip_right

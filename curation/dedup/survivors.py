@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.dedup_settings import OrderRule, Preference, SurvivorSettings
-from curation.dedup.sorting import run_lengths, run_starts
+from curation.dedup.keys import run_lengths, run_starts
 from curation.dedup.urls import hosts
 from curation.errors import ConfigError
 from curation.judging import as_numbers, attempt, opened

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from curation.lazy import lazily
 
 if TYPE_CHECKING:
-    from curation.filters.apply import NO_LANGUAGE, Filter, FilterResult, load_filter
+    from curation.filters.apply import NO_LANGUAGE, Filter, FilterResult, judge, load_filter
     from curation.filters.filter_settings import FilterSettings
-    from curation.filters.judging import judge
     from curation.filters.rules import RuleBook
     from curation.filters.signals import Meter, measure
 
@@ -31,8 +30,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "apply": ("NO_LANGUAGE", "Filter", "FilterResult", "load_filter"),
-    "judging": ("judge",),
+    "apply": ("NO_LANGUAGE", "Filter", "FilterResult", "judge", "load_filter"),
     "rules": ("RuleBook",),
     "filter_settings": ("FilterSettings",),
     "signals": ("Meter", "measure"),

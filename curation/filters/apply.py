@@ -1,10 +1,13 @@
-"""What a recipe's filter does to a batch: block lists, edits, signals, rules, personal data."""
+"""Apply a recipe's filter to a batch: block lists, edits, signals, rules, personal data.
+
+`judge` returns signals and verdicts of a table."""
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +20,15 @@ from curation.filters.content import look_again, look_at
 from curation.filters.dialects import LITERAL
 from curation.filters.edits import Edited, edit
 from curation.filters.filter_settings import FilterSettings
-from curation.filters.hosts import count_hosts
+from curation.filters.personal_hosts import count_hosts
 from curation.filters.rules import Judgement, RuleBook
 from curation.filters.signals import Meter
 from curation.judging import Failure, answer_all, error_verdicts, opened
+from curation.language.identifier import with_language
 from curation.paths import PATHS
-from curation.schema import EDITS, Verdicts, with_column
+from curation.recipe import Recipe, load
+from curation.schema import EDITS, Verdicts, conformed, with_column
+from curation.tables import Given, as_given, known, texts_of
 from curation.text.plain import plain
 
 #: What documents without a language are counted as.
@@ -184,3 +190,56 @@ def _load(settings: str) -> Filter:
 def load_filter(settings: FilterSettings) -> Filter:
     """The filter of these settings, loaded once per process."""
     return _load(settings.model_dump_json(round_trip=True))
+
+
+#: Documents that are judged at a time.
+BATCH_ROWS = 512
+
+
+def judge(table_or_texts: Any, recipe: str | Recipe = "llama3") -> Any:
+    """Return a table with one row per document: why it is removed, and all its signals.
+
+    Columns: `reason` (null: kept), `value`, `threshold`, `path` (prose, code or mathematics),
+    `overruled` (the rule that quality overruled, where the recipe lets it), then one float64
+    column per signal. Signals are of the text after the recipe's edits; the texts themselves stay
+    as they are. Arrow comes back, or pandas or polars where that went in.
+
+    Args:
+        table_or_texts: texts, or a table with a text column (`text`, `content`, or as the recipe's
+            `readers.text_columns` say). Columns `language`, `quality` and `url` are used where
+            they are. The language of texts that have none is identified.
+        recipe: name or path of a recipe.
+
+    Raises ConfigError for a recipe that does not exist, InputError for a table without texts.
+    """
+    given = as_given(table_or_texts)
+    loaded = load(recipe) if isinstance(recipe, str) else recipe
+    documents, held = _documents(given, loaded), load_filter(loaded.filter)
+    parts = [_judged(held.apply(batch)) for batch in documents.to_batches(BATCH_ROWS)]
+    if not parts:
+        parts = [_judged(held.apply(pa.RecordBatch.from_pylist([], schema=documents.schema)))]
+    joined = pa.concat_tables(parts)
+    return given.result({name: joined[name] for name in joined.column_names})
+
+
+def _documents(given: Given, recipe: Recipe) -> pa.Table:
+    table, texts = given.table, texts_of(given.table, recipe.readers.text_columns).fill_null("")
+    nothing = pa.array([""] * len(texts), pa.string())
+    columns = {"id": nothing, "url": nothing, "text": texts}
+    for name in ("url", "language", "quality"):
+        if (column := known(table, name)) is not None:
+            columns[name] = column
+    (batch,) = pa.table(columns).combine_chunks().to_batches() or [None]
+    if not batch:
+        return pa.table(columns)
+    return pa.Table.from_batches([with_language(conformed(batch), recipe.identify_language)])
+
+
+def _judged(result: Any) -> pa.Table:
+    verdicts = result.verdicts
+    columns = {"reason": verdicts.reason, "value": verdicts.value, "threshold": verdicts.threshold}
+    columns["path"] = result.paths
+    if result.overruled is not None:
+        columns["overruled"] = result.overruled
+    signals = zip(result.signals.type, result.signals.flatten(), strict=True)
+    return pa.table(columns | {field.name: values for field, values in signals})

@@ -1,17 +1,20 @@
-"""Hosts that published much personal data in an earlier run, and the documents on them."""
+"""Count personal data by host, and find documents on hosts that published much in earlier runs."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from curation import stores
+from curation.arrow import summed
 from curation.errors import ConfigError
 from curation.filters.blocklists import UrlBlocker
 from curation.filters.filter_settings import (
@@ -20,9 +23,69 @@ from curation.filters.filter_settings import (
     PersonalHostSettings,
     filter_manifest,
 )
-from curation.filters.hosts import FOLDER, HOSTS, hosts_of, total
 from curation.resources import NamedPath, resolve
 from curation.schema import Verdicts
+
+#: One row per host of a batch: its documents, those that hold personal data, and how many items.
+HOSTS = pa.schema(
+    [
+        ("host", pa.string()),
+        ("pages", pa.int64()),
+        ("documents", pa.int64()),
+        ("items", pa.int64()),
+    ]
+)
+#: Folder of these tables in that of the stage.
+FOLDER = "personal_hosts"
+
+
+def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Hosts of the documents, with their personal data; `items` are counts per document.
+
+    URLs without a host count as the host of no name.
+    """
+    found = pa.table(
+        {
+            "host": pa.array(hosts_of(urls), pa.string()),
+            "pages": np.ones(len(urls), np.int64),
+            "documents": (items > 0).astype(np.int64),
+            "items": items,
+        },
+        HOSTS,
+    )
+    return total(found.to_batches()).combine_chunks().to_batches()[0] if len(urls) else _nothing()
+
+
+def most_personal(
+    batches: Iterable[pa.RecordBatch], min_items: int = 20, most: int = 100
+) -> list[dict[str, object]]:
+    """The hosts with `min_items` or more, those with the most first: host, documents, items."""
+    held = total(batch.filter(pc.greater(batch["items"], 0)) for batch in batches)
+    held = held.filter(pc.greater_equal(held["items"], min_items)).drop_columns(["pages"])
+    order = [("items", "descending"), ("documents", "descending"), ("host", "ascending")]
+    return held.sort_by(order).slice(0, most).to_pylist()
+
+
+def total(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Sums over batches of HOSTS, one row per host."""
+    return summed(batches, HOSTS, ("host",), ("pages", "documents", "items"))
+
+
+def hosts_of(urls: pa.Array) -> Iterator[str]:
+    """Host of each URL in lower case, empty where there is none."""
+    return map(_host, urls.to_pylist())
+
+
+def _nothing() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=HOSTS)
+
+
+def _host(url: str | None) -> str:
+    try:
+        return (urlsplit(url or "").hostname or "").lower()
+    except ValueError:
+        return ""
+
 
 REASON = "blocklist.personal_data"
 

@@ -27,12 +27,33 @@ from curation.config import read_values
 from curation.filters import pii_candidates as pc
 from curation.filters import pii_checks as checks
 from curation.filters.filter_settings import PersonalKind, PiiSettings
-from curation.filters.pii_fold import fold_address, fold_number
 from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
 from curation.filters.pii_phones import count_digits, find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
 from curation.schema import Verdicts
 from curation.text.buffers import read_only
+
+#: Arabic-Indic, Persian, Devanagari and full-width digits begin here.
+_ZEROS = "\u0660\u06f0\u0966\uff10"
+_MARKS = str.maketrans(
+    # no-break, narrow no-break and ideographic space; hyphens and dashes; full-width forms
+    "\u00a0\u202f\u3000\u2010\u2011\u2012\u2013\uff0d\uff0b\uff08\uff09\uff0e\uff0f",
+    "   -----+()./",
+)
+_NUMBERS = _MARKS | {ord(zero) + i: str(i) for zero in _ZEROS for i in range(10)}
+# dashes end an address, so that they are left as they are
+_ADDRESSES = str.maketrans("\uff20\uff0e", "@.")
+
+
+def fold_number(text: str) -> str:
+    """The text with digits, spaces, dashes, brackets, plus, slash and full stop in ASCII."""
+    return text if text.isascii() else text.translate(_NUMBERS)
+
+
+def fold_address(text: str) -> str:
+    """The text with `@` and full stop in ASCII."""
+    return text if text.isascii() else text.translate(_ADDRESSES)
+
 
 #: Where spans overlap, the kind that comes first here holds.
 KINDS: tuple[PersonalKind, ...] = get_args(PersonalKind)

@@ -2,7 +2,7 @@
 
 Without a word such as "Tel." before it, a number must show by its form that it is one: `+` and a
 country code (ITU E.164), the North American plan (NANP), or a trunk prefix or bracketed area code
-with groups as printed. Runs are folded to ASCII (curation.filters.pii_fold).
+with groups as printed. Runs are folded to ASCII (curation.filters.pii).
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.language.decide import decide
+    from curation.language.evidence import DECIMALS
     from curation.language.identifier import LanguageIdentifier, identify
     from curation.language.language_settings import UNKNOWN, LanguageSettings, default_settings
-    from curation.language.shares import DECIMALS
 
 __all__ = [
     "DECIMALS",
@@ -32,6 +32,6 @@ _MODULES = {
     "identifier": ("LanguageIdentifier", "identify"),
     "language_settings": ("UNKNOWN", "LanguageSettings", "default_settings"),
     "decide": ("decide",),
-    "shares": ("DECIMALS",),
+    "evidence": ("DECIMALS",),
 }
 lazily(__name__, _MODULES)

@@ -11,7 +11,7 @@ import regex
 
 from curation.arrow import Texts
 from curation.compiled import borrowing
-from curation.language.shares import listed
+from curation.language.evidence import listed
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +13,6 @@ import xxhash
 from curation.arrow import as_json as as_json
 from curation.arrow import as_text, storable
 from curation.arrow import plain as plain
-from curation.batches import batched
 from curation.credentials import without_userinfo
 from curation.language.codes import labelled
 from curation.readers.formats import HEAD, format_of, is_table
@@ -24,6 +23,21 @@ from curation.readers.rows import rows_of
 from curation.readers.settings import ReaderSettings
 from curation.readers.tables import distinct, open_arrow
 from curation.schema import DOCUMENTS, RESERVED, check_quality, conformed, fits, with_column
+
+T = TypeVar("T")
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of `size` items, in order; the last may be shorter."""
+    some: list[T] = []
+    for item in items:
+        some.append(item)
+        if len(some) == size:
+            yield some
+            some = []
+    if some:
+        yield some
+
 
 #: Rows converted at a time.
 ROWS = 512

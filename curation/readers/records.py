@@ -1,10 +1,13 @@
-"""Events of readers: pages, unreadable places, and records that are not documents."""
+"""Events of readers: pages, unreadable places, records that are not documents; a sample of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import xxhash
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Damage:
     reason: str  # stable id
     detail: str
     url: str | None
-    raw: bytes  # first bytes of the place, at most `keep_raw_bytes`
+    raw: bytes  # first bytes of the place, at most KEEP_RAW_BYTES
 
 
 def binary(offset: int, content: bytes, url: str | None, keep: int) -> Damage:
@@ -64,3 +67,38 @@ class Skipped:
 
 
 Event = Page | Damage | Skipped
+
+
+#: Why a document that was not drawn is skipped.
+NOT_DRAWN = "not_drawn"
+#: Counter of the documents that `readers.sample` left out.
+NOT_DRAWN_COUNT = f"skipped.{NOT_DRAWN}"
+_HASHES = 1 << 64
+
+
+def drawn(events: Iterable[Event], share: float | None, name: str) -> Iterator[Event]:
+    """Yield the events of file `name`, with the pages that are not drawn as skipped.
+
+    A page is drawn by the hash of its address, or of its place in the file where it has none: the
+    same pages whatever the number of tasks that read a file, all copies of an address or none, and
+    those of a smaller share among those of a larger one. All are if `share` is None.
+    """
+    if share is None:
+        yield from events
+        return
+    below = int(share * _HASHES)
+    for event in events:
+        if isinstance(event, Page) and _hash(event, name) >= below:
+            yield Skipped(NOT_DRAWN)
+        else:
+            yield event
+
+
+def _hash(page: Page, name: str) -> int:
+    key = page.url or f"{name}:{page.offset}"
+    return xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogatepass"))
+
+
+def skipped(counters: Mapping[str, int]) -> int:
+    """Count the records of the input that are not documents, or were not drawn."""
+    return sum(n for name, n in counters.items() if name.startswith("skipped."))

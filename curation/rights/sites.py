@@ -1,4 +1,6 @@
-"""An on-disk index of site files (robots.txt, tdmrep.json, ai.txt), queried page by page.
+"""An on-disk index of site files (robots.txt, licences in RSL, ...), queried page by page.
+
+Captures come from archives, tables and folders.
 
 An index is one SQLite file: a row for each capture of a file with what it says to the agents that
 are asked about. Memory is that of one row and of the rows used last, whatever the number of sites.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +21,114 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from curation.errors import InputError
 from curation.hosts import ascii_host
-from curation.rights.robots import Rule, best_rule, parse_robots, path_of, product
-from curation.rights.signals import LATEST, Signal, of_reservation
-from curation.rights.site_files import ROBOTS, SiteFile, kind_of
+from curation.readers.read import read
+from curation.readers.records import Page
+from curation.readers.settings import ReaderSettings
+from curation.resources import resolve
+from curation.rights.robots import (
+    MOST_BYTES,
+    RobotsFile,
+    Rule,
+    Term,
+    best_rule,
+    parse_robots,
+    path_of,
+    product,
+)
+from curation.rights.rsl import MEDIA_TYPE
+from curation.rights.signals import LATEST, Signal, of_reservation, of_robots, with_terms
 from curation.rights.tdm import TdmFile, parse_tdm_file
+
+ROBOTS, RSL = "robots", "rsl"
+_PATHS = {
+    "/robots.txt": ROBOTS,
+    "/.well-known/tdmrep.json": "tdm",
+    "/ai.txt": "ai_txt",
+    "/.well-known/ai.txt": "ai_txt",
+}
+#: How a licence in RSL begins, whatever its address, and bytes in which that is looked for.
+_RSL = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:[\w-]+:)?rsl[\s>]", re.S
+)
+_HEAD_BYTES = 4096
+_IN_FOLDER = re.compile(
+    r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))|"
+    r"([^/]+)(/.+\.xml)"
+)
+#: Types with which servers send these files, and errors in their place.
+_TYPES = (
+    *("", "text/plain", "text/html", "application/xhtml+xml", "application/json", "text/json"),
+    *("application/octet-stream", "text/robots", "application/problem+json", "text/xml"),
+    *(MEDIA_TYPE, "application/xml", "text/markdown", "text/x-robots", "unk", "unknown"),
+)
+
+
+class SiteFile(NamedTuple):
+    """A capture of a site's file, or of what the site sent in its place."""
+
+    kind: str  # "robots", "tdm", "ai_txt" or "rsl"
+    url: str
+    date: datetime | None
+    status: int | None  # of HTTP; None counts as 200
+    location: str  # where a redirect leads; else ""
+    content: bytes
+
+
+def kind_of(url: str, content: bytes = b"") -> str:
+    """Return which file of a site this is; "" for any other page.
+
+    All but licences in RSL are known by their address.
+    """
+    try:
+        known = _PATHS.get(urlsplit(url).path, "")
+    except ValueError:
+        known = ""
+    return known or (RSL if _RSL.match(content, 0, _HEAD_BYTES) else "")
+
+
+def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[SiteFile]:
+    """Yield the captures in files and folders, in their order.
+
+    Other files and damaged ones are skipped. Raises InputError if a path has no such file at all.
+    """
+    types = {"html_types": (), "text_types": _TYPES, "normalize_text": "none"}
+    readers = settings.model_copy(update=types)
+    for path in paths:
+        found = False
+        for one in _of_path(path, readers):
+            found = True
+            yield one
+        if not found:
+            raise InputError(f"{path}: has no robots.txt, tdmrep.json, ai.txt or RSL of any site")
+
+
+def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
+    place = Path(path if "://" in path else resolve(path))
+    if "://" in path or not place.is_dir():
+        yield from _of_file(path, readers)
+        return
+    for file in sorted(p for p in place.rglob("*") if p.is_file()):
+        inside = _IN_FOLDER.fullmatch(file.relative_to(place).as_posix())
+        if inside:
+            url = f"https://{inside[1] or inside[3]}{inside[2] or inside[4]}"
+            content = file.read_bytes()[: MOST_BYTES + 1]
+            if kind := kind_of(url, content):
+                yield SiteFile(kind, url, None, None, "", content)
+        else:
+            yield from _of_file(str(file), readers)
+
+
+def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
+    for event in read(path, readers):
+        if isinstance(event, Page) and (kind := kind_of(event.url, event.content)):
+            status = event.status or (event.fields or {}).get("status")
+            status = int(str(status)) if str(status).isdecimal() else None
+            location = dict(event.headers).get("location", "")
+            moved = location if status is not None and 300 <= status < 400 else ""
+            yield SiteFile(kind, event.url, event.date, status, moved, event.content)
+
 
 _SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
 _INDEX = "CREATE INDEX by_site ON files (site, kind, date)"
@@ -50,8 +156,9 @@ class _Said(NamedTuple):
 
     status: int  # of HTTP, where the file wasn't given; else 0
     to: str  # where a redirect leads
-    rules: dict[str, list[Rule]]  # of robots.txt and ai.txt, by agent; `*` for all without a group
+    file: RobotsFile  # robots.txt and ai.txt, by agent; `*` for all without a group
     tdm: TdmFile | None
+    terms: bytes  # a licence in RSL
 
 
 def site_of(url: str) -> str:
@@ -84,7 +191,7 @@ def _rows(
     files: Iterable[SiteFile], agents: Sequence[str]
 ) -> Iterator[tuple[str, str, int, bytes]]:
     for file in files:
-        if site := site_of(file.url):
+        if site := file.url if file.kind == RSL else site_of(file.url):
             yield site, file.kind, _moment(file.date, _NEVER), _compact(file, agents)
 
 
@@ -116,11 +223,17 @@ def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
         said = {"status": file.status}
     elif file.kind == "tdm":
         said = {"tdm": file.content.decode("utf-8", "replace")}
+    elif file.kind == RSL:
+        said = {"rsl": file.content.decode("utf-8", "replace")}
     else:
-        groups = parse_robots(file.content).groups
-        named = {a: groups[product(a)] for a in agents if product(a) in groups}
-        rules = {"*": groups.get("*", []), **named}
-        said = {"rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()}}
+        whole = parse_robots(file.content)
+        names = {"*": "*", **{a: product(a) for a in agents if product(a) in whole.groups}}
+        rules = {agent: whole.groups.get(name, []) for agent, name in names.items()}
+        terms = {agent: whole.terms.get(name, []) for agent, name in {"": "", **names}.items()}
+        said = {
+            "rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()},
+            "terms": {agent: of for agent, of in terms.items() if of},
+        }
     return json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
@@ -130,8 +243,10 @@ def _said(stored: bytes) -> _Said:
         agent: [Rule.of(allows, path) for allows, path in of]
         for agent, of in said.get("rules", {}).items()
     }
+    terms = {agent: [Term(*one) for one in of] for agent, of in said.get("terms", {}).items()}
     tdm = parse_tdm_file(said["tdm"].encode()) if "tdm" in said else None
-    return _Said(said.get("status", 0), said.get("to", ""), rules, tdm)
+    file = RobotsFile(rules, terms)
+    return _Said(said.get("status", 0), said.get("to", ""), file, tdm, said.get("rsl", "").encode())
 
 
 class SiteIndex:
@@ -159,6 +274,19 @@ class SiteIndex:
                 found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
         return found
 
+    def with_terms(
+        self, signals: Iterable[Signal], url: str, date: datetime | None
+    ) -> Iterator[Signal]:
+        """Yield a page's signals, those of RSL with the licences that the index has."""
+        if RSL not in self.counts:
+            return iter(signals)
+
+        def terms(address: str) -> bytes | None:
+            said = self._capture(address, RSL, _moment(date, _FOREVER))
+            return said.terms if said and not said.to and not said.status else None
+
+        return with_terms(signals, url, terms)
+
     def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
         for _ in range(_MOST_REDIRECTS + 1):
             said = self._capture(site, kind, at)
@@ -168,7 +296,7 @@ class SiteIndex:
         return None
 
     def _capture(self, site: str, kind: str, at: int) -> _Said | None:
-        """The capture at a date, of this site or of the one with the other scheme."""
+        """The capture at a date, of this site (or file) or of that with the other scheme."""
         scheme, _, authority = site.partition("://")
         other = "http" if scheme == "https" else "https"
         for one in (site, f"{other}://{authority}"):
@@ -192,9 +320,11 @@ def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:
             yield Signal("robots", place, "*", f"HTTP {said.status}")
         return
     path = path_of(url)
-    for agent, rules in said.rules.items():
+    for agent, rules in said.file.groups.items():
         rule = best_rule(rules, path)
         if rule is None and kind == "ai_txt" and "." not in path.rpartition("/")[2]:
             rule = best_rule(rules, f"{path.partition('?')[0]}.html")  # which a page is by type
         line = f"{'Allow' if rule.allows else 'Disallow'}: {rule.path}" if rule else ""
         yield Signal("robots" if kind == ROBOTS else "ai_txt", place, agent, line)
+    if kind == ROBOTS:
+        yield from of_robots(said.file, url, place)

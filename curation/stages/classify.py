@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from curation.classify.classify_settings import ClassifySettings, PageEvidence
-from curation.domains import DOMAINS
+from curation.columns import DOMAINS
 from curation.stages.base import Columns, Limit, Stage, limit
 
 
@@ -54,7 +54,7 @@ class _Classify(Stage[ClassifySettings]):
 
     def load(self, settings: ClassifySettings) -> None:
         from curation.classify.classifier import Classifier
-        from curation.classify.custom import check
+        from curation.classify.onnx import check
 
         Classifier(settings).load()
         check(settings)

@@ -8,9 +8,8 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.tokenize.megatron import IndexedWriter, read_index
-    from curation.tokenize.reader import TokenShards
+    from curation.tokenize.reader import TokenShards, TokenStages
     from curation.tokenize.shard import DOCUMENT_INDEX, count_tokens, write_shard
-    from curation.tokenize.stages import TokenStages
     from curation.tokenize.tokenize_settings import TokenizeSettings
     from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 
@@ -29,8 +28,7 @@ __all__ = [
 
 _MODULES = {
     "megatron": ("IndexedWriter", "read_index"),
-    "reader": ("TokenShards",),
-    "stages": ("TokenStages",),
+    "reader": ("TokenShards", "TokenStages"),
     "tokenize_settings": ("TokenizeSettings",),
     "shard": ("DOCUMENT_INDEX", "count_tokens", "write_shard"),
     "tokenizer": ("Tokenizer", "load_tokenizer"),

@@ -1,4 +1,6 @@
-"""Read packed shards for training: shuffled, divided among ranks, resumable at the exact sample."""
+"""Read packed shards for training: shuffled, divided among ranks, resumable at the exact sample.
+
+`TokenStages` reads the shards of several mixes in turn, each with its own context length."""
 
 from __future__ import annotations
 
@@ -16,10 +18,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.errors import ConfigError, InputError, require
 from curation.hashing import mix64
 from curation.tokenize.megatron import read_index
-from curation.tokenize.order import permute
+from curation.tokenize.vocabulary import scramble
+
+_ROUNDS = 6
+
+
+@kernel
+def _permute(places, n, half, keys):  # type: ignore[no-untyped-def]
+    bits = np.uint64(half)
+    low = (np.uint64(1) << bits) - np.uint64(1)
+    out = np.empty(len(places), np.int64)
+    for k in range(len(places)):
+        x = np.uint64(places[k])
+        while True:
+            left, right = x >> bits, x & low
+            for key in keys:
+                left, right = right, left ^ (scramble(right ^ key) & low)
+            x = left << bits | right
+            if x < np.uint64(n):
+                break
+        out[k] = x
+    return out
+
+
+def permute(places: npt.NDArray[np.int64], n: int, seed: int) -> npt.NDArray[np.int64]:
+    """Where each place of 0..n-1 goes: a bijection that depends on n and seed alone.
+
+    A balanced Feistel network over the least even number of bits that holds n; values outside walk
+    on along their cycle until they are inside (Black and Rogaway 2002, "Ciphers with arbitrary
+    finite domains"), fewer than four steps on average.
+    """
+    half = max(1, -(-max(n - 1, 1).bit_length() // 2))
+    keys = mix64(np.uint64(seed) + mix64(np.arange(1, _ROUNDS + 1, dtype=np.uint64)))
+    return _permute(places, n, half, keys)
+
 
 #: Name of a shard that tells how many there are: `tokens-00000-of-00004.bin`.
 _NUMBERED = re.compile(r"(.*-)(\d+)-of-(\d+)\.bin")
@@ -355,3 +391,70 @@ def _open_shards(folder: Path) -> list[npt.NDArray]:
     if not shards:
         raise InputError(f"{folder}: no shards (*.bin with sequences) here")
     return shards
+
+
+class TokenStages(BatchReader):
+    """Iterates batches of equally many tokens from folders of shards, each read once.
+
+    A step takes the next `batch_tokens` tokens of a stage: `batch_tokens / context length` samples,
+    of which each rank gets equally many. Samples left after the last full step of a stage are left
+    out. `state_dict()` is the stage and the number of its samples that all ranks together have
+    taken, so a run may go on with another world size or other `batch_tokens`, within a stage or
+    between two, with no sample lost or repeated.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        batch_tokens: int,
+        rank: int = 0,
+        world_size: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+        torch: bool = False,
+    ) -> None:
+        """`paths` are folders that `TokenShards` reads, in the order of training.
+
+        Raises ConfigError where a step of a stage can't be divided among the ranks, and what
+        TokenShards raises.
+        """
+        if not paths:
+            raise ConfigError("no folder of token shards is given")
+        super().__init__(rank, world_size, seed, shuffle, torch)
+        self.batch_tokens, self._stages = batch_tokens, []
+        for path in paths:
+            shards = TokenShards(path, 1, rank, world_size, seed, shuffle, 1)
+            unit = world_size * shards.context_length
+            if batch_tokens < 1 or batch_tokens % unit:
+                raise ConfigError(
+                    f"batch_tokens {batch_tokens}: not a multiple of {unit}, which is world_size "
+                    f"{world_size} times the context length {shards.context_length} of {path}"
+                )
+            shards.batch_size = batch_tokens // unit
+            self._stages.append(shards)
+
+    @property
+    def stages(self) -> list[tuple[int, int, int]]:
+        """Context length of each stage, its first step and the one after its last."""
+        ends = list(accumulate(map(len, self._stages)))
+        lengths = [shards.context_length for shards in self._stages]
+        return list(zip(lengths, [0, *ends[:-1]], ends, strict=True))
+
+    def __len__(self) -> int:
+        """Steps of all stages, from the beginning."""
+        return sum(map(len, self._stages))
+
+    def state_dict(self, steps: int | None = None) -> dict[str, Any]:
+        """Return the place in the stages, the same on every rank; `steps` as in `TokenShards`."""
+        stage, position = self._place(steps)
+        return {"stage": stage, "position": position} | self._stream()
+
+    def _stream(self) -> dict[str, Any]:
+        return {
+            "samples": [shards.samples for shards in self._stages],
+            "context_lengths": [shards.context_length for shards in self._stages],
+        } | super()._stream()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was saved. Raises ConfigError if the data or order differ."""
+        self._begin(state, state.get("stage"), state.get("position"))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
-from curation.tokenize import hf, hf_tokenizer
+from curation.tokenize import hf_tokenizer
 from curation.tokenize.card import (
     BOS,
     BUILTIN,
@@ -209,7 +209,9 @@ class Tokenizer:
         The names of special tokens in a document stay text; to have them parsed (chat templates),
         give them to `add_special_tokens`, which keeps their ids.
         """
-        hf.write_files(Path(folder), self.tokens, self.pattern.expression, self.special_tokens)
+        hf_tokenizer.write_files(
+            Path(folder), self.tokens, self.pattern.expression, self.special_tokens
+        )
 
 
 def _joined(parts: list[Ids]) -> Ids:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.dedup.clusters import cluster_sizes, confirmed_clusters, same_text
+from curation.dedup.components import cluster_sizes, confirmed_clusters, same_text
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.keys import within
 from curation.dedup.minhash import DTYPES

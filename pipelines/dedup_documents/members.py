@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import text_hashes
-from curation.dedup.keys import within
-from curation.dedup.sorting import sort_pairs
+from curation.dedup.keys import sort_pairs, within
 from curation.dedup.verify import shingle_sets
 from curation.errors import InputError
 from curation.hashing import mix64

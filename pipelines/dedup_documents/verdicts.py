@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.keys import string_keys
-from curation.dedup.lsh import band_threshold
+from curation.dedup.minhash import band_threshold
 from curation.dedup.urls import hosts
 from pipelines.dedup.duplicates import (
     OverRanges,

@@ -19,7 +19,7 @@ import pyarrow as pa
 from curation.readers import Checkpoint, Damage, Page, RangeReader, Reading, Skipped, Span, read
 from curation.readers.documents import others_in, others_of
 from curation.readers.ranges import BEGINNING, Rest, rest_of
-from curation.readers.sampling import drawn
+from curation.readers.records import drawn
 from curation.readers.settings import ReaderSettings
 from pipelines.runners.guard import Crash, Guard
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from curation.extract.extract_settings import ExtractSettings, SiteFileSettings
 from curation.readers.settings import ReaderSettings
-from curation.rights.site_files import read_site_files
-from curation.rights.sites import SiteIndex, build_index
+from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.stages import find
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files

@@ -26,7 +26,7 @@ from curation.recipe import load
 from curation.schema import aligned
 from curation.stages import find
 from curation.summary.bom import differences
-from curation.summary.signing import is_signed
+from curation.summary.statements import is_signed
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.pack import together
 from curation.tokenize.shard import DOCUMENT_INDEX, alike

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from curation.batches import batched
 from curation.decontaminate.catalog import items_of
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.dialects import DIALECTS, Dialect
@@ -27,7 +26,7 @@ from curation.decontaminate.overlap import OVERLAP, overlap
 from curation.errors import ConfigError, InputError
 from curation.extract.texts import text_of
 from curation.readers import Event, Page, ReaderSettings, discover, read
-from curation.readers.documents import ROWS, document_row
+from curation.readers.documents import ROWS, batched, document_row
 from curation.recipe import Recipe
 from curation.schema import DOCUMENTS
 from curation.stages import find

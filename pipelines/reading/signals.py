@@ -79,7 +79,7 @@ class Signals:
         with open_parquet(self.folder / source.stage, source.name) as parquet:
             return "signals" in parquet.schema_arrow.names
 
-    @property
+    @functools.cached_property
     def names(self) -> list[str]:
         """All signals of the run."""
         for source in self._sources:

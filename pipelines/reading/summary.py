@@ -21,9 +21,16 @@ import pipelines
 from curation.errors import ConfigError
 from curation.stages import find
 from curation.summary.bom import bill
-from curation.summary.card import card, metadata
 from curation.summary.croissant import croissant
-from curation.summary.document import check_answers, filled, markdown, template, to_add
+from curation.summary.document import (
+    card,
+    check_answers,
+    filled,
+    markdown,
+    metadata,
+    template,
+    to_add,
+)
 from curation.summary.figures import (
     Figure,
     files,
@@ -35,10 +42,8 @@ from curation.summary.figures import (
     top_sql,
     total_sql,
 )
-from curation.summary.signing import sign
-from curation.summary.source import source_sha256
-from curation.summary.statements import statements
-from curation.summary.tally import COLUMNS, LABELS, Tally
+from curation.summary.statements import sign, statements
+from curation.summary.tally import COLUMNS, LABELS, Tally, source_sha256
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import Manifest, files_of, read_manifest

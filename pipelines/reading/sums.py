@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.dedup.line_verdicts import GOOD_SHARE
+from curation.dedup.dedup_settings import GOOD_SHARE
 from curation.filters.margins import Bits
-from curation.readers.sampling import NOT_DRAWN_COUNT
+from curation.readers.records import NOT_DRAWN_COUNT
 from curation.stages import find
 from pipelines.reading.columns import spans
 from pipelines.reading.ledger import NO_TOKENS, Ledger

@@ -27,9 +27,18 @@ from curation.stages import find
 from curation.text.buffers import read_only
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
-from curation.trace.fingerprints import GRAM, GUARANTEED, all_fingerprints, fingerprints
 from curation.trace.passage import Passage, Span
-from curation.trace.postings import Shape, bucket_bytes, bucket_of, look_up, shape_of
+from curation.trace.postings import (
+    GRAM,
+    GUARANTEED,
+    Shape,
+    all_fingerprints,
+    bucket_bytes,
+    bucket_of,
+    fingerprints,
+    look_up,
+    shape_of,
+)
 from pipelines.run_folder import TRACE
 from pipelines.storage.files import SCRATCH, Folder, fingerprint
 from pipelines.storage.manifest import read_manifest, shard_name

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from curation.readers.sampling import NOT_DRAWN_COUNT, skipped
+from curation.readers.records import NOT_DRAWN_COUNT, skipped
 from curation.readers.settings import NAME_COLUMN
 
 #: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.

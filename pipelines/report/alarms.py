@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from curation.readers.sampling import skipped
+from curation.readers.records import skipped
 from curation.stages import find
 
 #: Set-aside reasons of documents that crashed a stage.

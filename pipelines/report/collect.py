@@ -13,7 +13,7 @@ import pyarrow as pa
 from curation.config import parse_yaml
 from curation.credentials import redact
 from curation.errors import InputError, first_line
-from curation.readers.sampling import skipped
+from curation.readers.records import skipped
 from curation.resources import root
 from curation.stages import counted_columns
 from pipelines.reading.values import token_facts

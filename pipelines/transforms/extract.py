@@ -22,7 +22,7 @@ from curation.readers.documents import (
     own_columns,
     with_own,
 )
-from curation.readers.sampling import drawn
+from curation.readers.records import drawn
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, HEADERS, SET_ASIDE, SOURCE
 from pipelines.engine.transform import Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from curation.config import read_values
-from curation.decontaminate.code import is_code, is_other_code
+from curation.decontaminate.align import is_code, is_other_code
 from curation.decontaminate.decontaminate_settings import Rules, default_settings
 from tests.decontaminate.test_judge import FILLER, decontaminator_of
 

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from curation.decontaminate.fields import COMMON, Fields
 from curation.decontaminate.items import Item, item_of, read_items
-from curation.decontaminate.mappings import load_mapping, mapping_names
+from curation.decontaminate.mappings import COMMON, Fields, load_mapping, mapping_names
 from curation.errors import ConfigError, InputError
 from curation.recipe import load
 

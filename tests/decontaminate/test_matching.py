@@ -21,8 +21,7 @@ from curation.decontaminate.index import (
     save_index,
 )
 from curation.decontaminate.matching import HIT, INSERTION, Matcher
-from curation.decontaminate.ngrams import ngrams
-from curation.decontaminate.normalize import folding, tokenize
+from curation.decontaminate.normalize import folding, ngrams, tokenize
 from tests.decontaminate.plain import aligned
 
 NOTHING = Background(np.zeros(1, np.uint32), np.zeros(1, np.uint8), np.zeros(1, np.uint32))

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.decontaminate.ngrams import SIZE, ngrams
-from curation.decontaminate.normalize import _build_folding, folding, tokenize
+from curation.decontaminate.normalize import SIZE, _build_folding, folding, ngrams, tokenize
 
 
 def hashes(text: str) -> list[int]:

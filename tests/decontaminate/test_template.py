@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.config import read_values
+from curation.decontaminate.align import Rival, _tail, is_template, losses
 from curation.decontaminate.decontaminate_settings import Rules, default_settings
-from curation.decontaminate.template import Rival, _tail, is_template, losses
 from tests.decontaminate.test_judge import FILLER, decontaminator_of
 
 RULES = read_values(default_settings().rules, Rules).template

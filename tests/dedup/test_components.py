@@ -15,7 +15,7 @@ from curation.dedup.components import (
     unique_edges,
     violations,
 )
-from curation.dedup.sorting import sort_pairs
+from curation.dedup.keys import sort_pairs
 from tests.dedup import reference
 
 DENSE = st.builds(lambda shard, row: shard << 32 | row, st.integers(0, 2), st.integers(0, 9))

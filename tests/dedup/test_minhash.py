@@ -17,8 +17,7 @@ from curation.dedup import (
     signatures,
 )
 from curation.dedup.dedup_settings import DocumentDedupSettings, Scheme, defaults
-from curation.dedup.lsh import band_threshold
-from curation.dedup.minhash import DTYPES, has_signature
+from curation.dedup.minhash import DTYPES, band_threshold, has_signature
 from curation.errors import ConfigError
 from tests.dedup import reference
 

@@ -7,8 +7,7 @@ import pytest
 
 from curation.dedup import count_lines, frequent_lines, line_hashes, merge_counts, remove_lines
 from curation.dedup.audit import audit_lines, summary
-from curation.dedup.dedup_settings import LineDedupSettings, defaults
-from curation.dedup.line_verdicts import VERDICTS
+from curation.dedup.dedup_settings import VERDICTS, LineDedupSettings, defaults
 from curation.dedup.lines import LineRemoval, LineTotals, host_keys, total_lines, with_pages
 
 DEFAULT = defaults(LineDedupSettings)

@@ -25,7 +25,7 @@ from curation.errors import InputError, StoreError  # noqa: E402
 from curation.readers import discover  # noqa: E402
 from curation.readers.raw import RawFile  # noqa: E402
 from curation.schema import DOCUMENTS  # noqa: E402
-from curation.stores import persist, writing  # noqa: E402
+from curation.stores import persist, transfers  # noqa: E402
 from pipelines.engine.stage import stage_inputs  # noqa: E402
 from pipelines.storage.files import Folder  # noqa: E402
 from pipelines.storage.shards import TableWriter  # noqa: E402
@@ -118,7 +118,7 @@ def test_a_store_that_says_nothing_is_asked_again(
 def test_large_objects_go_up_in_parts_and_whole(
     store: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "PART_BYTES", 5 << 20)  # the least that S3 takes
+    monkeypatch.setattr(transfers, "PART_BYTES", 5 << 20)  # the least that S3 takes
     data = os.urandom(12 << 20)
     folder = Folder("s3://bucket/large")
     store.rates = {"slow_down": 0.1, "internal": 0.05}
@@ -135,7 +135,7 @@ def test_large_objects_go_up_in_parts_and_whole(
 def test_nothing_appears_of_a_file_that_is_not_finished(
     store: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "PART_BYTES", 5 << 20)
+    monkeypatch.setattr(transfers, "PART_BYTES", 5 << 20)
     monkeypatch.setattr(persist, "TRIES", 2)
     folder = Folder("s3://bucket/half")
     with pytest.raises(RuntimeError), folder.create("x.bin") as sink:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from curation.filters.hosts import HOSTS, count_hosts, most_personal, total
+from curation.filters.personal_hosts import HOSTS, count_hosts, most_personal, total
 
 URLS = [
     "https://A.example/1",

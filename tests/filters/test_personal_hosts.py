@@ -12,8 +12,7 @@ import pytest
 
 from curation.errors import ConfigError
 from curation.filters.filter_settings import PersonalHostSettings
-from curation.filters.hosts import FOLDER, count_hosts
-from curation.filters.personal_hosts import REASON, PersonalHosts
+from curation.filters.personal_hosts import FOLDER, REASON, PersonalHosts, count_hosts
 from pipelines.cli import main
 from tests.conftest import ROOT, curate
 

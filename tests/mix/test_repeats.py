@@ -303,7 +303,7 @@ def test_shares_may_be_those_of_inputs() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 2), max_size=60), max_size=5))
 def test_variety_is_the_distinct_part_of_runs(documents: list[list[int]]) -> None:
-    from curation.mix.variety import RUN, varieties
+    from curation.mix.repeats import RUN, varieties
 
     offsets = np.cumsum([0, *map(len, documents)])
     tokens = np.array([t for document in documents for t in document], np.uint32)

@@ -23,7 +23,7 @@ from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import load_fasttext
 from curation.language.windows import letters_only, split_lines
 from models.training import About, train_corrector
-from models.training.familiar import learn
+from models.training.evidence import learn
 from models.training.settings import CorrectorTraining
 from models.training.settings import default_settings as training_settings
 

@@ -15,8 +15,7 @@ from curation.errors import InputError
 from curation.readers import Page, read
 from curation.readers.settings import ReaderSettings
 from curation.rights.signals import LATEST
-from curation.rights.site_files import SiteFile, read_site_files
-from curation.rights.sites import SiteIndex, build_index, site_of
+from curation.rights.sites import SiteFile, SiteIndex, build_index, read_site_files, site_of
 from curation.rights.tdm import parse_tdm_file
 from curation.schema import SET_ASIDE
 from tests.readers.archives import http_response, warc_record

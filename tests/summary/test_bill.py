@@ -12,7 +12,7 @@ import pytest
 
 from curation.errors import ConfigError
 from curation.summary.bom import bill
-from curation.summary.signing import is_signed, sign
+from curation.summary.statements import is_signed, sign
 from pipelines.cli import main
 
 

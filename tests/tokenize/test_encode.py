@@ -21,8 +21,16 @@ from curation.resources import resolve
 from curation.stages.tokenize import VOCABULARY, tokenizer_checksums
 from curation.tokenize import Tokenizer, load_tokenizer
 from curation.tokenize.card import BUILTIN, read_card, special_tokens
-from curation.tokenize.pretokenize import PATTERNS, pattern
-from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
+from curation.tokenize.pretokenize import (
+    LETTER,
+    NEWLINE,
+    NUMBER,
+    OTHER,
+    PATTERNS,
+    SPACE,
+    character_classes,
+    pattern,
+)
 from curation.tokenize.vocabulary import format_ranks, parse_ranks
 from tests.tokenize.pieces import piece_ends
 

@@ -25,8 +25,8 @@ from curation.tokenize import (
     write_shard,
 )
 from curation.tokenize.megatron import token_dtype
-from curation.tokenize.order import permute
 from curation.tokenize.pack import Spans, best_fit, concatenate
+from curation.tokenize.reader import permute
 from curation.tokenize.tokenizer import load_tokenizer
 from curation.tokenize.vocabulary import format_ranks
 

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.decontaminate.ngrams import ngrams
-from curation.decontaminate.normalize import WORD, tokenize
+from curation.decontaminate.normalize import WORD, ngrams, tokenize
 from curation.errors import ConfigError
 from curation.trace import refuse_short
-from curation.trace.fingerprints import GRAM, GUARANTEED, all_fingerprints, fingerprints
 from curation.trace.passage import LEAST_WORDS, Passage
+from curation.trace.postings import GRAM, GUARANTEED, all_fingerprints, fingerprints
 from tests.conftest import ROOT
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import shutil
@@ -34,7 +33,7 @@ _PATIENCE = {"timeout": 60, "poll_frequency": 0.03}
 _BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 _DRIVER = shutil.which("chromedriver")
 _AXE = ROOT / "pipelines/view/web/node_modules/axe-core/axe.min.js"
-_SIZES = {"desk": (1280, 900), "phone": (390, 844)}
+_SIZES = {"desk": (1280, 900), "phone": (390, 844), "paper": (700, 900)}
 _VIEWS = (
     *("funnel", "signals", "documents", "duplicates", "hosts", "lines", "mix", "errors"),
     *("judge", "compare", "document?row=0"),
@@ -103,8 +102,9 @@ class Reader:
         )
 
 
-@contextlib.contextmanager
-def browser(size: str, dark: bool = False) -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One browser for all: to start it costs more than most tests."""
     options = webdriver.ChromeOptions()
     options.binary_location = _BROWSER
     for name in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -113,23 +113,26 @@ def browser(size: str, dark: bool = False) -> Iterator[Any]:
     service = webdriver.ChromeService(_DRIVER)
     driver = webdriver.Chrome(options=options, service=service)
     try:
-        width, height = _SIZES[size]
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
-        driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", metrics | {"mobile": size == "phone"}
-        )
-        if dark:
-            feature = {"name": "prefers-color-scheme", "value": "dark"}
-            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
         yield driver
     finally:
         driver.quit()
 
 
-@pytest.fixture(scope="module", params=list(_SIZES))
-def driver(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with browser(request.param) as held:
-        yield held
+def resized(browser: Any, size: str = "desk", dark: bool = False, media: str = "") -> Any:
+    """The browser, at an empty page, as a window of this kind."""
+    browser.get("about:blank")
+    width, height = _SIZES[size]
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
+    mobile = {"mobile": size == "phone"}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics | mobile)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [scheme]})
+    return browser
+
+
+@pytest.fixture(params=["desk", "phone"])
+def driver(request: pytest.FixtureRequest, browser: Any) -> Any:
+    return resized(browser, request.param)
 
 
 @pytest.fixture
@@ -278,7 +281,7 @@ def test_empty_and_wrong_states_say_so(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("view", _VIEWS)
-def test_nothing_is_wider_than_the_window_or_cut_off(reader: Reader, view: str) -> None:
+def test_a_view_fits_its_window_and_axe_finds_nothing_serious(reader: Reader, view: str) -> None:
     reader.open(view)
     wide, window = reader.script("return [document.documentElement.scrollWidth, innerWidth]")
     assert wide <= window
@@ -288,6 +291,11 @@ def test_nothing_is_wider_than_the_window_or_cut_off(reader: Reader, view: str) 
         ".map(e => `${e.getAttribute('aria-label')}: ${e.scrollWidth} in ${e.clientWidth}`)"
     )
     assert cut == []
+    assert _faults(reader.driver) == []
+    # All that depends on the scheme of colours.
+    feature = {"name": "prefers-color-scheme", "value": "dark"}
+    reader.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    assert _faults(reader.driver, "color-contrast", "link-in-text-block") == []
 
 
 def test_the_funnel_is_counted_in_tokens(reader: Reader, server: Server) -> None:
@@ -400,8 +408,8 @@ def test_the_difference_is_below_its_document(reader: Reader, server: Server) ->
 
 def test_a_table_with_hostile_columns(driver: Any, table_run: Path) -> None:
     explorer = Explorer(str(table_run), str(table_run))
-    with serving(Server(explorer)) as held:
-        reader = Reader(driver, held.url)
+    with serving(Server(explorer)) as server:
+        reader = Reader(driver, server.url)
         rows = range(len(explorer.ledger))
         for view in ("documents", "hosts", "compare", *(f"document?row={i}" for i in rows)):
             reader.open(view)
@@ -418,7 +426,9 @@ def test_a_table_with_hostile_columns(driver: Any, table_run: Path) -> None:
             assert told in reader.text(".empty")
 
 
-def test_names_of_the_users_own_do_nothing(driver: Any, named_run: Path, tmp_path: Path) -> None:
+def test_names_of_the_users_own_do_nothing(browser: Any, named_run: Path, tmp_path: Path) -> None:
+    """At one size: styles alone depend on it."""
+    driver = resized(browser)
     labels = tmp_path / "labels.jsonl"
     label = {"id": f"{ACT}2", "url": ACT, "rule": f"{ACT}.{SCRIPT}", "label": "drop", "text": ACT}
     labels.write_text(json.dumps(label) + "\n")
@@ -428,20 +438,20 @@ def test_names_of_the_users_own_do_nothing(driver: Any, named_run: Path, tmp_pat
     assert any(of in rule for of in ("script", "style"))
     places = [f"document?row={i}" for i in range(len(explorer.ledger))]
     places += [f"judge?of={quote(rule)}", f"documents?rule={quote(rule)}", f"signals?host={ACT}0"]
-    with serving(Server(explorer)) as held:
-        reader = Reader(driver, held.url)
+    with serving(Server(explorer)) as server:
+        reader = Reader(driver, server.url)
         driver.get_log("performance")
         for view in (*_VIEWS, *places):
             reader.open(view)
             assert_inert(reader)
             assert ACT in reader.text("body")
-        assert_nothing_left(driver, held.url)
+        assert_nothing_left(driver, server.url)
     report = (named_run / "report.html").as_uri()
     driver.get(report)
     driver.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
     assert_inert(Reader(driver, report))
     assert ACT in driver.find_element(By.TAG_NAME, "main").text
-    assert_nothing_left(driver, held.url, "file:")
+    assert_nothing_left(driver, server.url, "file:")
 
 
 def assert_inert(reader: Reader) -> None:
@@ -462,24 +472,22 @@ def assert_nothing_left(driver: Any, *ours: str) -> None:
     assert {url for url in asked if not url.startswith((*ours, "about:", "data:"))} == set()
 
 
-@pytest.mark.skipif(not _AXE.exists(), reason="axe-core is not installed (npm ci)")
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", list(_SIZES))
-def test_axe_finds_nothing_serious(server: Server, size: str, dark: bool) -> None:
-    faults: list[str] = []
-    with browser(size, dark) as held:
-        reader = Reader(held, server.url)
-        for view in _VIEWS:
-            reader.open(view)
-            faults += [f"{view}: {fault}" for fault in _faults(held)]
-    assert faults == []
+def _faults(driver: Any, *rules: str) -> list[str]:
+    """What axe-core finds serious on the page that is open, by some rules or by all.
 
-
-def _faults(driver: Any) -> list[str]:
-    """What axe-core finds serious on the page that is open."""
-    driver.execute_script(_AXE.read_text())
+    Without its sources (`npm ci`) nothing is looked for.
+    """
+    if not _AXE.exists():
+        return []
+    driver.execute_script(f"if (!window.axe) {{ {_AXE.read_text()} }}")
+    options = {
+        "iframes": False,
+        "resultTypes": ["violations"],
+        "preload": False,
+        **({"runOnly": list(rules)} if rules else {}),
+    }
     found = driver.execute_async_script(
-        "const done = arguments[0]; axe.run(document, {iframes: false}).then(done)"
+        "const [options, done] = arguments; axe.run(document, options).then(done)", options
     )
     return [
         f"{fault['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
@@ -489,65 +497,66 @@ def _faults(driver: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("size", list(_SIZES))
-def test_the_report_is_read_without_script(viewed_run: Path, size: str, canary: Canary) -> None:
+@pytest.mark.parametrize("size", ["desk", "phone"])
+def test_the_report_is_read_without_script(
+    browser: Any, viewed_run: Path, size: str, canary: Canary
+) -> None:
     canary.asked.clear()
-    with browser(size) as held:
-        held.get((viewed_run / "report.html").as_uri())
-        held.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
-        wide, window = held.execute_script(
-            "return [document.documentElement.scrollWidth, innerWidth]"
-        )
-        assert wide <= window
-        assert "lighthouse" in held.find_element(By.TAG_NAME, "main").text
-        assert held.execute_script("return window.pwned") is None
-        numbers = [
-            (cell.get_attribute("data-label"), held.execute_script(_BEFORE, cell))
-            for cell in held.find_elements(By.CSS_SELECTOR, "#funnel td.n")[:5]
-        ]
-        shown = [bool(label) and label in before for label, before in numbers]
-        assert shown == [size == "phone"] * 5  # where there are no heads, cells have labels
-        faults = _faults(held) if _AXE.exists() else []
+    driver = resized(browser, size)
+    driver.get((viewed_run / "report.html").as_uri())
+    driver.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    wide, window = driver.execute_script(
+        "return [document.documentElement.scrollWidth, innerWidth]"
+    )
+    assert wide <= window
+    assert "lighthouse" in driver.find_element(By.TAG_NAME, "main").text
+    assert driver.execute_script("return window.pwned") is None
+    numbers = [
+        (cell.get_attribute("data-label"), driver.execute_script(_BEFORE, cell))
+        for cell in driver.find_elements(By.CSS_SELECTOR, "#funnel td.n")[:5]
+    ]
+    shown = [bool(label) and label in before for label, before in numbers]
+    assert shown == [size == "phone"] * 5  # where there are no heads, cells have labels
+    faults = _faults(driver)
     assert faults == [] and canary.asked == []
 
 
-@pytest.mark.parametrize("size", list(_SIZES))
-def test_the_report_begins_with_its_numbers_and_the_funnel(viewed_run: Path, size: str) -> None:
+@pytest.mark.parametrize("size", ["desk", "phone"])
+def test_the_report_begins_with_its_numbers_and_the_funnel(
+    browser: Any, viewed_run: Path, size: str
+) -> None:
     facts = json.loads((viewed_run / "report.json").read_text())
-    with browser(size) as held:
-        held.get((viewed_run / "report.html").as_uri())
-        high = held.execute_script("return innerHeight")
-        figures = held.find_elements(By.CSS_SELECTOR, ".figure")
-        assert [f.find_element(By.TAG_NAME, "dt").text for f in figures] == [
-            "Documents", "Kept", "Tokens written",
-        ]  # fmt: skip
-        rows = held.find_elements(By.CSS_SELECTOR, "#funnel tbody tr")
-        assert [row.text.split()[0] for row in rows] == [e["stage"] for e in facts["funnel"]]
-        shown = [*figures, *rows[: 3 if size == "desk" else None]]
-        assert all(e.rect["y"] + e.rect["height"] <= high for e in shown)
-        whole = held.execute_script("return document.documentElement.scrollHeight")
-        assert whole < 5 * high
-        hash_of_the_run = held.find_element(By.XPATH, f"//code[contains(., '{facts['root']}')]")
-        assert not hash_of_the_run.is_displayed()
-        held.get((viewed_run / "report.html").as_uri() + "#run")  # a link unfolds its section
-        assert held.find_element(By.XPATH, f"//code[contains(., '{facts['root']}')]").is_displayed()
+    driver = resized(browser, size)
+    driver.get((viewed_run / "report.html").as_uri())
+    high = driver.execute_script("return innerHeight")
+    figures = driver.find_elements(By.CSS_SELECTOR, ".figure")
+    assert [f.find_element(By.TAG_NAME, "dt").text for f in figures] == [
+        "Documents", "Kept", "Tokens written",
+    ]  # fmt: skip
+    rows = driver.find_elements(By.CSS_SELECTOR, "#funnel tbody tr")
+    assert [row.text.split()[0] for row in rows] == [e["stage"] for e in facts["funnel"]]
+    shown = [*figures, *rows[: 3 if size == "desk" else None]]
+    assert all(e.rect["y"] + e.rect["height"] <= high for e in shown)
+    whole = driver.execute_script("return document.documentElement.scrollHeight")
+    assert whole < 5 * high
+    hash_of_the_run = driver.find_element(By.XPATH, f"//code[contains(., '{facts['root']}')]")
+    assert not hash_of_the_run.is_displayed()
+    driver.get((viewed_run / "report.html").as_uri() + "#run")  # a link unfolds its section
+    assert driver.find_element(By.XPATH, f"//code[contains(., '{facts['root']}')]").is_displayed()
 
 
-def test_the_report_is_printed_whole(viewed_run: Path) -> None:
-    with browser("desk") as held:
-        held.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-        narrow = {"width": 700, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        held.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
-        held.get((viewed_run / "report.html").as_uri())
-        folded = held.find_elements(By.CSS_SELECTOR, "details:not([open]) > :not(summary)")
-        assert folded and all(element.size["height"] for element in folded)
-        assert held.find_element(By.CSS_SELECTOR, "#funnel thead").size["height"] > 5
+def test_the_report_is_printed_whole(browser: Any, viewed_run: Path) -> None:
+    driver = resized(browser, "paper", media="print")
+    driver.get((viewed_run / "report.html").as_uri())
+    folded = driver.find_elements(By.CSS_SELECTOR, "details:not([open]) > :not(summary)")
+    assert folded and all(element.size["height"] for element in folded)
+    assert driver.find_element(By.CSS_SELECTOR, "#funnel thead").size["height"] > 5
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", list(_SIZES))
+@pytest.mark.parametrize("size", ["desk", "phone"])
 def test_an_explained_page_is_next_to_its_blocks(
-    tmp_path: Path, size: str, dark: bool, canary: Canary
+    browser: Any, tmp_path: Path, size: str, dark: bool, canary: Canary
 ) -> None:
     source, shown = tmp_path / "page.html", tmp_path / "explained.html"
     menu = "".join(f"<li><a href=/{i}>Menu {i}</a>" for i in range(30))
@@ -555,38 +564,39 @@ def test_an_explained_page_is_next_to_its_blocks(
     source.write_bytes(hostile.replace(b"<article>", f"<ul>{menu}</ul><article>".encode()))
     assert main(["extract-file", str(source), "--explain", str(shown)]) == 0
     canary.asked.clear()
-    with browser(size, dark) as held:
-        held.get(shown.as_uri())
-        fold = held.find_element(By.CSS_SELECTOR, ".dropped")
-        assert "blocks removed" in fold.text and "Menu 1" not in fold.text
-        summary = fold.find_element(By.TAG_NAME, "summary")  # which may move until all is loaded
-        WebDriverWait(held, **_PATIENCE).until(
-            lambda _: fold.get_attribute("open") or summary.click()
-        )
-        assert "Menu 1" in fold.text
-        held.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
-        sides = held.find_elements(By.CSS_SELECTOR, ".sides > section")
-        assert (sides[0].location["y"] == sides[1].location["y"]) == (size == "desk")
-        wide, window = held.execute_script(
-            "return [document.documentElement.scrollWidth, innerWidth]"
-        )
-        assert wide <= window
-        faults = _faults(held) if _AXE.exists() else []
-        held.switch_to.frame(held.find_element(By.TAG_NAME, "iframe"))
-        assert "lighthouse" in held.find_element(By.TAG_NAME, "body").text
-        held.switch_to.default_content()
-        assert held.execute_script("return window.pwned") is None
+    driver = resized(browser, size, dark)
+    driver.get(shown.as_uri())
+    fold = driver.find_element(By.CSS_SELECTOR, ".dropped")
+    assert "blocks removed" in fold.text and "Menu 1" not in fold.text
+    summary = fold.find_element(By.TAG_NAME, "summary")  # which may move until all is loaded
+    WebDriverWait(driver, **_PATIENCE).until(
+        lambda _: fold.get_attribute("open") or summary.click()
+    )
+    assert "Menu 1" in fold.text
+    driver.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    sides = driver.find_elements(By.CSS_SELECTOR, ".sides > section")
+    assert (sides[0].location["y"] == sides[1].location["y"]) == (size == "desk")
+    wide, window = driver.execute_script(
+        "return [document.documentElement.scrollWidth, innerWidth]"
+    )
+    assert wide <= window
+    faults = _faults(driver)
+    driver.switch_to.frame(driver.find_element(By.TAG_NAME, "iframe"))
+    assert "lighthouse" in driver.find_element(By.TAG_NAME, "body").text
+    driver.switch_to.default_content()
+    assert driver.execute_script("return window.pwned") is None
     assert faults == [] and canary.asked == []
 
 
-def test_a_run_is_shown_in_a_notebook(viewed_run: Path, tmp_path: Path) -> None:
+def test_a_run_is_shown_in_a_notebook(browser: Any, viewed_run: Path, tmp_path: Path) -> None:
     view = show(str(viewed_run))
     (tmp_path / "notebook.html").write_text(f"<!doctype html>{view._repr_html_()}")
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
-    with serving(HTTPServer(("127.0.0.1", 0), handler)) as notebook, browser("desk") as held:
-        held.get(f"http://localhost:{notebook.server_address[1]}/notebook.html")
-        held.switch_to.frame(held.find_element(By.TAG_NAME, "iframe"))
-        reader = Reader(held, view.url)
+    with serving(HTTPServer(("127.0.0.1", 0), handler)) as notebook:
+        driver = resized(browser)
+        driver.get(f"http://localhost:{notebook.server_address[1]}/notebook.html")
+        driver.switch_to.frame(driver.find_element(By.TAG_NAME, "iframe"))
+        reader = Reader(driver, view.url)
         assert reader.text("main h1")
         reader.settle()
         assert reader.all(".reasons a")
@@ -594,7 +604,8 @@ def test_a_run_is_shown_in_a_notebook(viewed_run: Path, tmp_path: Path) -> None:
     assert show(str(viewed_run), proxy="/proxy").url.startswith("/proxy/")
 
 
-def test_hostile_pages_do_nothing(reader: Reader, server: Server, canary: Canary) -> None:
+def test_hostile_pages_do_nothing(browser: Any, server: Server, canary: Canary) -> None:
+    reader = Reader(resized(browser), server.url)
     canary.asked.clear()
     reader.driver.get_log("performance")
     found = server.explorer.text({"q": "lighthouse keeper counted", "most": "50"})["rows"]

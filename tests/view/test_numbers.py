@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.histograms import bins_for, histogram
-from curation.intervals import wilson
+from pipelines.reading.labels import wilson
 
 _VALUES = st.lists(st.floats(-1e6, 1e9) | st.just(math.nan), max_size=60)
 
