@@ -7,7 +7,8 @@ They share files, as the nodes of a site do, and reach nothing but each other.
 runs a recipe from and to the store, of whose requests 2 % go wrong, on the local pool and on each
 engine, once for each fault: a node dies, is cut off for 20 seconds, has a clock that is an hour
 ahead or no room for temporary files, or the driver is killed. Where the run fails, the same command
-is given again without the fault. Prints what was said, and whether `SHA256SUMS` is the pool's.
+is given again without the fault. Prints what was said, and whether `SHA256SUMS` is the pool's. Other
+options go to `curate run`.
 """
 
 from __future__ import annotations
@@ -368,9 +369,9 @@ def main() -> int:
     parser.add_argument("--faults", nargs="+", default=faults, choices=faults)
     parser.add_argument("--recipe", default="sample")
     parser.add_argument("--input", nargs="+", default=[str(ROOT / "data_samples" / "*.*z*")])
-    options = parser.parse_args()
+    options, more = parser.parse_known_args()
     files = sorted(path for pattern in options.input for path in glob.glob(pattern))
-    given, wrong = [options.recipe, "--input", "s3://crawl/*"], 0
+    given, wrong = [options.recipe, "--input", "s3://crawl/*", *more], 0
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="curation-machines-"))
         machines = stack.enter_context(up(Path(folder) / "machines", "slurm" in options.engines))
