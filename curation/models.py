@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +56,6 @@ class ModelCard(BaseModel):
     metrics: dict[str, Any] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class About:
-    """What only the user knows of a trained model, for its card."""
-
-    version: str
-    licence: str
-    source: str
-    command: str
-
-
 def list_models() -> dict[Path, ModelCard]:
     """Return the built-in models' cards by folder. Raises ConfigError for an invalid one."""
     folder = resources.root() / "models"
@@ -82,11 +70,6 @@ def read_card(folder: Path) -> ModelCard:
     except (OSError, yaml.YAMLError, ValidationError) as error:
         reason = first_line(error)
         raise ConfigError(f"{path}: not a valid model card: {reason}") from None
-
-
-def file_facts(files: Sequence[Path | str]) -> list[dict[str, Any]]:
-    """Return the names and checksums of files, for a card."""
-    return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, files)]
 
 
 @functools.cache

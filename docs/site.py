@@ -71,6 +71,15 @@ def settings() -> str:
     return "\n\n".join(parts)
 
 
+def moved() -> str:
+    """Return the keys that are no settings any more, with the place of each."""
+    from curation.config import read_yaml
+    from curation.resources import root
+
+    places = read_yaml(root() / "configs/moved.yaml").items()
+    return _table(("key", "now"), ((f"`{key}`", place) for key, place in places))
+
+
 def commands() -> str:
     """Return the help of every command."""
     import argparse
@@ -112,4 +121,4 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 #: What pages may have generated, by name.
-GENERATED = {each.__name__: each for each in (rules, reasons, settings, commands)}
+GENERATED = {each.__name__: each for each in (rules, reasons, settings, moved, commands)}

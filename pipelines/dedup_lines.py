@@ -40,9 +40,8 @@ from pipelines.dedup.duplicates import (
 from pipelines.dedup.indexes import (
     INDEX,
     Indexed,
-    check_settings,
+    checked_indexes,
     index_file,
-    index_files,
     indexes_fingerprint,
 )
 from pipelines.engine.documents import answers, noted, over_documents
@@ -295,13 +294,8 @@ def _read_frequent(folder: Folder, ranges: Sequence[str]) -> LineTotals:
 
 def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
     """Return the files of the indexes in the settings. Raises ConfigError for an unusable one."""
-    indexed: list[Indexed] = []
-    for priority, path in enumerate(settings.index.against):
-        shared = ["rule", "normalization", "per_language", "min_line_characters"]
-        shared += ["paths"] if settings.rule == "pattern" else []
-        check_settings(path, "dedup-lines", settings, shared)
-        indexed += index_files(path, "dedup-lines", priority)
-    return indexed
+    shared = ["rule", "normalization", "per_language", "min_line_characters"]
+    return checked_indexes(_STAGE, settings, shared)
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -23,9 +23,8 @@ from pipelines.dedup.duplicates import (
 )
 from pipelines.dedup.indexes import (
     Indexed,
-    check_settings,
+    checked_indexes,
     index_file,
-    index_files,
     indexes_fingerprint,
 )
 from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
@@ -158,11 +157,7 @@ class WriteUrlIndex:
 
 def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
     """Return the files of the indexes in the settings. Raises ConfigError for an unusable one."""
-    found: list[Indexed] = []
-    for priority, path in enumerate(settings.index.against):
-        check_settings(path, "dedup-urls", settings, ["canonical"])
-        found += index_files(path, "dedup-urls", priority)
-    return found
+    return checked_indexes(_STAGE, settings, ["canonical"])
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from curation.readers.settings import NAME_COLUMN
 from curation.readers.suffixes import without_packing
 from curation.recipe import STAGES, check_order
 from curation.stages import find
-from pipelines.engine.errors import ERRORS
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
+from pipelines.engine.transform import ERRORS
 from pipelines.plan import Plan, columns_of, input_files
 from pipelines.run_folder import (
     KNOWN_BY,

@@ -36,7 +36,7 @@ LAYERS = (
     {"cli"},
     {"commands"},
     {"view", "report"},
-    {"reading", "mix_search", "withdrawals"},
+    {"reading", "withdrawals"},
     {"transforms", "table"},
     {"forecast", "run", "plan", "run_folder"},
     {"extract", "read_tables", "rights", "dedup_urls", "identify_language", "dedup_documents"}

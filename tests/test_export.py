@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from curation.errors import ConfigError
 from pipelines import cli
-from pipelines.commands import export as export_module
 from pipelines.engine.stage import Shard
+from pipelines.reading import exports as export_module
 from pipelines.reading.exports import FORMATS, common_schema, json_of, parse_splits
 from pipelines.storage.files import Folder
 from tests.conftest import curate

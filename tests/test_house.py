@@ -109,7 +109,7 @@ def test_kernels_take_few_parameters() -> None:
 
 
 #: Packages that only what trains imports, but for PyTorch's loader, which takes batches of shards.
-_OF_TRAINING = ("fasttext", "sklearn", "torch")
+_OF_TRAINING = ("fasttext", "scipy", "sklearn", "torch")
 _LOADER = "curation/tokenize/reader.py: torch"
 
 

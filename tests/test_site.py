@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import typing
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from curation.config import read_yaml
+from curation.config import Settings, read_yaml
 from curation.filters.filter_settings import default_settings
 from curation.filters.names import NAMES, signal_of
 from curation.filters.rules import flatten
+from curation.readers.settings import ReaderSettings
+from curation.recipe import built_in, outline
 from curation.stages import known_stages, meaning
 from pipelines.cli import COMMANDS, plug_ins
 from tests.conftest import ROOT
@@ -24,6 +28,7 @@ _PAGES = (
     *sorted((ROOT / "deploy").rglob("README.md")),
 )
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_SAID = re.compile(r"```.*?```|`[^`]+`", re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -49,6 +54,39 @@ def _anchors(markdown: str) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", _CODE.sub("", markdown), re.MULTILINE)
     words = (re.sub(r"[^\w\- ]", "", title.lower()) for title in titles)
     return {title.strip().replace(" ", "-") for title in words}
+
+
+def _models(annotation: Any) -> list[type[Settings]]:
+    """Return the models of settings in an annotation such as `dict[str, Rule] | None`."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return [annotation] if issubclass(annotation, Settings) else []
+    return [model for part in typing.get_args(annotation) for model in _models(part)]
+
+
+def _keys(model: type[Settings], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, field in model.model_fields.items():
+        yield (*above, field.alias or name)
+        for inner in _models(field.annotation):
+            yield from _keys(inner, (*above, field.alias or name))
+
+
+def _named(tree: Any) -> Iterator[str]:
+    """Yield every key of a recipe."""
+    for key, value in tree.items() if isinstance(tree, dict) else ():
+        yield str(key)
+        yield from _named(value)
+
+
+def test_every_setting_is_set_by_a_recipe_or_shown_in_the_docs() -> None:
+    """What neither a recipe nor a page names is no choice but a coefficient: it goes elsewhere."""
+    pages = "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    known = set(re.findall(r"[a-z_0-9]+", "".join(_SAID.findall(pages))))
+    known |= {key for recipe in built_in() for key in _named(outline(recipe))}
+    sections = {name: stage.settings for name, stage in known_stages().items()}
+    sections["readers"] = ReaderSettings
+    keys = [key for name, model in sections.items() for key in _keys(model, (name,))]
+    assert len(keys) > 200
+    assert sorted({".".join(key) for key in keys if key[-1] not in known}) == []
 
 
 def test_every_rule_is_listed_with_its_limits_and_what_it_measures() -> None:

@@ -171,9 +171,9 @@ class Classifier:
         return _load(settings.quality, "quality"), domain, topic, form
 
     def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
-        if self.settings.paths is None:
+        if not self.settings.paths:
             return np.ones(len(texts), bool)
-        return document_paths(structure(plain(texts)), self.settings.paths) == PROSE_PATH
+        return document_paths(structure(plain(texts))) == PROSE_PATH
 
     def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
         if self.settings.ranking is None:

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS, ByContent, Domain
 from curation.config import Natural, Settings, Share, built_in_settings, read_values
 from curation.models import ModelFile
-from curation.paths import PathSettings
 from curation.resources import NamedFile
 from curation.user_code import CodeSettings, UserCode
 
@@ -140,9 +139,9 @@ class ClassifySettings(Settings):
         description="quality below which a document is removed (quality.low_score), by domain; "
         "domains not named keep everything"
     )
-    paths: PathSettings | None = Field(
+    paths: bool = Field(
         description="documents that are code or formulas from end to end are not judged by "
-        "quality, whose model reads prose; null: all are"
+        "quality, whose model reads prose; false: all are"
     )
     ranking: ModelFile | None = Field(
         description="distribution of quality in each language (`curate train ranking`): adds the "

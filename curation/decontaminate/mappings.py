@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
+from typing import NamedTuple
 
 from pydantic import Field
 
-from curation.config import Settings, nearest, read_yaml, validate
+from curation.config import Settings, nearest, read_values
 from curation.errors import ConfigError
 from curation.resources import root
 
@@ -49,14 +49,14 @@ COMMON = Fields(
 )
 
 
-class Mapping(Settings):
+class Mapping(NamedTuple):
     """The mapping and metadata of an evaluation set."""
 
     title: str
-    source: str = Field(description="where its publishers provide it")
+    source: str  # where its publishers provide it
     licence: str
-    splits: tuple[str, ...] = ()
     fields: Fields
+    splits: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -65,10 +65,8 @@ def mapping_names() -> list[str]:
     return sorted(path.stem for path in (root() / "configs" / "evals").glob("*.yaml"))
 
 
-@functools.cache
 def load_mapping(name: str) -> Mapping:
     """Return a mapping by name. Raises ConfigError with the nearest name."""
     if name not in mapping_names():
         raise ConfigError(f"no mapping {name!r} in configs/evals{nearest(name, mapping_names())}")
-    file = f"configs/evals/{name}.yaml"
-    return validate(Mapping, read_yaml(root() / file), file)
+    return read_values(f"builtin:configs/evals/{name}.yaml", Mapping)

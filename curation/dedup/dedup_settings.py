@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
 from curation.config import Natural, Positive, Settings, Share, built_in_settings, read_yaml
-from curation.paths import PathSettings
 from curation.resources import NamedFile, RunFolder
 from curation.user_code import CodeSettings, UserCode
 
@@ -264,8 +263,8 @@ class DocumentDedupSettings(Settings):
 class LineDedupSettings(Settings):
     rule: Literal["pattern", "published"] = Field(
         description="pattern: a line counts once per document and is cut where it is boilerplate "
-        "(curation.dedup.patterns); code and formulas stay. published: every line seen more than "
-        "`max_occurrences` times is cut, as the Llama 3 report describes it"
+        "(curation.dedup.patterns); lines and documents of code and formulas stay. published: "
+        "every line seen more than `max_occurrences` times is cut, as the Llama 3 report describes"
     )
     normalization: Normalization
     max_occurrences: Positive = Field(
@@ -275,9 +274,6 @@ class LineDedupSettings(Settings):
     min_hosts: Positive = Field(
         description="Hosts on which a frequent line must occur. Documents without URL are "
         "a host each. Only under `pattern`"
-    )
-    paths: PathSettings = Field(
-        description="documents that are code or mathematics as a whole lose no line under `pattern`"
     )
     bucket_documents: Positive = Field(description="Documents whose lines are counted together")
     per_language: bool = Field(description="Count the lines of each language apart")

@@ -176,7 +176,7 @@ def _exempt(
 ) -> npt.NDArray[np.bool_]:
     """Lines of code and formulas, and all lines of documents on their paths -> bool [lines]."""
     found = structure(from_buffers(buffers.offsets, buffers.data))
-    other = document_paths(found, settings.paths) != PROSE_PATH
+    other = document_paths(found) != PROSE_PATH
     return np.repeat(other, np.diff(doc_offsets)) | (found.kinds > PROSE)
 
 

@@ -17,7 +17,7 @@ import regex
 from curation.arrow import Texts, from_buffers
 from curation.compiled import borrowing, kernel
 from curation.filters.names import CONTENT, TEXT
-from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, document_paths
+from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.characters import properties
@@ -62,8 +62,8 @@ class Content(NamedTuple):
     signals: npt.NDArray[np.float64]  # [texts, len(CONTENT)]
 
 
-def look_at(texts: Texts, settings: PathSettings | None) -> Content:
-    """Find code and formulas in every text and measure them; without `settings` all is prose.
+def look_at(texts: Texts, paths: bool) -> Content:
+    """Find code and formulas in every text and measure them; without `paths` all is prose.
 
     What concerns code alone is NaN off the path of code, and what concerns formulas off that of
     mathematics.
@@ -71,30 +71,28 @@ def look_at(texts: Texts, settings: PathSettings | None) -> Content:
     found = structure(texts)
     offsets, data = read_only(texts)
     rows = len(offsets) - 1
-    paths = np.full(rows, PROSE_PATH, np.uint8)
-    if settings is not None:
-        paths = document_paths(found, settings)
+    of_texts = document_paths(found) if paths else np.full(rows, PROSE_PATH, np.uint8)
     out = np.full((rows, len(CONTENT)), np.nan)
     signals = out.view(_ROW).reshape(-1)
     signals["code_share"] = found.code_share
     signals["math_ratio"] = found.math_ratio
     out[:, -len(TEXT) :] = noise(texts)
-    _measure(data, offsets, found, paths, properties(), signals)
-    for row in np.flatnonzero(paths == CODE_PATH):
+    _measure(data, offsets, found, of_texts, properties(), signals)
+    for row in np.flatnonzero(of_texts == CODE_PATH):
         text = data[offsets[row] : offsets[row + 1]].tobytes().decode()
         head = "\n".join(text.lstrip().split("\n", _HEAD_LINES)[:_HEAD_LINES])
         signals["code_generated"][row] = len(_GENERATED.findall(head))
         signals["code_xml"][row] = _XML in text[:_XML_HEAD] and not _XSLT.search(text)
         signals["code_licence_ratio"][row] = licence_share(text)
-    return Content(found, paths, out)
+    return Content(found, of_texts, out)
 
 
 def look_again(
-    texts: pa.Array, before: Content, rows: npt.NDArray[np.int64], settings: PathSettings | None
+    texts: pa.Array, before: Content, rows: npt.NDArray[np.int64], paths: bool
 ) -> Content:
     """Return `look_at(texts)` where `before` is that of other texts in `rows`, ascending, and of
     the same texts elsewhere."""
-    again = look_at(texts.take(pa.array(rows)), settings)
+    again = look_at(texts.take(pa.array(rows)), paths)
     found, new = before.structure, again.structure
     starts = np.concatenate([found.starts, new.starts])
     ends = np.concatenate([found.ends, new.ends])
@@ -106,8 +104,8 @@ def look_again(
     filled = counts > 0
     moved = read_only(texts)[0][:-1][filled] - starts[first[filled]]
     shift = np.repeat(moved, counts[filled])
-    paths, signals = before.paths.copy(), before.signals.copy()
-    paths[rows], signals[rows] = again.paths, again.signals
+    of_texts, signals = before.paths.copy(), before.signals.copy()
+    of_texts[rows], signals[rows] = again.paths, again.signals
     code_share, math_ratio = found.code_share.copy(), found.math_ratio.copy()
     code_share[rows], math_ratio[rows] = new.code_share, new.math_ratio
     merged = Structure(
@@ -118,7 +116,7 @@ def look_again(
         code_share,
         math_ratio,
     )
-    return Content(merged, paths, signals)
+    return Content(merged, of_texts, signals)
 
 
 def licence_share(source: str) -> float:

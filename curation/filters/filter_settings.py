@@ -13,7 +13,6 @@ from curation.config import Natural, Positive, Settings, Share, merge, nearest, 
 from curation.errors import ConfigError
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
-from curation.paths import PathSettings
 from curation.resources import (
     ArrayFolder,
     NamedFile,
@@ -275,9 +274,9 @@ class FilterSettings(Settings):
         description="languages for which `rules` are meant as they are; others without an entry "
         "in by_language are reported"
     )
-    paths: PathSettings | None = Field(
-        description="from when a document is code or mathematics; what is neither is judged "
-        "without the lines of code and formulas in it. null: all is prose"
+    paths: bool = Field(
+        description="documents that are code or mathematics have rules of their own; what is "
+        "neither is judged without the lines of code and formulas in it. false: all is prose"
     )
     exempt: dict[str, Exemption | None] = Field(description="null: no such kind")
     overrule: OverruleSettings | None = Field(

@@ -40,7 +40,6 @@ from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
 from curation.filters.scratch import Document
 from curation.hash_tables import Table
-from curation.paths import PathSettings
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.lines import all_lines, characters, feed_lines
@@ -257,7 +256,7 @@ class Meter:
         texts: Texts,
         languages: pa.Array | None = None,
         tokens: Spans | None = None,
-        paths: PathSettings | None = None,
+        paths: bool = False,
     ) -> pa.StructArray:
         """Signals of every text as a struct of float64 fields (NAMES).
 
@@ -275,10 +274,10 @@ class Meter:
         found: content.Content,
         languages: pa.Array | None = None,
         tokens: Spans | None = None,
-        paths: PathSettings | None = None,
+        paths: bool = False,
     ) -> pa.StructArray:
         """Do as `measure`, with the structure of the texts known."""
-        blocks = content.has_blocks(found) if paths is not None else np.zeros(len(texts), bool)
+        blocks = content.has_blocks(found) if paths else np.zeros(len(texts), bool)
         prose = content.prose_of(texts, found, blocks)
         out = self._table(prose, languages, tokens)
         self._look_again(prose, languages, out[:, _KL])

@@ -30,7 +30,7 @@ def decide(
     """Remove other languages than the selected, and scores below the language's threshold.
 
     A low score is looked at first, so that `not_selected` means a language known with confidence.
-    Of `texts`, those that are code or mathematics by `settings.paths` need no score: identifiers
+    Of `texts`, those that are code or mathematics under `settings.paths` need no score: identifiers
     and formulas are of no language. The words around formulas are, so that of mathematics in an
     unknown language only texts with hardly any words need none.
     """
@@ -42,12 +42,12 @@ def decide(
     # compared as they are written: a score of 0.65 passes a threshold of 0.65
     values = scores.to_numpy(zero_copy_only=False)
     low = values < thresholds.astype(np.float32)
-    if settings.paths is not None and texts is not None and low.any():
+    if settings.paths and texts is not None and low.any():
         from curation.text.structure import structure  # compiled kernels, for few documents
 
         rows = np.flatnonzero(low)
         found = structure(pa.array(texts, pa.large_string()).take(pa.array(rows)))
-        paths = document_paths(found, settings.paths)
+        paths = document_paths(found)
         wordy = (paths == MATH_PATH) & (found.math_ratio < MOSTLY_FORMULAS)
         unknown = pc.equal(labels, UNKNOWN).to_numpy(zero_copy_only=False)[rows]
         low[rows] = (paths == PROSE_PATH) | (wordy & unknown)

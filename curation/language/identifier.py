@@ -34,6 +34,11 @@ OWN = 0.1
 
 #: Probability, before it is read, that a line is in a language of its page.
 PAGE = 0.5
+#: Windows of a document, at its beginning, middle and end, since pages often begin in another
+#: language, and characters of each; three keep long documents above 3,000 per CPU second.
+_WINDOWS, _CHARACTERS = 3, 400
+#: Letters of a line below which it counts for the line before it: names, dates and menus.
+_LINE_LETTERS = 20
 
 #: Languages that a page's words may be in: so many, each of at least this probability.
 _LIKELY, _POSSIBLE = 3, 0.02
@@ -147,7 +152,7 @@ class LanguageIdentifier:
 
         Shares are of letters, highest first. Lines are judged knowing the languages of their text
         and of its other lines.
-        One with fewer letters than `line_letters` counts for the language of the line before it,
+        One with fewer letters than _LINE_LETTERS counts for the language of the line before it,
         or of the text's first longer line.
         """
         lines = self._lines(texts, self._evidence(self._cut(texts))[:, : len(self._every)])
@@ -164,7 +169,7 @@ class LanguageIdentifier:
         windows = cut(lines, 1, longest)  # whole lines: letters beyond what is judged count, too
         letters = np.zeros(len(lines), np.int64)
         letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
-        long = letters >= self.settings.line_letters
+        long = letters >= _LINE_LETTERS
         judged = self._cut(lines.filter(pa.array(long)))
         evidence = self._evidence(judged)
         if pages is not None:
@@ -177,7 +182,7 @@ class LanguageIdentifier:
         return _Lines(long, letters, firsts, labels, scores.to_numpy())
 
     def _cut(self, texts: Texts) -> Windows:
-        return cut(texts, self.settings.windows, self.settings.characters)
+        return cut(texts, _WINDOWS, _CHARACTERS)
 
     @property
     def _every(self) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from curation.config import Positive, Settings, Share, built_in_settings
+from curation.config import Settings, Share, built_in_settings
 from curation.models import ModelFile
-from curation.paths import PathSettings
 
 #: The label of texts in no language that the models know.
 UNKNOWN = "und"
@@ -27,8 +26,6 @@ class LanguageSettings(Settings):
         "that only the corrector knows, or those of these that are named, by ISO 639-3 and script "
         "(`xho_Latn`)"
     )
-    windows: Positive = Field(description="parts of a long document that are looked at")
-    characters: int = Field(ge=20, description="length of one part")
     unknown_below: Share = Field(description="below this score the language is `und`")
     by_line: bool = Field(
         description="add the column `languages`: the languages of a document's lines with their "
@@ -42,15 +39,14 @@ class LanguageSettings(Settings):
         description="documents that score less are identified line by line: they may be in several "
         "languages"
     )
-    line_letters: Positive = Field(description="a line with fewer counts for the line before it")
     languages: tuple[str, ...] | None = Field(description="languages to keep; null keeps all")
     thresholds: dict[str, Share] = Field(
         description="score below which a document is removed, by language; `default` applies to "
         "languages that have none, and without it those are kept"
     )
 
-    paths: PathSettings | None = Field(
-        description="documents that are code or mathematics stay whatever their score; null: they "
+    paths: bool = Field(
+        description="documents that are code or mathematics stay whatever their score; false: they "
         "are judged as all others"
     )
 

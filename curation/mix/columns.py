@@ -14,7 +14,7 @@ from curation.dedup.keys import string_keys
 from curation.errors import InputError
 from curation.inputs import source_names
 from curation.mix.keys import draw_phases, topic_values
-from curation.mix.mix_settings import Mixture
+from curation.mix.mix_settings import MISSING_QUALITY, Mixture
 from curation.mix.ranks import Ranks, groups, rank
 from curation.mix.repeats import UNIT, Scales, repeating
 from curation.rights.licences import matches_licence
@@ -221,15 +221,13 @@ def _weights(
     """Weight of each document; NaN where all of its domain are drawn alike."""
     out = np.full(batch.num_rows, np.nan)
     if settings.quality_weights:
-        quality = pc.fill_null(_flat(batch, "quality").cast(pa.float64()), settings.missing_quality)
+        quality = pc.fill_null(_flat(batch, "quality").cast(pa.float64()), MISSING_QUALITY)
         out = _interpolated(quality.to_numpy(zero_copy_only=False), settings.quality_weights)
     for domain, mix in settings.domains.items():
         if mix.rank_weights:
             ((_, ours),) = groups(batch, domain, "domain")
             if ours.any():
-                found = rank(
-                    batch.filter(pa.array(ours)), ranks[domain][""], settings.missing_quality
-                )
+                found = rank(batch.filter(pa.array(ours)), ranks[domain][""])
                 out[ours] = _interpolated(found, mix.rank_weights)
     return out
 

@@ -47,7 +47,7 @@ def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) 
 
 
 def _learn(held: Sequence[Batch], eligible: Sequence[Bools], stream: Mixture) -> Learned:
-    ranks = learn(held, stream.ranked, stream.missing_quality)
+    ranks = learn(held, stream.ranked)
     return Learned(ranks, learn_scales(held, eligible, stream, ranks))
 
 

@@ -12,6 +12,8 @@ from curation.config import Ascending, Positive, Settings, Share, nearest
 from curation.inputs import UNNAMED
 from curation.rights.rights_settings import Licences
 
+#: A document that no classifier graded counts as the lowest grade.
+MISSING_QUALITY = 0.0
 Weight = Annotated[float, Field(gt=0)]
 Concentration = Annotated[tuple[Weight, Weight], Ascending]
 
@@ -204,7 +206,6 @@ class Mixture(Settings):
         description="Weight and epochs by named input; `weight` and `max_epochs` of the recipe's "
         "`inputs` are stored here"
     )
-    other_sources: Weight = Field(description="Weight of inputs that `sources` doesn't name")
     quality_weights: list[tuple[float, Weight]] = Field(
         description="Points (quality, weight) joined by straight lines: how likely a document is "
         "drawn before another; empty: all alike"
@@ -213,7 +214,6 @@ class Mixture(Settings):
         description="How often documents repeat by quality, date or length; null: every document "
         "of a domain as often as the next"
     )
-    missing_quality: float = Field(description="Quality taken for a document that has none")
     topics: dict[str, Share] = Field(
         description="Share of a topic's documents that may be drawn at all; others: all"
     )
@@ -296,7 +296,7 @@ class Mixture(Settings):
 
     def source(self, name: str) -> SourceMix:
         """Weight and epochs of an input, named or not."""
-        return self.sources.get(name) or SourceMix(weight=self.other_sources)
+        return self.sources.get(name) or SourceMix()
 
 
 class MixSettings(Mixture):

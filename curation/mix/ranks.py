@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.mix.mix_settings import MISSING_QUALITY
+
 F64 = npt.NDArray[np.float64]
 Batch: TypeAlias = pa.RecordBatch | pa.Table
 
@@ -40,7 +42,7 @@ def groups(batch: Batch, domain: str, within: str) -> Iterator[tuple[str, npt.ND
         yield str(label), ours & (labels == label)
 
 
-def learn(tables: Sequence[Batch], ranked: Mapping[str, str], missing: float) -> Ranks:
+def learn(tables: Sequence[Batch], ranked: Mapping[str, str]) -> Ranks:
     """Qualities of the documents of some domains; `tables` have columns of `NARROW`.
 
     `ranked`: by domain, the column within which its documents are ranked.
@@ -49,7 +51,7 @@ def learn(tables: Sequence[Batch], ranked: Mapping[str, str], missing: float) ->
     for table in tables:
         for domain, within in ranked.items():
             for label, rows in groups(table, domain, within):
-                languages, qualities = _columns(table.filter(pa.array(rows)), missing)
+                languages, qualities = _columns(table.filter(pa.array(rows)))
                 for name in np.unique(languages):
                     ours = qualities[languages == name]
                     values.setdefault((domain, label, str(name)), []).append(ours)
@@ -59,13 +61,13 @@ def learn(tables: Sequence[Batch], ranked: Mapping[str, str], missing: float) ->
     return found
 
 
-def rank(batch: Batch, ranks: Mapping[str, Sequence[float]], missing: float) -> F64:
+def rank(batch: Batch, ranks: Mapping[str, Sequence[float]]) -> F64:
     """Rank of every document of a group, 0 to 1: the share of its language below it.
 
     Of its equals half count as below. Between two of the evenly spaced qualities of a large group
     ranks follow a straight line.
     """
-    languages, qualities = _columns(batch, missing)
+    languages, qualities = _columns(batch)
     out = np.full(len(qualities), 0.5)
     for language in np.unique(languages):
         rows = languages == language
@@ -90,9 +92,9 @@ def _points(values: F64) -> list[float]:
     return [float(v) for v in ordered]
 
 
-def _columns(table: Batch, missing: float) -> tuple[npt.NDArray[np.str_], F64]:
+def _columns(table: Batch) -> tuple[npt.NDArray[np.str_], F64]:
     languages = pc.fill_null(table.column("language"), _UNKNOWN)
-    qualities = pc.fill_null(table.column("quality").cast(pa.float64()), missing)
+    qualities = pc.fill_null(table.column("quality").cast(pa.float64()), MISSING_QUALITY)
     return (
         languages.to_numpy(zero_copy_only=False).astype(str),
         qualities.to_numpy(zero_copy_only=False),

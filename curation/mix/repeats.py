@@ -48,7 +48,7 @@ def repeating(batch: Batch, settings: Mixture, ranks: Ranks) -> Iterator[Group]:
             if rows.any():
                 ours = batch.filter(pa.array(rows))
                 if repeats.by == "quality":
-                    places = rank(ours, ranks[domain][label], settings.missing_quality)
+                    places = rank(ours, ranks[domain][label])
                 else:
                     places = _PLACES[repeats.by](ours)
                 units = np.rint(copies(places, repeats) * UNIT).astype(np.int64)

@@ -18,7 +18,7 @@ from curation.readers.headers import may_begin_warc, parse_arc
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.scan import scan
-from curation.readers.settings import ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 from curation.readers.stream import Stream
 from curation.readers.suffixes import COMPRESSED, HTML, JSON_LINES
 
@@ -59,7 +59,7 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
     reached = stream.fill(settings.max_record_bytes + 1)
     content = bytes(stream.buffer[: reached - stream.base])
     if len(content) > settings.max_record_bytes:
-        raw = content[: settings.keep_raw_bytes]
+        raw = content[:KEEP_RAW_BYTES]
         detail = f"over {settings.most}"
         yield Damage(0, "record.too_large", detail, None, raw)
         return
@@ -68,11 +68,11 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
         broken = stream.breaks[0][1]
         mended, detail = broken.reason, broken.detail
         if not (settings.keep_truncated and content):
-            raw = content[: settings.keep_raw_bytes]
+            raw = content[:KEEP_RAW_BYTES]
             yield Damage(0, broken.reason, broken.detail, None, raw)
             return
     if is_binary(content):
-        yield binary(0, content, None, settings.keep_raw_bytes)
+        yield binary(0, content, None, KEEP_RAW_BYTES)
         return
     if not html:
         content = decode_text(content, None)[0].encode("utf-8", "replace")
@@ -146,7 +146,7 @@ class Packing:
     @functools.cached_property
     def _zstd(self) -> Callable[[], Any]:
         dictionary = members.zstd_dictionary(self.raw)
-        return functools.partial(members.zstd_decoder, self.settings.max_window_bytes, dictionary)
+        return functools.partial(members.zstd_decoder, members.MOST_WINDOW, dictionary)
 
     def stream(
         self, offset: int = 0, position: int = 0, effort: members.Effort | None = None

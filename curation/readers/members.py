@@ -454,6 +454,10 @@ def zstd_dictionary(raw: RawFile) -> zstandard.ZstdCompressionDict | None:
     return found
 
 
+#: `zstd --long=31`, the largest window that the command line tool writes.
+MOST_WINDOW = 1 << 31
+
+
 def zstd_decoder(max_window_bytes: int, dictionary: Any) -> Any:
     """Return a decoder of one frame.
 

@@ -10,9 +10,12 @@ from curation.readers import http
 from curation.readers.charset import decode_text, is_binary
 from curation.readers.headers import RecordHead, parse_date
 from curation.readers.records import Damage, Event, Page, Skipped, binary
-from curation.readers.settings import ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 
 _UNKNOWN = "application/octet-stream"
+#: Schemes of what names a page. Crawlers store logs and manifests under `metadata:`, `urn:`,
+#: `warcinfo:`, name lookups under `dns:`.
+_SCHEMES = ("http", "https", "ftp", "file")
 _TOKEN = re.compile(r"[a-z0-9!#$&^_.+*-]{1,64}/[a-z0-9!#$&^_.+*-]{1,64}")
 
 
@@ -44,7 +47,7 @@ def _skip_reason(head: RecordHead, kind: _Kind, settings: ReaderSettings) -> str
     if head.type not in settings.record_types:
         return f"type:{head.type if _TOKEN.fullmatch('type/' + head.type) else 'unknown'}"
     scheme = head.url.partition(":")[0].lower() if ":" in head.url else ""
-    if scheme and scheme not in settings.url_schemes:
+    if scheme and scheme not in _SCHEMES:
         return f"scheme:{scheme if _TOKEN.fullmatch('scheme/' + scheme) else 'unknown'}"
     return "" if kind.kind else f"mime:{kind.mime}"
 
@@ -121,7 +124,7 @@ def to_event(
         return _damage(head, buffer, begin, end, offset, problem, settings)
     charset = kind.charset
     if is_binary(body, charset):
-        return binary(offset, body, head.url, settings.keep_raw_bytes)
+        return binary(offset, body, head.url, KEEP_RAW_BYTES)
     if kind.kind == "text":
         text, _ = decode_text(body, charset or ("utf-8" if head.type == "conversion" else None))
         body = text.encode("utf-8", "replace")
@@ -153,5 +156,5 @@ def _damage(
     problem: Problem,
     settings: ReaderSettings,
 ) -> Damage:
-    raw = bytes(buffer[max(0, begin - head.size) : end][: settings.keep_raw_bytes])
+    raw = bytes(buffer[max(0, begin - head.size) : end][:KEEP_RAW_BYTES])
     return Damage(offset, problem.reason, problem.detail, head.url or None, raw)

@@ -18,7 +18,7 @@ from curation.readers.formats import (
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
 from curation.readers.rows import read_rows, row_at, rows_of
-from curation.readers.settings import ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 
 
 def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterator[Event]:
@@ -75,7 +75,7 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
         reason, detail = "file.unknown_format", "no archive, table, HTML or text"
         if not head:
             reason, detail = "file.empty", "the file is empty"
-        yield Damage(0, reason, detail, None, head[: settings.keep_raw_bytes])
+        yield Damage(0, reason, detail, None, head[:KEEP_RAW_BYTES])
         return
     blank = True
     for event in reader(stream, settings):
@@ -88,14 +88,14 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
 def blank_file(head: bytes, settings: ReaderSettings) -> Damage:
     """Return the damage for a file without any record or line."""
     detail = "the file has only blank lines"
-    return Damage(0, "file.empty", detail, None, head[: settings.keep_raw_bytes])
+    return Damage(0, "file.empty", detail, None, head[:KEEP_RAW_BYTES])
 
 
 def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
     try:
         package = wacz.Package(raw)
     except InputError as error:
-        yield Damage(0, "wacz.corrupt", str(error), None, raw.fetch(0, settings.keep_raw_bytes))
+        yield Damage(0, "wacz.corrupt", str(error), None, raw.fetch(0, KEEP_RAW_BYTES))
         return
     archives = package.archives
     if not archives:

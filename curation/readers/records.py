@@ -51,7 +51,7 @@ class Damage:
     reason: str  # stable id
     detail: str
     url: str | None
-    raw: bytes  # first bytes of the place, at most `keep_raw_bytes`
+    raw: bytes  # first bytes of the place, at most KEEP_RAW_BYTES
 
 
 def binary(offset: int, content: bytes, url: str | None, keep: int) -> Damage:

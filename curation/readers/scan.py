@@ -26,7 +26,7 @@ from curation.readers.headers import (
 from curation.readers.members import RECORD, Break
 from curation.readers.pages import Problem, skip_reason, to_event
 from curation.readers.records import Damage, Event, Skipped
-from curation.readers.settings import ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 from curation.readers.stream import Mark, Stream
 
 _STEP = 1 << 20  # bytes between looks for the next record
@@ -312,9 +312,9 @@ class _Scanner:
         """Return bytes that begin no record as damage, up to the next record, break or end."""
         stream = self.stream
         offset = stream.claim(position, after)
-        known = stream.fill(position + max(_NEAR, self.settings.keep_raw_bytes))
+        known = stream.fill(position + max(_NEAR, KEEP_RAW_BYTES))
         begin = position - stream.base
-        raw = bytes(stream.buffer[begin : begin + self.settings.keep_raw_bytes])
+        raw = bytes(stream.buffer[begin : begin + KEEP_RAW_BYTES])
         warc = may_begin_warc(stream.buffer, begin, known - stream.base)
         looked = position
         while True:
@@ -349,7 +349,7 @@ class _Scanner:
         want = body + (head.length or 0)
         begin = body - stream.base
         known = min(_STEP, settings.max_record_bytes)
-        raw = bytes(stream.buffer[begin - head.size : begin + known][: settings.keep_raw_bytes])
+        raw = bytes(stream.buffer[begin - head.size : begin + known][:KEEP_RAW_BYTES])
         skip = skip_reason(head, stream.buffer, begin, begin + known, settings)
         own = stream.mark(position)
         inside: Mark | None = None

@@ -6,9 +6,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from curation.config import Natural, Settings
+from curation.config import Settings
 from curation.user_code import CodeSettings, UserCode
 
+#: Bytes kept of each damaged place: enough to see what it is.
+KEEP_RAW_BYTES = 4096
 #: What to do about a table without texts.
 NAME_COLUMN = "name its column of texts: --set readers.text_columns=[NAME]"
 
@@ -38,9 +40,6 @@ class ReaderSettings(Settings):
     record_types: tuple[str, ...] = Field(
         description="WARC record types that may hold a document; ARC records count as `response`"
     )
-    url_schemes: tuple[str, ...] = Field(
-        description="schemes of the addresses of documents; a record without address may be one"
-    )
     html_types: tuple[str, ...] = Field(description="MIME types read as HTML, in lower case")
     text_types: tuple[str, ...] = Field(
         description="MIME types read as plain text, in lower case; `*` matches anything"
@@ -51,10 +50,6 @@ class ReaderSettings(Settings):
     max_header_bytes: int = Field(
         ge=256, description="longest header block of a WARC record, or ARC header line, in bytes"
     )
-    max_window_bytes: int = Field(
-        ge=1024, description="largest window a zstd file may ask for, in bytes"
-    )
-    keep_raw_bytes: Natural = Field(description="bytes kept of each damaged place")
     keep_truncated: bool = Field(
         description="give what could be read of a cut record as a page, else as damage"
     )

@@ -17,7 +17,7 @@ from curation.readers.charset import is_binary
 from curation.readers.headers import any_date, clean_url
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
-from curation.readers.settings import NAME_COLUMN, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, NAME_COLUMN, ReaderSettings
 from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import everywhere, well_formed
@@ -45,7 +45,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
         end = _line_end(stream, position, settings.max_record_bytes)
         if end is None:
             offset = stream.claim(position, position)
-            raw = bytes(stream.buffer[: settings.keep_raw_bytes])
+            raw = bytes(stream.buffer[:KEEP_RAW_BYTES])
             detail = f"a line of over {settings.most}"
             yield Damage(offset, "record.too_large", detail, None, raw)
             position = _skip_line(stream, position)
@@ -105,14 +105,14 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
             mended = "jsonl.bad_utf8"
         row = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Damage(offset, "jsonl.bad_json", str(error), None, line[: settings.keep_raw_bytes])
+        return Damage(offset, "jsonl.bad_json", str(error), None, line[:KEEP_RAW_BYTES])
     if not isinstance(row, dict):
         return Damage(
             offset,
             "jsonl.bad_json",
             "not an object; JSONL has one on each line",
             None,
-            line[: settings.keep_raw_bytes],
+            line[:KEEP_RAW_BYTES],
         )
     if _SURROGATE.search(text):
         sound = everywhere(row, well_formed)
@@ -120,9 +120,7 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
         row = sound
     event = row_event(row, offset, settings, "jsonl", mended)
     if isinstance(event, Damage):
-        return Damage(
-            offset, event.reason, event.detail, event.url, line[: settings.keep_raw_bytes]
-        )
+        return Damage(offset, event.reason, event.detail, event.url, line[:KEEP_RAW_BYTES])
     return event
 
 
@@ -148,7 +146,7 @@ def row_event(
         else:
             continue
         if isinstance(value, bytes) and is_binary(value):
-            return binary(offset, value, url, settings.keep_raw_bytes)
+            return binary(offset, value, url, KEEP_RAW_BYTES)
         used = {column, url_column, date_column}
         return Page(
             url=url,
@@ -395,7 +393,7 @@ def read_parquet(
         file, schema = _open_parquet(raw)
     except (pa.ArrowException, OSError, ValueError) as error:
         if start == 0:
-            kept = raw.fetch(0, settings.keep_raw_bytes)
+            kept = raw.fetch(0, KEEP_RAW_BYTES)
             yield Damage(0, "parquet.corrupt", str(error), None, kept)
         return
     if textless := _without_text(schema, settings, "parquet"):

@@ -26,7 +26,6 @@ class _Mix(Stage[MixSettings]):
     passes = 3
     packages = ("numpy", "tiktoken")
     per_mix = True
-    command = "mix_plan"
     shown = ("tokens", "repeats")
 
     def reads(self, settings: MixSettings) -> Columns:

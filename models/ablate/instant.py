@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from curation.mix.proxy import Proxy
 from models.ablate.experiment import Corpus, Experiment, TaskSet, TextSet
 from models.ablate.order import stream
 from models.ablate.training import Training
 from models.ablate.windows import Measured, curve_bytes, curve_windows
+from models.mixes.proxy import Proxy
 
 DISCOUNT = 0.75  # of absolute discounting, as in mixture search
 

@@ -14,6 +14,11 @@ COMMANDS = {
         "curate ablate ours=out theirs='other/*.jsonl.zst' --eval gold=gold.parquet --output cmp",
         after="contamination",
     ),
+    "mix": Command(  # in place of the stage's command
+        "models.commands.mix",
+        "draw the training mixture",
+        "curate mix --input out/filter --output out --recipe llama3",
+    ),
     "train": Command(
         "models.commands.train",
         "train a model that the stages use",

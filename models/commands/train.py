@@ -18,7 +18,7 @@ from curation import resources
 from curation.config import assign, read_yaml, validate
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
-from curation.models import About
+from models.training.report import About
 from pipelines.commands.options import add_dry_run, add_set, end_dry_run
 from pipelines.terminal import say
 

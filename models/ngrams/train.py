@@ -14,12 +14,17 @@ import json
 import lzma
 import tarfile
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import yaml
 
 from curation.archive import save_arrays
-from curation.decontaminate.background import count_background
+from curation.decontaminate.background import LEAST_BITS, LOW, MOST_BITS, Background
+from curation.decontaminate.normalize import ngrams, tokenize
 
 FILE = "background.npz"
 #: Counts below these say little: a token of a language's texts, a text that has an n-gram.
@@ -72,6 +77,52 @@ def lists(path: Path) -> dict[str, dict[str, int]]:
                 lines = (line.rpartition(" ") for line in content.read().decode().splitlines())
                 found[member.name] = {word: int(count) for word, _, count in lines if word}
     return found
+
+
+def count_background(
+    texts: Mapping[str, Sequence[str]],
+    words: Mapping[str, Mapping[str, int]],
+    common: Sequence[str],
+    least_tokens: int,
+    least_texts: int,
+) -> Background:
+    """Count texts by language, word frequencies by language, and texts that are common as a whole.
+
+    A token has the bits of the language in which it is most frequent. Tokens count that occur
+    `least_tokens` times in a language's texts, n-grams of `least_texts` texts or of a common one.
+    """
+    bits: dict[int, int] = {}
+    grams: list[npt.NDArray[np.uint32]] = []
+    for _, own in sorted(texts.items()):
+        hashes = []
+        for text in own:
+            found = tokenize([text])
+            hashes.append((found.hashes & LOW).astype(np.uint32))
+            grams.append(_ngrams_of(text))
+        kinds, counts = np.unique(np.concatenate(hashes), return_counts=True)
+        _note(bits, kinds, counts, least_tokens)
+    for _, frequencies in sorted(words.items()):
+        found = tokenize(list(frequencies))
+        per_word = np.repeat(np.array(list(frequencies.values())), np.diff(found.offsets))
+        kinds, inverse = np.unique((found.hashes & LOW).astype(np.uint32), return_inverse=True)
+        _note(bits, kinds, np.bincount(inverse, per_word), least_tokens)
+    keys, documents = np.unique(np.concatenate(grams), return_counts=True)
+    shared = np.concatenate([keys[documents >= least_texts], *map(_ngrams_of, common)])
+    tokens = np.array(sorted(bits), np.uint32)
+    costs = np.array([bits[t] for t in tokens.tolist()], np.uint8)
+    return Background(tokens, costs, np.unique(shared))
+
+
+def _ngrams_of(text: str) -> npt.NDArray[np.uint32]:
+    grams, ends = ngrams(tokenize([text]))
+    return np.unique((grams[ends >= 0] >> np.uint64(32)).astype(np.uint32))
+
+
+def _note(bits: dict[int, int], kinds: Any, counts: Any, least: int) -> None:
+    costs = np.clip(np.round(-np.log2(counts / counts.sum())), LEAST_BITS, MOST_BITS)
+    for kind, cost, count in zip(kinds.tolist(), costs.tolist(), counts.tolist(), strict=True):
+        if count >= least and cost < MOST_BITS:
+            bits[kind] = min(bits.get(kind, MOST_BITS), int(cost))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from curation.config import Settings
 from curation.errors import InputError
-from curation.models import About, ModelCard, read_card, sha256_of
+from curation.models import ModelCard, read_card, sha256_of
 from models.training.inputs import rows
-from models.training.report import CARD, Report, write
+from models.training.report import CARD, About, Report, write
 
 
 class TextSettings(Settings):

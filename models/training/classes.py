@@ -14,11 +14,10 @@ from curation.classify.classifier import GENERAL
 from curation.classify.linear import softmax
 from curation.columns import BY_CONTENT
 from curation.errors import InputError
-from curation.models import About
 from models.training.heldout import Folds, class_metrics, folds_of
 from models.training.inputs import Examples, read_labelled
 from models.training.linear import class_scaling, features_of, fit, out_of_fold, temperature
-from models.training.report import Report, write_card
+from models.training.report import About, Report, write_card
 from models.training.settings import LinearTraining, default_settings
 
 ClassTask = Literal["domain", "topic", "format"]

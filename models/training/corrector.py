@@ -24,14 +24,14 @@ from curation.language.evidence import KNOTS, REFUSAL, WEIGHED, Evidence
 from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, load_fasttext, prepare
 from curation.language.windows import cut, letters_only
-from curation.models import About, ModelFile, locate
+from curation.models import ModelFile, locate
 from curation.resources import ModelPath
 from models.training import close
 from models.training.evidence import fit_refusal, fit_weights, learn
 from models.training.inputs import Examples, read_labelled, rows
 from models.training.language import fit_lines
 from models.training.metrics import macro_f1
-from models.training.report import Report, write_card
+from models.training.report import About, Report, write_card
 from models.training.settings import CloseTraining, CorrectorTraining, default_settings
 from models.training.slices import Split, balanced, family, pieces, splits
 

@@ -19,10 +19,9 @@ from curation.errors import ConfigError, InputError
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import PREFIX
 from curation.language.windows import cut
-from curation.models import About
 from models.training.heldout import class_metrics, folds_of
 from models.training.inputs import Examples, read_labelled
-from models.training.report import Report, write_card
+from models.training.report import About, Report, write_card
 from models.training.settings import FastTextTraining, LanguageTraining, Task, default_settings
 
 Ints = npt.NDArray[np.int64]

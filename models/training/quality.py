@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from curation.classify.linear import LinearModel, sigmoid
 from curation.errors import InputError
-from curation.models import About
 from models.training import metrics as m
 from models.training.heldout import folds_of, with_intervals
 from models.training.inputs import Examples, read_labelled
@@ -24,7 +23,7 @@ from models.training.linear import (
     out_of_fold,
     select,
 )
-from models.training.report import Report, write_card
+from models.training.report import About, Report, write_card
 from models.training.settings import LinearTraining, default_settings
 
 FILE = "quality.npz"

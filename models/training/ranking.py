@@ -13,8 +13,8 @@ from pydantic import Field
 from curation.classify.ranking import BINS, Ranking, bins
 from curation.config import Positive, Settings
 from curation.errors import InputError, first_line
-from curation.models import About, sha256_of
-from models.training.report import Report, write_card
+from curation.models import sha256_of
+from models.training.report import About, Report, write_card
 
 FILE = "ranking.npz"
 

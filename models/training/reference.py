@@ -26,7 +26,6 @@ from curation.filters.reference import (
     reference_tables,
     token_lengths,
 )
-from curation.models import About, file_facts
 from curation.text.buffers import read_only
 from curation.text.words import words
 from models.training.by_language import TextSettings, add_to_card, batches
@@ -39,7 +38,7 @@ from models.training.reference_counts import (
     merge_words,
     vocabulary,
 )
-from models.training.report import Report
+from models.training.report import About, Report, file_facts
 from models.training.word_classes import exchange
 
 _REMOVED = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)

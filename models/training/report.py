@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from curation.models import About, ModelCard, sha256_of
+from curation.models import ModelCard, sha256_of
 
 _SIZE, _EDGE = 320, 48  # of the square, and of the margin that holds the labels
 _LARGEST = 12.0  # radius of the bin with most documents
@@ -58,6 +58,16 @@ CARD = "card.yaml"
 
 
 @dataclass(frozen=True)
+class About:
+    """What only the user knows of a trained model, for its card."""
+
+    version: str
+    licence: str
+    source: str
+    command: str
+
+
+@dataclass(frozen=True)
 class Report:
     """A trained model and how good it is; `str()` of it is for reading."""
 
@@ -67,6 +77,11 @@ class Report:
 
     def __str__(self) -> str:
         return _yaml({"model": str(self.model), "sha256": self.sha256, "metrics": self.metrics})
+
+
+def file_facts(files: Sequence[Path | str]) -> list[dict[str, Any]]:
+    """Return the names and checksums of files, for a card."""
+    return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, files)]
 
 
 def write_card(

@@ -67,6 +67,18 @@ def index_files(path: str, stage: str, priority: int) -> list[Indexed]:
     ]
 
 
+def checked_indexes(stage: str, settings: Any, shared: Sequence[str]) -> list[Indexed]:
+    """Return the files of the indexes in a stage's settings, those of the first index first.
+
+    Raises ConfigError for one that is not usable, or was made with other `shared` settings.
+    """
+    found: list[Indexed] = []
+    for priority, path in enumerate(settings.index.against):
+        check_settings(path, stage, settings, shared)
+        found += index_files(path, stage, priority)
+    return found
+
+
 def check_settings(path: str, stage: str, settings: BaseModel, keys: Sequence[str]) -> None:
     """Raise ConfigError if the index was made with different values of settings that must agree."""
     _, manifest = open_index(path, stage)

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
-from pipelines.dedup.duplicates import numbered_tasks, range_tasks, verdict_passes
+from pipelines.dedup.duplicates import range_tasks, verdict_passes
 from pipelines.dedup.graph import Labels, Solve, label_components
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
 from pipelines.dedup_documents.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.link import Link
 from pipelines.dedup_documents.members import Members
-from pipelines.dedup_documents.sign import Sign, SignIndexed
+from pipelines.dedup_documents.sign import Sign
 from pipelines.dedup_documents.verdicts import DocumentVerdicts, FindLosses
 from pipelines.engine.stage import StageRun
 from pipelines.runners.chain import Pass
@@ -76,15 +76,14 @@ def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels
 
 def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
     """Return the passes for the facts of each document and the neighbours in each bucket."""
-    own = numbered_tasks([p.shard for p in places if p.index_file is None])
-    indexed = _place_tasks([p for p in places if p.index_file is not None], "")
-    signs = (Sign, own), (SignIndexed, indexed)
-    passes = [Pass(s(run.settings_key, run.settings), tasks) for s, tasks in signs if tasks]
+    sign = Sign(run.settings_key, run.settings)
     link = Link(run.settings_key, run.settings, tuple(p.name for p in places))
     # A bucket record may become up to `window` pairs of the same size.
     size = _RECORD_BYTES * _most_records(run.settings, places)
-    before = tuple(p.step.name for p in passes)
-    return [*passes, Pass(link, range_tasks(size, _LINK_BYTES), after=before)]
+    return [
+        Pass(sign, _place_tasks(places, "")),
+        Pass(link, range_tasks(size, _LINK_BYTES), after=(sign.name,)),
+    ]
 
 
 def _most_records(settings: DocumentDedupSettings, places: Sequence[Place]) -> int:

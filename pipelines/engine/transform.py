@@ -11,14 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from curation.judging import Failure
-from curation.schema import EDITS, Verdicts, aligned, recorded, split
+from curation.schema import EDITS, MENDED, Verdicts, aligned, recorded, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
-from pipelines.engine.errors import ERRORS, errors_of, errors_table
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import FileRecord, Folder
 from pipelines.storage.shards import TableWriter, Tally, read_batches
 
+#: Folder of the tables, and the key of their count.
+ERRORS = "errors"
+#: Most errors listed in the manifest.
+_TOLD = 20
 _NO_EDITS = pa.RecordBatch.from_pylist([], schema=EDITS)
 
 
@@ -39,7 +42,7 @@ def with_errors(
 ) -> Outcome:
     """Return the outcome with the documents on which user code failed."""
     if failures:
-        outcome.tables[ERRORS] = errors_table(batch, failures, stage)
+        outcome.tables[ERRORS] = _errors_table(batch, failures, stage)
         outcome.extra[ERRORS] = len(failures)
     return outcome
 
@@ -191,7 +194,33 @@ def batches_beside(run: StageRun, kind: str) -> Iterator[pa.RecordBatch]:
     Files are found by the shards' names: a store's listing may be late, or fail and look empty.
     """
     for file in sorted(f"{kind}/{shard.name}.parquet" for shard in run.inputs):
-        yield from read_batches(run.folder, file)
+        if kind != ERRORS or run.folder.exists(file):  # which only shards with errors have
+            yield from read_batches(run.folder, file)
+
+
+def _errors_table(batch: pa.RecordBatch, failures: Sequence[Failure], stage: str) -> pa.RecordBatch:
+    """Return the documents of a batch on which user code failed, as rows of MENDED."""
+    named = batch.select([n for n in ("id", "url", "source") if n in batch.schema.names])
+    rows = named.take(pa.array([failure.row for failure in failures], pa.int64())).to_pylist()
+    failures = [
+        row | {"reason": f"error.{stage}", "detail": failure.detail}
+        for row, failure in zip(rows, failures, strict=True)
+    ]
+    return pa.RecordBatch.from_pylist(failures, MENDED)
+
+
+def _errors_of(run: StageRun) -> dict[str, Any]:
+    """Return notes for the manifest: an alarm and the first errors; empty if there are none."""
+    count, failures = 0, list[dict[str, Any]]()
+    for batch in batches_beside(run, ERRORS):
+        count += batch.num_rows
+        failures += batch.slice(0, _TOLD - len(failures)).to_pylist()
+    if not failures:
+        return {}
+    source = failures[0]["source"]
+    where = f"{failures[0]['id']} ({source['file']} at offset {source['offset']})"
+    what = f"own code failed on {count:,} documents; on {where}: {failures[0]['detail']}"
+    return {"alarms": [{"alarm": what}], "errors": failures}
 
 
 def run_transform(
@@ -211,5 +240,5 @@ def run_transform(
     )
     tasks = shard_tasks(run.inputs)
     run.run(step, tasks)
-    facts = errors_of(run) | (notes() if notes else {})
+    facts = _errors_of(run) | (notes() if notes else {})
     return run.finish(tasks, run.read, {"notes": facts} if facts else None)

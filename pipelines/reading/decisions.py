@@ -16,7 +16,7 @@ from curation.rights.telling import told
 from curation.schema import VERDICT_COLUMNS
 from curation.stages import find, known_stages, meaning
 from pipelines.dedup.indexes import open_index
-from pipelines.engine.errors import ERRORS
+from pipelines.engine.transform import ERRORS
 from pipelines.run_folder import load_run, run_settings, stage_before
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, read_manifest

@@ -7,6 +7,9 @@ run again, a task whose record still matches is not redone, and any other is.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,10 +20,13 @@ import xxhash
 from curation.errors import CurationError, WorkerError, told
 from curation.stages import find
 from pipelines.runners.guard import guarding
-from pipelines.runners.memory import return_large_blocks
 from pipelines.storage.damage import DamagedError, damaged, note
 from pipelines.storage.exchange import kind_of
 from pipelines.storage.files import SCRATCH, FileRecord, Folder, fingerprint
+
+#: Of glibc's malloc.h.
+_M_MMAP_THRESHOLD = -3
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,7 @@ def perform(
 
     `guarded` is set after its worker died or ran out of memory.
     """
-    return_large_blocks()
+    _return_large_blocks()
     wall, cpu = time.perf_counter(), time.process_time()
     try:
         result = None if guarded else _unguarded(step, task, folder, progress)
@@ -208,6 +214,17 @@ def _unguarded(step: Step, task: Task, folder: Folder, progress: Progress) -> Re
         return step.run(task, folder, progress)
     except MemoryError:
         return None
+
+
+@functools.cache
+def _return_large_blocks() -> None:
+    """Have the C library take blocks of a megabyte and more from the system, and give them back.
+
+    By itself glibc keeps them for later once one of that size was freed, up to 32 MB each, so that
+    a process which met large documents stays several times as large as they are.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # not every C library has it
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BLOCK_BYTES)
 
 
 def write_seconds(

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from curation.readers import Damage, Page, Skipped, read, read_at
+from curation.readers.settings import KEEP_RAW_BYTES
 from tests.readers.archives import (
     arc_record,
     default_settings,
@@ -150,7 +151,7 @@ def test_garbage_between_records(tmp_path: Path) -> None:
     assert isinstance(damage, Damage)
     assert damage.reason == "warc.garbage"
     assert damage.offset == len(sample("warc", 1).data)
-    assert len(damage.raw) == default_settings().keep_raw_bytes
+    assert len(damage.raw) == KEEP_RAW_BYTES
 
 
 def test_too_large_record(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from curation.filters.names import TEXT
-from curation.paths import PROSE_PATH, PathSettings, document_paths
+from curation.paths import PROSE_PATH, document_paths
 from curation.text.noise import noise
 from curation.text.structure import structure
 from tests.damage_of_texts import (
@@ -108,9 +108,8 @@ def test_sources_of_programs_have_none() -> None:
 
 
 def test_noise_is_neither_code_nor_mathematics() -> None:
-    settings = PathSettings(code=0.5, mathematics=0.002)
     damages: list[Damage] = [*ESCAPED.values(), read_as("cp1251", "windows-1252")]
     damages += [read_as("utf-8", wrong) for wrong in ("windows-1252", "mac-roman", "koi8-r")]
     for language in ("pl", "ru", "fr"):
         texts = [damage(text) for text in written(language)[:4] for damage in damages]
-        assert set(document_paths(structure(texts), settings)) == {PROSE_PATH}
+        assert set(document_paths(structure(texts))) == {PROSE_PATH}

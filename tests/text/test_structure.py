@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, document_paths
+from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.text.structure import BLANK, CODE, FORMULA, PROSE, SENTENCE, structure
-
-DEFAULT = PathSettings(code=0.5, mathematics=0.002)
 
 
 def kinds(text: str) -> list[int]:
@@ -121,7 +119,7 @@ def test_a_sentence_has_more_words_than_formulas(line: str, kind: int) -> None:
 
 def test_paths() -> None:
     found = structure([LISTING, r"Let $x^2 = y_1$ and $\alpha > 0$.", PROSE_TEXT, ""])
-    paths = document_paths(found, DEFAULT).tolist()
+    paths = document_paths(found).tolist()
     assert paths == [CODE_PATH, MATH_PATH, PROSE_PATH, PROSE_PATH]
 
 

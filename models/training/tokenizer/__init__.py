@@ -16,7 +16,6 @@ from pydantic import Field
 
 from curation.config import Positive, Settings, Share
 from curation.errors import ConfigError, InputError
-from curation.models import About, file_facts
 from curation.tokenize.card import CARD, special_tokens
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.tokenizer import Tokenizer
@@ -29,6 +28,7 @@ from curation.tokenize.vocabulary import (
     parse_ranks,
     read_ranks,
 )
+from models.training.report import About, file_facts
 from models.training.tokenizer.corpus import Batch, Group, read_corpus
 from models.training.tokenizer.merges import initial_state, learn
 from models.training.tokenizer.piece_counts import WordCounts

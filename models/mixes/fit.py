@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from curation.config import nearest
 from curation.errors import InputError
-from curation.mix.design import Design, draw_around
-from curation.mix.laws import cross_validated, fits, resampled_laws
 from curation.mix.mix_settings import SearchSettings
-from curation.mix.search import Space, rank_correlation
+from models.mixes.design import Design, draw_around
+from models.mixes.laws import cross_validated, fits, resampled_laws
+from models.mixes.search import Space, rank_correlation
 
 F64 = npt.NDArray[np.float64]
 _LEAST_RUNS = 6

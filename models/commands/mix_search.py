@@ -16,8 +16,9 @@ from curation.mix import MixPlan, Mixture
 from curation.mix.columns import cell_names, grouped, rows
 from curation.mix.keys import sample_values
 from curation.mix.mix_settings import SearchSettings
-from curation.mix.proxy import run_proxy
-from curation.mix.search import (
+from curation.tokenize.tokenizer import load_tokenizer
+from models.mixes.proxy import run_proxy
+from models.mixes.search import (
     Proposal,
     Space,
     first_round,
@@ -25,7 +26,6 @@ from curation.mix.search import (
     propose,
     sample_streams,
 )
-from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.stage import StageRun
 from pipelines.mix import SavedIds, plan
 from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of

@@ -15,15 +15,16 @@ import yaml
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.mix import align, plan_table
-from curation.mix.design import Design, draw_design
-from curation.mix.fit import Fitted, fit_results, read_results
 from curation.recipe import load
 from curation.stages import find
+from models.commands.mix_search import search, space_of
+from models.mixes.design import Design, draw_design
+from models.mixes.fit import Fitted, fit_results, read_results
 from pipelines import mix as stage
 from pipelines.commands.options import count, end_dry_run
 from pipelines.commands.run import run as run_stages
 from pipelines.commands.stage import RECIPE, settle
-from pipelines.mix_search import search, space_of
+from pipelines.commands.stage import add as add_stage
 from pipelines.plan import Plan, plan
 from pipelines.run import mixes_of, run_plan, stage_run
 from pipelines.run_folder import locked
@@ -40,8 +41,9 @@ DESIGN_RECIPE = "mix-design.yaml"
 FIT_FILE = "mix-fit.json"
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that the command has besides a stage's."""
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options of the stage's command, and further ones."""
+    add_stage(parser, name)
     before = parser.add_mutually_exclusive_group()
     before.add_argument(
         "--plan", action="store_true", help="only count and show the token table of every mix"

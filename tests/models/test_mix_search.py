@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import InputError
-from curation.mix.laws import Exponential, fit_exponential
 from curation.mix.mix_settings import SearchSettings
-from curation.mix.proxy import Proxy, run_proxy
-from curation.mix.search import Space, first_round, propose, sample_streams
 from curation.resources import root
+from models.mixes.laws import Exponential, fit_exponential
+from models.mixes.proxy import Proxy, run_proxy
+from models.mixes.search import Space, first_round, propose, sample_streams
 
 VOCABULARY = 5
 STREAM = st.lists(st.integers(0, VOCABULARY), max_size=30).map(lambda t: np.array(t, np.uint32))

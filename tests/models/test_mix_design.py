@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from curation.errors import ConfigError, InputError
-from curation.mix.design import Design, draw_design
-from curation.mix.fit import Fitted, fit_results, read_results
-from curation.mix.laws import Exponential, cross_validated, fits
-from curation.mix.search import Space
 from curation.recipe import load
+from models.mixes.design import Design, draw_design
+from models.mixes.fit import Fitted, fit_results, read_results
+from models.mixes.laws import Exponential, cross_validated, fits
+from models.mixes.search import Space
 from pipelines.cli import main
-from tests.mix.test_search import searching
 from tests.mix.test_stage import corpus as corpus  # a fixture
+from tests.models.test_mix_search import searching
 
 SPACE = Space(
     ("web", "code", "books", "talk"), np.array([0.6, 0.2, 0.15, 0.05]), np.array([1, 0.5, 0.4, 0.1])

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import InputError
-from curation.mix.laws import fit_exponential, resampled_laws
 from curation.mix.mix_settings import SearchSettings
+from models.mixes.laws import fit_exponential, resampled_laws
 
 F64 = npt.NDArray[np.float64]
 _TRIES = 200  # draws of a round, before the room for mixtures counts as too small

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.mix.mix_settings import SearchSettings
-from curation.mix.search import Space
+from models.mixes.search import Space
 
 F64 = npt.NDArray[np.float64]
 
