@@ -168,8 +168,8 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def assign(tree: dict[str, Any], assignment: str) -> None:
-    """Apply `key.path=value` in place; a mapping merges with the present one, as in a recipe.
+def assign(tree: dict[str, Any], assignment: str) -> str:
+    """Apply `key.path=value` in place and return the path; mappings merge, as in a recipe.
 
     Raises ConfigError if it is invalid.
     """
@@ -191,6 +191,7 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
         node[key] = node = dict(child or {})
     last = keys[-1]
     node[last] = merge(node, {last: value})[last]
+    return ".".join(keys)
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[list[Any]]:
@@ -210,9 +211,15 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def validate(
-    model: type[Model], tree: dict[str, Any], name: str, folders: Sequence[str] = ()
+    model: type[Model],
+    tree: dict[str, Any],
+    name: str,
+    folders: Sequence[str] = (),
+    assigned: Sequence[str] = (),
 ) -> Model:
     """Validate the settings in a tree; user code that they name is searched for in `folders`.
+
+    `name` is that of the file, `assigned` are the keys that came from `--set`.
 
     Raises ConfigError with the key's path and the nearest valid name.
     """
@@ -231,7 +238,10 @@ def validate(
                 raise ConfigError(f"{name}: {', '.join(keys)}: missing") from None
         # For a union of types, each type reports an error.
         alike = [e for e in errors if _place(e, tree) == where]
-        raise ConfigError(f"{name}: {'.'.join(where)}: {_explain(model, alike, tree)}") from None
+        key = ".".join(where)
+        if any(f"{a}.".startswith(f"{key}.") or f"{key}.".startswith(f"{a}.") for a in assigned):
+            name = "--set"
+        raise ConfigError(f"{name}: {key}: {_explain(model, alike, tree)}") from None
 
 
 def built_in_settings(model: type[Model], name: str) -> Model:

@@ -224,9 +224,10 @@ def judge_all(
             answer = part, Verdicts.where(np.ones(1, bool), f"error.{stage}")
         parts.append(answer[0])
         verdicts.append(answer[1])
-    tables = [pa.Table.from_batches([part]) for part in parts]
+    tables = [pa.Table.from_batches([part]) for part in parts or [batch]]
     whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-    return (whole.to_batches() or parts)[0], Verdicts.concatenated(verdicts), failures
+    verdicts = verdicts or [Verdicts.keep_all(0)]
+    return (whole.to_batches() or parts or [batch])[0], Verdicts.concatenated(verdicts), failures
 
 
 def answer_all(
@@ -238,7 +239,7 @@ def answer_all(
     """
     wants_arrow = _wants_arrow(function)
     batch = pa.RecordBatch.from_arrays([texts], ["text"])
-    parts: list[pa.Array] = []
+    parts = [pa.nulls(0, kind)]
     failures: list[Failure] = []
 
     def answered(part: pa.RecordBatch) -> pa.Array:
@@ -294,6 +295,8 @@ def attempt(
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # such as asyncio's CancelledError, which is no Exception
+            if not part.num_rows:
+                continue  # no document failed
             if part.num_rows > 1:
                 misfit = misfit or (error if isinstance(error, MisfitError) else None)
                 half = part.num_rows // 2

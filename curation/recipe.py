@@ -124,16 +124,17 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     """
     own, folders, names = _read_with_parents(recipe, ())
     merged = merge(copy.deepcopy(_defaults()), own)
+    merged.pop("extends", None)
+    assigned: list[str] = []
     for assignment in assignments:
         given: dict[str, Any] = {}
-        assign(given, assignment)
+        assigned.append(assign(given, assignment))
         _refuse_moved(given, "--set")
         assign(merged, assignment)
-    merged.pop("extends", None)
     name = _file_of(recipe).name
     for stage in known_stages().values():
         stage.prepare(merged, name)
-    loaded = validate(_model(_own_stages(merged, name)), merged, name, folders)
+    loaded = validate(_model(_own_stages(merged, name)), merged, name, folders, assigned)
     with _naming(name):
         check_order(loaded)
     if recipe not in built_in():

@@ -16,7 +16,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+import urllib.request
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,14 @@ from jobserver import UnavailableError
 STATE = "cluster.json"
 #: Exit code when the engine can't be had here (what test runners take for "skipped").
 CANNOT = 77
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine: its address, and the words that begin a command on it."""
+
+    address: str = "localhost"
+    enter: tuple[str, ...] = ()
 
 
 @dataclass
@@ -70,6 +79,31 @@ class Cluster:
                 logs = "\n".join(p.read_text(errors="replace")[-500:] for p in self.logs())
                 raise RuntimeError(f"{what} not ready after {seconds:.0f} s\n{logs}".rstrip())
             time.sleep(0.3)
+
+    def start_worker_pools(self, hosts: Iterable[Host]) -> int:
+        """Start the pools of Python workers that engines' workers turn to; return their port."""
+        port = free_port()
+        command = [sys.executable, "-m", "pipelines.cli", "worker-pool", "--port", str(port)]
+        logs = []
+        for number, host in enumerate(dict.fromkeys(hosts)):
+            self.start(f"workers-{number}", [*host.enter, *command])
+            logs.append(self.folder / f"workers-{number}.log")
+        self.wait("the worker pools", lambda: all("serving" in log.read_text() for log in logs))
+        return port
+
+    def start_job_server(
+        self,
+        command: Sequence[str],
+        arguments: Sequence[str],
+        env: dict[str, str] | None = None,
+    ) -> int:
+        """Start Beam's job server (Java's command line); return the port that runs are sent to."""
+        port = free_port()
+        own = ["--job-host=localhost", f"--job-port={port}", "--expansion-port=0"]
+        own += ["--artifact-port=0", f"--artifacts-dir={self.folder / 'artifacts'}"]
+        self.start("job-server", [*command, *own, *arguments], env)
+        self.wait("the job server", lambda: listens(port))
+        return port
 
     def logs(self) -> list[Path]:
         return sorted(self.folder.glob("*.log"))
@@ -129,37 +163,22 @@ def java(options: Sequence[str]) -> list[str]:
     return [found, *options]
 
 
-def start_worker_pool(cluster: Cluster) -> int:
-    """Start the pool of Python workers that the engine's workers turn to; return its port."""
-    port = free_port()
-    command = [sys.executable, "-m", "pipelines.cli", "worker-pool", "--port", str(port)]
-    cluster.start("workers", command)
-    cluster.wait("the worker pool", lambda: listens(port))
-    return port
-
-
-def start_job_server(
-    cluster: Cluster,
-    command: Sequence[str],
-    arguments: Sequence[str],
-    env: dict[str, str] | None = None,
-) -> int:
-    """Start Beam's job server (Java's command line); return the port that runs are sent to."""
-    port = free_port()
-    own = ["--job-host=localhost", f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
-    own.append(f"--artifacts-dir={cluster.folder / 'artifacts'}")
-    cluster.start("job-server", [*command, *own, *arguments], env)
-    cluster.wait("the job server", lambda: listens(port))
-    return port
+def fetched(url: str) -> str:
+    """The answer of an engine's web page; nothing while it doesn't answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may choose."""
+    """What the user may choose. The first of the hosts has the master, the others are nodes."""
 
     folder: Path
     cache: Path
-    workers: int
+    hosts: tuple[Host, ...]
     processes: int
     job_server: str
 
@@ -173,7 +192,7 @@ def main(engine: str, start: Start, description: str) -> int:
     settings = Settings(
         Path(options.folder).absolute(),
         Path(options.cache).expanduser().absolute(),
-        options.workers,
+        (Host(),) * (1 + options.workers),
         options.processes,
         options.job_server,
     )

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster import Cluster, Settings, free_port, java, main, start_job_server, start_worker_pool
+from cluster import Cluster, Settings, fetched, free_port, java, main
 from jobserver import Runner, job_server, pip_folder
 
 #: Flink's release by the version of Beam's runner.
@@ -29,18 +27,16 @@ _OPENS = [
 _HEAP, _DIRECT, _MANAGED, _NETWORK = 1536, 1024, 128, 128
 
 
-def _config(folder: Path, rpc: int, rest: int, slots: int) -> str:
+def _config(folder: Path, head: str, rpc: int, rest: int, slots: int) -> str:
     return f"""process.working-dir: {folder}/work
 io.tmp.dirs: {folder}/tmp
-jobmanager.rpc.address: localhost
+jobmanager.rpc.address: {head}
 jobmanager.rpc.port: {rpc}
-jobmanager.bind-host: localhost
+jobmanager.bind-host: {head}
 jobmanager.memory.process.size: 1600m
-rest.address: localhost
-rest.bind-address: localhost
+rest.address: {head}
+rest.bind-address: {head}
 rest.port: {rest}
-taskmanager.bind-host: localhost
-taskmanager.host: localhost
 taskmanager.numberOfTaskSlots: {slots}
 blob.service.cleanup.interval: 30
 classloader.resolve-order: parent-first
@@ -71,13 +67,9 @@ def _memory(slots: int) -> list[str]:
     return [part for k, v in sizes.items() for part in ("-D", f"taskmanager.{k}={v}")]
 
 
-def _overview(rest: int) -> dict[str, Any]:
-    try:
-        with urllib.request.urlopen(f"http://localhost:{rest}/overview", timeout=2) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-    except (urllib.error.URLError, OSError):
-        return {}
+def _overview(web: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fetched(f"{web}/overview") or "{}")
+    return found
 
 
 def _flink_of(beam: str) -> str:
@@ -114,33 +106,35 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     release = _RELEASES[_flink_of(server.beam_version)]
     home = pip_folder(f"apache-flink-libraries=={release}", settings.cache)
     rpc, rest, slots = free_port(), free_port(), settings.processes
+    head, *nodes = settings.hosts
+    web = f"http://{head.address}:{rest}"
     conf = cluster.folder / "conf"
     for folder in (conf, cluster.folder / "tmp", cluster.folder / "work"):
         folder.mkdir()
     for name in ("flink-conf.yaml", "config.yaml"):  # before and from 2.0
-        (conf / name).write_text(_config(cluster.folder, rpc, rest, slots))
+        (conf / name).write_text(_config(cluster.folder, head.address, rpc, rest, slots))
     # The runner stands on the nodes' own class path, so that its classes are loaded and compiled
     # once, and not for every job.
     jars = f"{home}/pyflink/lib/*:{server.jar}"
     flink_java = java([*_OPENS, f"-Djava.io.tmpdir={cluster.folder}/tmp", "-cp", jars])
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
     cluster.start("jobmanager", [*flink_java, "-Xmx1g", entry, "--configDir", str(conf)])
-    cluster.wait("the JobManager", lambda: bool(_overview(rest)))
+    cluster.wait("the JobManager", lambda: bool(_overview(web)))
     task_manager = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
     heap = [f"-Xmx{_HEAP + 128}m", f"-XX:MaxDirectMemorySize={_DIRECT + _NETWORK + 128}m"]
-    for i in range(settings.workers):
-        identity = ["-D", f"taskmanager.resource-id=taskmanager-{i}"]
-        command = [*flink_java, *heap, task_manager, "--configDir", str(conf), *_memory(slots)]
-        cluster.start(f"taskmanager-{i}", [*command, *identity])
-    workers = settings.workers
-    cluster.wait("TaskManagers", lambda: _overview(rest).get("taskmanagers", 0) >= workers)
-    pool = start_worker_pool(cluster)
+    command = [*flink_java, *heap, task_manager, "--configDir", str(conf), *_memory(slots)]
+    for i, node in enumerate(nodes):
+        own = {"resource-id": f"taskmanager-{i}", "host": node.address, "bind-host": node.address}
+        identity = [part for k, v in own.items() for part in ("-D", f"taskmanager.{k}={v}")]
+        cluster.start(f"taskmanager-{i}", [*node.enter, *command, *identity])
+    cluster.wait("TaskManagers", lambda: _overview(web).get("taskmanagers", 0) >= len(nodes))
+    pool = cluster.start_worker_pools(nodes)
     unsent = _unsent(cluster.folder, [*home.glob("pyflink/lib/*.jar"), server.jar])
     path = ":".join(map(str, unsent))
     command = [*java([*_OPENS, "-Xmx1g", "-cp", path]), server.runner.main_class]
-    endpoint = start_job_server(cluster, command, [f"--flink-master=localhost:{rest}"])
+    endpoint = cluster.start_job_server(command, [f"--flink-master={head.address}:{rest}"])
     return {
-        "web": f"http://localhost:{rest}",
+        "web": web,
         "beam": server.beam_version,
         "version": release,
         "options": [
@@ -148,8 +142,8 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
             f"--job_endpoint=localhost:{endpoint}",
             "--environment_type=EXTERNAL",
             f"--environment_config=localhost:{pool}",
-            f"--sdk_worker_parallelism={settings.processes}",
-            f"--parallelism={workers * settings.processes}",
+            f"--sdk_worker_parallelism={slots}",
+            f"--parallelism={len(nodes) * slots}",
         ],
     }
 

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
-from cluster import (
-    Cluster,
-    Settings,
-    free_port,
-    java,
-    listens,
-    main,
-    start_job_server,
-    start_worker_pool,
-)
+from cluster import Cluster, Settings, fetched, free_port, java, main
 from jobserver import Runner, job_server, pip_folder
 
 _RUNNER = Runner("beam-runners-spark-3", "org.apache.beam.runners.spark.SparkJobServerDriver")
@@ -49,38 +38,31 @@ def _spark_java(home: Path, *more: str) -> list[str]:
     return java([*_OPENS, *more, "-cp", f"{home}/jars/*"])
 
 
-def _registered(web: int) -> int:
-    """Workers that the master knows and that live."""
-    try:
-        with urllib.request.urlopen(f"http://localhost:{web}/json/", timeout=2) as answer:
-            text: str = answer.read().decode()
-            return text.count('"state" : "ALIVE"')
-    except (urllib.error.URLError, OSError):
-        return 0
-
-
 def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     server = job_server(settings.job_server, lambda _: _RUNNER, settings.cache)
     home = pip_folder(_SPARK, settings.cache) / "pyspark"
-    port, web, slots = free_port(), free_port(), settings.processes
-    env = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.12"}
-    master = f"spark://localhost:{port}"
+    port, page, slots = free_port(), free_port(), settings.processes
+    head, *nodes = settings.hosts
+    web = f"http://{head.address}:{page}"
+    env = {"SPARK_LOCAL_IP": head.address, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.12"}
+    master = f"spark://{head.address}:{port}"
     deploy = "org.apache.spark.deploy"
-    command = [*_spark_java(home, "-Xmx512m"), f"{deploy}.master.Master", "--host", "localhost"]
-    cluster.start("master", [*command, "--port", str(port), "--webui-port", str(web)], env)
-    cluster.wait("the master", lambda: listens(port) and listens(web))
-    for i in range(settings.workers):
+    command = [*_spark_java(home, "-Xmx512m"), f"{deploy}.master.Master", "--host", head.address]
+    cluster.start("master", [*command, "--port", str(port), "--webui-port", str(page)], env)
+    cluster.wait("the master", lambda: bool(fetched(f"{web}/json/")))
+    for i, node in enumerate(nodes):
         folder = cluster.folder / f"worker-{i}"
         folder.mkdir()
-        command = [*_spark_java(home, "-Xmx512m"), f"{deploy}.worker.Worker", master]
-        command += ["--host", "localhost", "--cores", str(slots), "--memory", "2g"]
+        command = [*node.enter, *_spark_java(home, "-Xmx512m"), f"{deploy}.worker.Worker", master]
+        command += ["--host", node.address, "--cores", str(slots), "--memory", "2g"]
         command += ["--work-dir", str(folder), "--webui-port", str(free_port())]
-        cluster.start(f"worker-{i}", command, env)
-    cluster.wait("workers", lambda: _registered(web) >= settings.workers)
-    pool = start_worker_pool(cluster)
+        cluster.start(f"worker-{i}", command, env | {"SPARK_LOCAL_IP": node.address})
+    alive = '"state" : "ALIVE"'
+    cluster.wait("workers", lambda: fetched(f"{web}/json/").count(alive) >= len(nodes))
+    pool = cluster.start_worker_pools(nodes)
     properties = {
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": head.address,
+        "spark.driver.bindAddress": head.address,
         "spark.executor.memory": _MEMORY,
         "spark.executor.extraJavaOptions": " ".join(_OPENS),
         # The runner lies where the workers are: nothing is sent for every job.
@@ -93,9 +75,9 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     path = os.pathsep.join([str(server.jar), f"{home}/jars/*"])
     own = [f"-D{k}={v}" for k, v in properties.items()]
     command = [*java([*_OPENS, *own, "-Xmx1g", "-cp", path]), server.runner.main_class]
-    endpoint = start_job_server(cluster, command, [f"--spark-master-url={master}"], env)
+    endpoint = cluster.start_job_server(command, [f"--spark-master-url={master}"], env)
     return {
-        "web": f"http://localhost:{web}",
+        "web": web,
         "beam": server.beam_version,
         "version": _SPARK.rpartition("=")[2],
         "options": [

@@ -38,6 +38,8 @@ _OWNER = "owner"
 _OWNED = re.compile(r"process (\d+) on (\S+) since (\S+ \S+)")
 #: Age in seconds after which a folder without a lock file was left by a process that died.
 _MAKING = 3600.0
+#: Age after which one of another host goes, whose processes can't be asked for.
+_ABANDONED = 30 * 86400.0
 #: Seconds allowed for cleaning up at exit.
 _PATIENCE = 10
 
@@ -176,7 +178,8 @@ def has_ended(text: str) -> bool:
 def temporary_folder() -> Iterator[Path]:
     """Create a folder for temporary files of this process and its children; remove it at the end.
 
-    Folders of killed processes of this host are removed first: their locks are gone.
+    Folders of killed processes of this host are removed first: their locks are gone. Those of other
+    hosts go when they have not changed for a month.
     """
     base = tempfile.gettempdir()
     _remove_leftovers(Path(base))
@@ -211,20 +214,21 @@ def _remove_leftovers(base: Path) -> None:
             with contextlib.suppress(OSError):
                 facts = place.lstat()
                 if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid():
-                    _remove_if_left(place, facts.st_mtime)
+                    _remove_if_left(place, time.time() - facts.st_mtime)
 
 
-def _remove_if_left(place: Path, changed: float) -> None:
+def _remove_if_left(place: Path, age: float) -> None:
     try:
         file = os.open(place / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
-        if changed < time.time() - _MAKING:
+        if age > _MAKING:
             shutil.rmtree(place, ignore_errors=True)
         return
     try:
         text, held = os.read(file, 1 << 10).decode(errors="replace"), lock(file)
         # A lock may be known only to the host that holds it (Lustre's `localflock`).
-        if held is not False and (has_ended(text) or (held and not text)):
+        left = age > _ABANDONED and not process_here(text)
+        if held is not False and (left or has_ended(text) or (held and not text)):
             shutil.rmtree(place, ignore_errors=True)
     finally:
         os.close(file)

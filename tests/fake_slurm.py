@@ -3,7 +3,7 @@
 `sbatch` and the others are scripts that call this one by their name. What there is of jobs lies in
 the folder FAKE_SLURM: `JOB.json`, and `JOB_ELEMENT` with its state and process. Files in it that
 tests make: `away`, the controller does not answer; `requeue`, jobs that are killed start again;
-`late`, they are said to have reached their time limit.
+`late`, they are said to have reached their time limit; `full`, no job starts.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def serve(words: list[str]) -> None:
     restarts = dict.fromkeys(waiting, 0)
     while waiting or running:
         cancelled = (PLACE / f"{job}.cancelled").exists()
-        while waiting and (cancelled or len(running) < facts["limit"]):
+        limit = 0 if (PLACE / "full").exists() else facts["limit"]
+        while waiting and (cancelled or len(running) < limit):
             element = waiting.pop(0)
             if cancelled:
                 note(job, element, "CANCELLED")

@@ -1,13 +1,20 @@
-"""An S3 server in this process, and before it a proxy that fails as networks and stores do."""
+"""An S3 server in this process, and before it a proxy that fails as networks and stores do.
+
+    python -m tests.faulty_store ADDRESS PORT [RATE]
+
+serves other machines with it; RATE is the share of requests that go wrong.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import http.client
 import logging
 import random
 import socket
 import struct
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,9 +26,15 @@ _ERRORS = {
     "slow_down": (503, "SlowDown", "Please reduce your request rate."),
     "internal": (500, "InternalError", "We encountered an internal error. Please try again."),
 }
+_LATE = (
+    *(403, "RequestTimeTooSkewed"),
+    "The difference between the request time and the current time is too large.",
+)
 #: All that can go wrong with one request: refused, cut off before or after it was carried out,
 #: answered in part, answered late. One more, "silent", is for clients of little patience.
 KINDS = (*_ERRORS, "reset", "lost", "truncated", "slow")
+#: By so many seconds S3 lets the clocks of clients be off.
+_SKEW = 900.0
 
 
 class Proxy(ThreadingHTTPServer):
@@ -33,8 +46,14 @@ class Proxy(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, target: tuple[str, int], rates: Mapping[str, float], seed: int = 0) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(
+        self,
+        target: tuple[str, int],
+        rates: Mapping[str, float],
+        seed: int = 0,
+        own: tuple[str, int] = ("127.0.0.1", 0),
+    ) -> None:
+        super().__init__(own, _Handler)
         self.target, self.rates = target, dict(rates)
         self.requests: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
@@ -43,7 +62,8 @@ class Proxy(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        host, port = self.server_address[:2]
+        return f"http://{host!s}:{port}"
 
     def draw(self, method: str) -> str:
         """The fault of one request, or nothing."""
@@ -70,10 +90,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         fault = self.server.draw(self.command)
         self.server.received += len(body)
+        if self._is_late():
+            self._refuse(*_LATE)
+            return
         if fault in _ERRORS:
-            status, code, message = _ERRORS[fault]
-            text = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
-            self._answer(status, [("Content-Type", "application/xml")], text)
+            self._refuse(*_ERRORS[fault])
             return
         if fault == "reset":
             self._hang_up()
@@ -105,6 +126,18 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(answer.status, kept, content)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass  # noqa: N815
+
+    def _is_late(self) -> bool:
+        """Whether the client's clock is off."""
+        date = self.headers.get("x-amz-date")
+        if not date:
+            return False
+        sent = datetime.datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.UTC)
+        return abs(sent.timestamp() - time.time()) > _SKEW
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        text = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+        self._answer(status, [("Content-Type", "application/xml")], text)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
@@ -146,8 +179,10 @@ _HOP = {"connection", "keep-alive", "transfer-encoding", "te", "expect"}
 
 
 @contextlib.contextmanager
-def faulty_store(rates: Mapping[str, float], seed: int = 0) -> Iterator[Proxy]:
-    """A fresh S3 server behind a failing proxy."""
+def faulty_store(
+    rates: Mapping[str, float], seed: int = 0, own: tuple[str, int] = ("127.0.0.1", 0)
+) -> Iterator[Proxy]:
+    """A fresh S3 server behind a failing proxy, which has the address `own`."""
     from moto.server import ThreadedMotoServer
     from werkzeug.serving import WSGIRequestHandler
 
@@ -157,7 +192,7 @@ def faulty_store(rates: Mapping[str, float], seed: int = 0) -> Iterator[Proxy]:
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    proxy = Proxy((host, port), rates, seed)
+    proxy = Proxy((host, port), rates, seed, own)
     thread = threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
@@ -170,9 +205,20 @@ def faulty_store(rates: Mapping[str, float], seed: int = 0) -> Iterator[Proxy]:
 
 def environment(proxy: Proxy) -> dict[str, str]:
     """Variables with which every process finds the proxy, in the way users name a store."""
+    return environment_of(proxy.url)
+
+
+def environment_of(url: str) -> dict[str, str]:
     return {
-        "AWS_ENDPOINT_URL_S3": proxy.url,
+        "AWS_ENDPOINT_URL_S3": url,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
+
+
+if __name__ == "__main__":
+    address, port, *more = sys.argv[1:]
+    rates = dict.fromkeys(KINDS, float(more[0] if more else 0) / len(KINDS))
+    with faulty_store(rates, own=(address, int(port))):
+        threading.Event().wait()

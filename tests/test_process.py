@@ -258,7 +258,24 @@ def test_a_folder_whose_lock_another_host_keeps_to_itself_stays(
     """With Lustre's `localflock` each host has locks of its own."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    (tmp_path / "curate-run-other").mkdir()
-    (tmp_path / "curate-run-other" / "owner").write_text("process 1 on n7 since 2026-01-01 00:00")
-    with temporary_folder():
-        assert (tmp_path / "curate-run-other").exists()
+    other = tmp_path / "curate-run-other"
+    other.mkdir()
+    (other / "owner").write_text("process 1 on n7 since 2026-01-01 00:00")
+    for days, stays in {0: True, 29: True, 31: False}.items():
+        then = time.time() - days * 86400
+        os.utime(other, (then, then))
+        with temporary_folder():
+            assert other.exists() == stays
+
+
+def test_one_start_makes_one_folder_where_there_are_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_locks(monkeypatch, errno.EOPNOTSUPP)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    made, make = [], tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **k: made.append(make(**k)) or made[-1])
+    with temporary_folder() as own:
+        assert made == [str(own)] and [*tmp_path.iterdir()] == [own]
+    assert [*tmp_path.iterdir()] == []

@@ -413,6 +413,21 @@ def test_a_preference_among_duplicates(home: Path, stage: str, caplog: Any) -> N
     assert [r["url"] for r in rows(f"{stage}/documents")] == [urls[0]]
 
 
+_NO_DOCUMENT = """
+classify: {min_quality: {general: 1, multilingual: 1}}
+filter: {rules: {mine: {x: {python: "never.py:f", max: 1}}}}
+mine: {python: "never.py:f"}
+stages: [extract, classify, """
+
+
+@pytest.mark.parametrize("stage", ["filter", "mine"])
+def test_code_that_fails_on_no_documents_ends_no_run(home: Path, stage: str) -> None:
+    """A stage before it removed them all."""
+    (home / "never.py").write_text(_NEVER)
+    manifests = run_of(recipe_of(home, f"{_NO_DOCUMENT}{stage}]\n"))
+    assert manifests[stage]["counts"]["documents_in"] == 0
+
+
 _NEVER = """
 def f(given):
     return nosuch

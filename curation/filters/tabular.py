@@ -16,8 +16,9 @@ from curation.filters.reference import References, measure_references
 #: Share of the characters that prose must have; a text with less is a table, and measured as one.
 PROSE_SHARE = 1 / 3
 
-# A line with the bars that extraction writes between cells.
-_ROW = r"(?m)^(?:.* )?\| .*\n?"
+# A line with the bars that extraction writes between cells, or a short one that a number begins or
+# ends: a quantity, a score, a count.
+_ROW = r"(?m)^(?:(?:.* )?\| .*|[^\pL\n]*\pN.{0,60}|.{0,60}\pN[^\pL\n]*)$\n?"
 
 
 def divergences(

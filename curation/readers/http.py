@@ -72,7 +72,7 @@ def field_pattern(*names: str) -> re.Pattern[bytes]:
 _FRAMING = ("Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding")
 _KEPT = (
     *("Content-Type", "Content-Language", "Last-Modified", "Link", "Location"),
-    *("X-Robots-Tag", "TDM-Reservation", "TDM-Policy"),
+    *("X-Robots-Tag", "TDM-Reservation", "TDM-Policy", "Content-Signal", "Content-Usage"),
 )
 _FIELDS = field_pattern(*dict.fromkeys((*_FRAMING, *_KEPT)))
 _OF_BODIES = frozenset(name.lower() for name in _FRAMING)

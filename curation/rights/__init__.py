@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from curation.rights.licences import Licence, licence_of, spdx_identifiers
     from curation.rights.page import PageRights, Statement, read_page
     from curation.rights.policy import Policy
+    from curation.rights.preferences import preferences
     from curation.rights.robots import Access, RobotsFile, Rule, parse_robots
     from curation.rights.signals import KINDS, Signal, document_rights, response_of
     from curation.rights.tdm import Reservation, TdmFile, parse_tdm_file, reservation
@@ -38,6 +39,7 @@ __all__ = [
     "parse_directives",
     "parse_robots",
     "parse_tdm_file",
+    "preferences",
     "read_page",
     "reservation",
     "response_of",
@@ -49,6 +51,7 @@ _MODULES = {
     "licences": ("Licence", "licence_of", "spdx_identifiers"),
     "page": ("PageRights", "Statement", "read_page"),
     "policy": ("Policy",),
+    "preferences": ("preferences",),
     "robots": ("Access", "RobotsFile", "Rule", "parse_robots"),
     "signals": ("KINDS", "Signal", "document_rights", "response_of"),
     "tdm": ("Reservation", "TdmFile", "parse_tdm_file", "reservation"),

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from curation.rights.directives import CLOSING, Directive, parse_directives
 from curation.rights.licences import Licence, licence_of
+from curation.rights.rsl import MEDIA_TYPE
 from curation.rights.scan import (
     BADGE,
     COMMONS,
@@ -49,6 +50,8 @@ class PageRights(NamedTuple):
     directives: tuple[Directive, ...]
     reservation: Reservation | None
     copyright: str | None  # the line of the page's copyright, white space collapsed
+    terms: tuple[str, ...] = ()  # addresses of licences in RSL, as they are written
+    inline_terms: tuple[bytes, ...] = ()  # licences in RSL that the page holds
 
     @property
     def licence(self) -> Licence | None:
@@ -65,6 +68,11 @@ _FOOTER_BYTES = 100
 #: Characters of a copyright line that are kept.
 _LINE_CHARACTERS = 160
 
+#: Comments, scripts with what they hold, and links.
+_TERMS = re.compile(
+    rb"<!--.*?(?:-->|\Z)|(?P<script><script\b[^>]*>)(?P<inside>.*?)(?:</script|\Z)|(?P<link><link\b[^>]*>)",
+    re.I | re.S,
+)
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 #: What words that name a licence have: an abbreviation, a name, an address or a reference.
@@ -132,8 +140,9 @@ def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
     line = _line(found.line) if found.line else None
+    terms, inline = _terms(source)
     if not (found.tags or found.places):
-        return PageRights((), (), None, line)
+        return PageRights((), (), None, line, terms, inline)
     head = [_of_tag(source[begin:end]) for begin, end in found.tags]
     statements = [one for said in head for one in said.statements]
     if found.places:
@@ -148,7 +157,26 @@ def read_page(source: bytes) -> PageRights:
         tuple(directives),
         reservation(reserved, policies) if reserved else None,
         line,
+        terms,
+        inline,
     )
+
+
+def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """Return the addresses of a page's licences in RSL, and the licences that it holds."""
+    if b"rsl+xml" not in source:
+        return (), ()
+    addresses, held = list[str](), list[bytes]()
+    for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
+        opened, inside = tag["script"] or tag["link"], tag["inside"]
+        attributes = _attributes(opened) if opened else {}
+        if attributes.get("type", "").strip().lower() != MEDIA_TYPE:
+            continue
+        if inside is not None:
+            held.append(inside)
+        elif "license" in attributes.get("rel", "").lower().split():
+            addresses.append(attributes.get("href", "").strip())
+    return tuple(filter(None, addresses)), tuple(held)
 
 
 class _Said(NamedTuple):
@@ -195,6 +223,8 @@ def _directives(name: str, content: str) -> Iterator[Directive]:
 
 def _of_link(attributes: Mapping[str, str]) -> Iterator[Statement]:
     rels, href = attributes.get("rel", "").lower().split(), attributes.get("href", "")
+    if attributes.get("type", "").strip().lower() == MEDIA_TYPE:
+        return
     if {"license", "licence", "copyright"} & set(rels):
         known = licence_of(href)
         if known or "copyright" not in rels:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from curation.errors import InputError
 from curation.rights.licences import matches_licence
+from curation.rights.preferences import USES, decide
 from curation.rights.rights_settings import RightsSettings
 from curation.rights.signals import LATEST
 from curation.schema import Verdicts
@@ -26,6 +27,13 @@ FOUND = pa.schema(
 )
 #: Kinds of signals that files of sites hold, as agents ask them.
 _ASKED = ("robots", "ai_txt")
+#: What may be denied, and by signals of which kinds: of all without any. Who follows which group
+#: of a robots.txt its signals of that kind tell.
+_DENIED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    **{use: (use, ()) for use in USES},
+    **{kind: ("train", (kind, "robots")) for kind in ("content_signal", "content_usage", "rsl")},
+    "tdm": ("train", ("tdm",)),
+}
 _NOTHING: dict[str, str | None] = dict.fromkeys(("kind", "place", "agent", "value"))
 Signals = Sequence[Mapping[str, str | None]]
 
@@ -83,8 +91,12 @@ class Policy:
             answers = [s for s in signals if s["kind"] == honoured]
             for place in dict.fromkeys(s["place"] for s in answers):
                 yield from self._closed([s for s in answers if s["place"] == place])
-        elif honoured == "tdm":
-            yield from (s for s in signals if s["kind"] == "tdm" and _is_reserved(s["value"]))
+        elif honoured in _DENIED:
+            use, kinds = _DENIED[honoured]
+            heard = [s for s in signals if not kinds or s["kind"] in kinds]
+            strictest = self._settings.contradictions == "strictest"
+            answer, said = decide(heard, self._agents, strictest, self._settings.bought)[use]
+            yield from said if answer == "deny" else ()
         else:
             named = (s for s in signals if (s["kind"], s["value"]) == ("directive", honoured))
             yield from (s for s in named if s["agent"] in ("*", *self._agents))
@@ -111,10 +123,6 @@ def forbids(answer: str) -> bool:
     forbids nothing.
     """
     return answer.startswith(("Disallow:", "HTTP 5"))
-
-
-def _is_reserved(value: str | None) -> bool:
-    return (value or "").partition(" ")[0] == "1"
 
 
 def verdicts_of(rulings: Sequence[Ruling | None]) -> Verdicts:

@@ -10,6 +10,12 @@ from curation.config import Settings, built_in_settings
 from curation.rights.licences import known_patterns
 
 Honoured = Literal[
+    "train",
+    "search",
+    "ai-input",
+    "content_signal",
+    "content_usage",
+    "rsl",
     "robots",
     "ai_txt",
     "tdm",
@@ -41,7 +47,16 @@ class RightsSettings(Settings):
         "else that for all (`*`)"
     )
     honour: tuple[Honoured, ...] = Field(
-        description="signals that remove a document, in the order in which they are looked at"
+        description="what removes a document, in the order in which it is looked at: a use that "
+        "any signal denies (`train`, `search`, `ai-input`), or signals of one kind, which deny "
+        "training"
+    )
+    contradictions: Literal["by_place", "strictest"] = Field(
+        description="of reservations of text and data mining that contradict each other: the "
+        "page's tag supersedes the header, and this the site's file; or the reservation counts"
+    )
+    bought: tuple[str, ...] = Field(
+        description="addresses of licences in RSL whose conditions are met"
     )
     retroactive: bool = Field(
         description="files of sites that were captured after the page count, too"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 #: RFC 9309, 2.5: a parser reads at least this much; what follows is not read.
@@ -19,11 +19,17 @@ MOST_BYTES = 500 * 1024
 _LINE = re.compile(
     r"[ \t]*(user[ -]?agent|allow|dis+al+ow|dis+al+aw|diasllow)(?:[ \t]*:|[ \t])([^#]*)", re.I
 )
+SIGNAL, USAGE, LICENCE = "content-signal", "content-usage", "license"
+#: Lines of a group that are no rules of access.
+_TERMS = re.compile(r"[ \t]*(content-signal|content-usage|license)[ \t]*:([^#]*)", re.I)
 _PRODUCT = re.compile(r"[\w-]+")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 #: What a URL can hold unescaped (RFC 3986), but `$` and `*`, which mean something in patterns.
 _PLAIN = frozenset(b"!&'()+,;=:@/?#[]%")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+_Line = TypeVar("_Line")
 
 
 class Rule(NamedTuple):
@@ -46,14 +52,21 @@ class Access(NamedTuple):
     rule: Rule | None  # None: no rule applies
 
 
-class Groups(Mapping[str, list[Rule]]):
-    """Rules by product name. Agents of one group share its rules: a file may name thousands."""
+class Term(NamedTuple):
+    """A line `Content-Signal`, `Content-Usage` or `License`: what else is said of a page's use."""
 
-    def __init__(self, groups: Mapping[str, Sequence[Sequence[Rule]]]) -> None:
+    name: str  # in lower case
+    value: str  # as it is written
+
+
+class Groups(Mapping[str, list[_Line]]):
+    """Lines by product name. Agents of one group share its lines: a file may name thousands."""
+
+    def __init__(self, groups: Mapping[str, Sequence[Sequence[_Line]]]) -> None:
         self._groups = groups
 
-    def __getitem__(self, name: str) -> list[Rule]:
-        return [rule for group in self._groups[name] for rule in group]
+    def __getitem__(self, name: str) -> list[_Line]:
+        return [line for group in self._groups[name] for line in group]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._groups)
@@ -67,6 +80,8 @@ class RobotsFile:
     """The groups of a robots.txt: rules by product name in lower case, `*` for all others."""
 
     groups: Mapping[str, list[Rule]] = field(default_factory=dict)
+    #: Of the same groups, and "" for what stands before them.
+    terms: Mapping[str, list[Term]] = field(default_factory=dict)
 
     def access(self, agent: str, url: str) -> Access:
         """Return whether a crawler may fetch a URL.
@@ -80,10 +95,13 @@ class RobotsFile:
         path = path_of(url)
         if path == "/robots.txt":
             return Access(True, None)
-        name = product(agent)
-        rules = self.groups[name] if name in self.groups else self.groups.get("*", [])
-        best = best_rule(rules, path)
+        best = best_rule(self.groups.get(self.group_of(agent), []), path)
         return Access(best is None or best.allows, best)
+
+    def group_of(self, agent: str) -> str:
+        """Return the product name of the group that a crawler follows."""
+        name = product(agent)
+        return name if name in self.groups else "*"
 
 
 def best_rule(rules: Iterable[Rule], path: str) -> Rule | None:
@@ -100,24 +118,37 @@ def parse_robots(content: bytes) -> RobotsFile:
     """Return the groups of a file. Lines that mean nothing are passed over; nothing is an error."""
     text = content[:MOST_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
     groups: dict[str, list[list[Rule]]] = {}
+    said: dict[str, list[list[Term]]] = {"": [[]]}
     rules: list[Rule] = []  # of the group at hand
-    rules_follow = True
+    terms = said[""][0]
+    names_follow = said_names_follow = False  # whether the lines at hand are names of a group
     for line in re.split(r"\r\n|\r|\n", text):
-        found = _LINE.match(line)
-        if not found:
+        if found := _TERMS.match(line):
+            terms.append(Term(found[1].lower(), found[2].strip()))
+            # AIPREF's is a rule; the others don't change who may fetch what (RFC 9309, 2.2.4).
+            names_follow &= terms[-1].name != USAGE
+            said_names_follow = False
+        elif not (found := _LINE.match(line)):
             continue
-        key, value = found.group(1).lower(), found.group(2).strip()
-        if key.startswith("user"):
-            if rules_follow:
-                rules, rules_follow = [], False
-            of_agent = groups.setdefault(product(value), [])
-            if not (of_agent and of_agent[-1] is rules):  # an agent may be named twice
-                of_agent.append(rules)
+        elif found[1].lower().startswith("user"):
+            if not names_follow:
+                rules = []
+            if not said_names_follow:
+                terms = []
+            names_follow = said_names_follow = True
+            name = product(found[2])
+            _add(rules, groups.setdefault(name, []))
+            _add(terms, said.setdefault(name, []))
         else:
-            rules_follow = True
-            if value:
-                rules.append(Rule.of(key == "allow", value))
-    return RobotsFile(Groups(groups))
+            names_follow = said_names_follow = False
+            if value := found[2].strip():
+                rules.append(Rule.of(found[1].lower() == "allow", value))
+    return RobotsFile(Groups(groups), Groups(said))
+
+
+def _add(lines: list[_Line], groups: list[list[_Line]]) -> None:
+    if not (groups and groups[-1] is lines):  # an agent may be named twice
+        groups.append(lines)
 
 
 def product(agent: str) -> str:

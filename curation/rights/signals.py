@@ -9,6 +9,11 @@ The vocabulary, which docs/rights.md explains:
   in the place `latest robots.txt`; so it is for the other files.
 - `tdm`: a reservation of text and data mining: `1` or `0`, with the policy behind a space. Places
   `header`, `head`, `tdmrep.json`.
+- `content_signal`: `search=yes, ai-train=no`. Places `robots.txt`, `header`.
+- `content_usage`: `train-ai=n`, of robots.txt the line that decides on the page, with its path.
+  Places `robots.txt`, `header`.
+- `rsl`: a licence in RSL (`curation.rights.rsl`); its address alone where it wasn't read. Places
+  `robots.txt`, `header`, `head`; agent null where robots.txt has it for all.
 - `directive`: `noai`, `noindex`, ... Places `header`, `head`; agent the crawler that it names.
 - `licence`: of the page, as it is written. Places `header`, `head`, `body`, `footer`.
 - `part_licence`: of a picture, a listing or another part of it. Places `head`, `body`, `footer`.
@@ -21,28 +26,55 @@ The agent is `*` for all crawlers, null where a signal is for no crawler in part
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from urllib.parse import urljoin
 
 from curation.readers.records import Page
 from curation.rights.directives import Directive, parse_directives
 from curation.rights.licences import licence_of, spdx_identifiers
 from curation.rights.page import PageRights
+from curation.rights.robots import (
+    LICENCE,
+    SIGNAL,
+    USAGE,
+    RobotsFile,
+    best_rule,
+    matches,
+    path_of,
+    pattern_of,
+)
+from curation.rights.rsl import MEDIA_TYPE, lines_of
 from curation.rights.tdm import Reservation, reservation
+from curation.rights.usage import usage_path
+
+if TYPE_CHECKING:
+    from curation.rights.sites import SiteIndex
 
 Kind = Literal[
-    "robots", "ai_txt", "tdm", "directive", "licence", "part_licence", "spdx", "copyright"
+    "robots",
+    "ai_txt",
+    "content_signal",
+    "content_usage",
+    "rsl",
+    "tdm",
+    "directive",
+    "licence",
+    "part_licence",
+    "spdx",
+    "copyright",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: Begins the place of what a site's file said later than at the page's date.
 LATEST = "latest "
 #: Lines of an HTTP head that may hold a signal.
-_SAYING = frozenset(("x-robots-tag", "tdm-reservation", "link"))
+_SAYING = frozenset(("x-robots-tag", "tdm-reservation", "link", "content-signal", "content-usage"))
 _SPDX = "SPDX-License-Identifier:"
 #: `<address>; rel="license"` in a Link header.
 _LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")
 _REL = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""", re.I)
+_IS_RSL = re.compile(rf"""\btype\s*=\s*["']?{re.escape(MEDIA_TYPE)}(?![\w+-])""", re.I)
 
 
 class Signal(NamedTuple):
@@ -55,7 +87,7 @@ class Signal(NamedTuple):
 
 
 def document_rights(
-    page: Page, said: PageRights | None, text: str, of_site: Sequence[Signal] = ()
+    page: Page, said: PageRights | None, text: str, sites: SiteIndex | None = None
 ) -> dict[str, Any] | None:
     """Return the value of a document's column `rights`, None where nothing can be known.
 
@@ -63,15 +95,17 @@ def document_rights(
         page: with the lines that were kept of its HTTP head.
         said: what an HTML page says, None for other pages and where extraction failed.
         text: of the document.
-        of_site: what the site's files say of the page.
+        sites: what files of sites say.
     """
-    signals = list(of_site)
+    signals = sites.signals(page.url, page.date) if sites else []
     if any(name in _SAYING for name, _ in page.headers):
-        signals += _of_headers(page.headers)
+        signals += of_headers(page.headers, page.url)
     if said is not None:
-        signals += _of_page(said)
+        signals += of_page(said, page.url)
     if _SPDX in text:
         signals += [Signal("spdx", "body", None, one) for one in spdx_identifiers(text)]
+    if sites:
+        signals = list(sites.with_terms(signals, page.url, page.date))
     if not signals:
         return None if said is None and page.status is None else {"licence": None, "signals": []}
     return {
@@ -92,34 +126,87 @@ def _licence(page: Page, said: PageRights | None, signals: Iterable[Signal]) -> 
     return next((s.value for s in signals if s.kind == "spdx" and is_code), None)
 
 
-def _of_headers(headers: Sequence[tuple[str, str]]) -> Iterator[Signal]:
+def of_headers(headers: Sequence[tuple[str, str]], url: str) -> Iterator[Signal]:
+    """Yield the signals in lines of an HTTP head, with names in lower case, of a page."""
     lines: dict[str, list[str]] = {}
     for name, value in headers:
         lines.setdefault(name, []).append(value)
     for value in lines.get("x-robots-tag", ()):
         yield from _directives(parse_directives(value), "header")
+    for value in lines.get("content-signal", ()):
+        yield Signal("content_signal", "header", None, value)
+    if "content-usage" in lines:  # one dictionary (RFC 9651, 4.2)
+        yield Signal("content_usage", "header", None, ", ".join(lines["content-usage"]))
     reserved = reservation(lines.get("tdm-reservation", ()), lines.get("tdm-policy", ()))
     if reserved:
         yield of_reservation(reserved, "header")
     for value in lines.get("link", ()):
-        for address in _licence_links(value):
-            yield Signal("licence", "header", None, address)
+        for address, parameters in _LINK.findall(value):
+            rel = _REL.search(parameters)
+            if rel and "license" in "".join(filter(None, rel.groups())).lower().split():
+                if _IS_RSL.search(parameters):
+                    yield Signal("rsl", "header", None, urljoin(url, address.strip()))
+                else:
+                    yield Signal("licence", "header", None, address.strip())
 
 
-def _licence_links(value: str) -> Iterator[str]:
-    for address, parameters in _LINK.findall(value):
-        rel = _REL.search(parameters)
-        if rel and "license" in "".join(filter(None, rel.groups())).lower().split():
-            yield address.strip()
+def of_robots(file: RobotsFile, url: str, place: str) -> Iterator[Signal]:
+    """Yield what a robots.txt says of a page to the agents of its groups, apart from access.
+
+    Lines before the first group are for all; Content-Usage, which must be in one, says nothing
+    there, nor of a page that the agent may not fetch (draft-ietf-aipref-attach-05, 3.1).
+    """
+    path = path_of(url)
+    everyone = file.terms.get("", ())
+    for agent in file.groups:
+        terms = file.terms.get(agent, ())
+        for name, value in (*(everyone if agent == "*" else ()), *terms):
+            if name == SIGNAL:
+                yield Signal("content_signal", place, agent, value)
+        rules = [(pattern_of(usage_path(value)), value) for name, value in terms if name == USAGE]
+        fitting = [(len(pattern), value) for pattern, value in rules if matches(pattern, path)]
+        longest = max((size for size, _ in fitting), default=0)
+        decides = best_rule(file.groups[agent], path) if fitting else None
+        if decides is None or decides.allows:
+            for value in (value for size, value in fitting if size == longest):
+                yield Signal("content_usage", place, agent, value)
+        for value in (value for name, value in terms if name == LICENCE and value):
+            yield Signal("rsl", place, agent, value)
+    for value in (value for name, value in everyone if name == LICENCE and value):
+        yield Signal("rsl", place, None, value)
 
 
-def _of_page(said: PageRights) -> Iterator[Signal]:
+def with_terms(
+    signals: Iterable[Signal], url: str, terms: Callable[[str], bytes | None]
+) -> Iterator[Signal]:
+    """Yield signals; for one of RSL, those of its licences that are for the page.
+
+    Args:
+        signals: of one page.
+        url: of the page.
+        terms: returns the document at an address, None where it wasn't captured.
+    """
+    for one in signals:
+        content = terms(one.value) if one.kind == "rsl" and " " not in one.value else None
+        if content is None:
+            yield one
+        else:
+            yield from (one._replace(value=line) for line in lines_of(content, url, one.value))
+
+
+def of_page(said: PageRights, url: str) -> Iterator[Signal]:
+    """Yield the signals of a page's HTML."""
     yield from _directives(said.directives, "head")
     if said.reservation:
         yield of_reservation(said.reservation, "head")
     for one in said.statements:
         kind: Kind = "licence" if one.scope == "page" else "part_licence"
         yield Signal(kind, one.place, None, one.value)
+    for address in said.terms:
+        yield Signal("rsl", "head", None, urljoin(url, address))
+    for document in said.inline_terms:
+        for line in lines_of(document, url, ""):
+            yield Signal("rsl", "head", None, line)
     if said.copyright:
         yield Signal("copyright", "footer", None, said.copyright)
 

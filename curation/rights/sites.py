@@ -1,4 +1,4 @@
-"""An on-disk index of site files (robots.txt, tdmrep.json, ai.txt), queried page by page.
+"""An on-disk index of site files (robots.txt, licences in RSL, ...), queried page by page.
 
 Captures come from archives, tables and folders.
 
@@ -27,32 +27,48 @@ from curation.readers.read import read
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import resolve
-from curation.rights.robots import MOST_BYTES, Rule, best_rule, parse_robots, path_of, product
-from curation.rights.signals import LATEST, Signal, of_reservation
+from curation.rights.robots import (
+    MOST_BYTES,
+    RobotsFile,
+    Rule,
+    Term,
+    best_rule,
+    parse_robots,
+    path_of,
+    product,
+)
+from curation.rights.rsl import MEDIA_TYPE
+from curation.rights.signals import LATEST, Signal, of_reservation, of_robots, with_terms
 from curation.rights.tdm import TdmFile, parse_tdm_file
 
-ROBOTS = "robots"
+ROBOTS, RSL = "robots", "rsl"
 _PATHS = {
     "/robots.txt": ROBOTS,
     "/.well-known/tdmrep.json": "tdm",
     "/ai.txt": "ai_txt",
     "/.well-known/ai.txt": "ai_txt",
 }
+#: How a licence in RSL begins, whatever its address, and bytes in which that is looked for.
+_RSL = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:[\w-]+:)?rsl[\s>]", re.S
+)
+_HEAD_BYTES = 4096
 _IN_FOLDER = re.compile(
-    r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))"
+    r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))|"
+    r"([^/]+)(/.+\.xml)"
 )
 #: Types with which servers send these files, and errors in their place.
 _TYPES = (
     *("", "text/plain", "text/html", "application/xhtml+xml", "application/json", "text/json"),
     *("application/octet-stream", "text/robots", "application/problem+json", "text/xml"),
-    *("application/xml", "text/markdown", "text/x-robots", "unk", "unknown"),
+    *(MEDIA_TYPE, "application/xml", "text/markdown", "text/x-robots", "unk", "unknown"),
 )
 
 
 class SiteFile(NamedTuple):
     """A capture of a site's file, or of what the site sent in its place."""
 
-    kind: str  # "robots", "tdm" or "ai_txt"
+    kind: str  # "robots", "tdm", "ai_txt" or "rsl"
     url: str
     date: datetime | None
     status: int | None  # of HTTP; None counts as 200
@@ -60,12 +76,16 @@ class SiteFile(NamedTuple):
     content: bytes
 
 
-def kind_of(url: str) -> str:
-    """Return which file of a site an address is of; "" for any other page."""
+def kind_of(url: str, content: bytes = b"") -> str:
+    """Return which file of a site this is; "" for any other page.
+
+    All but licences in RSL are known by their address.
+    """
     try:
-        return _PATHS.get(urlsplit(url).path, "")
+        known = _PATHS.get(urlsplit(url).path, "")
     except ValueError:
-        return ""
+        known = ""
+    return known or (RSL if _RSL.match(content, 0, _HEAD_BYTES) else "")
 
 
 def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[SiteFile]:
@@ -81,7 +101,7 @@ def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[
             found = True
             yield one
         if not found:
-            raise InputError(f"{path}: has no robots.txt, tdmrep.json or ai.txt of any site")
+            raise InputError(f"{path}: has no robots.txt, tdmrep.json, ai.txt or RSL of any site")
 
 
 def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
@@ -92,16 +112,17 @@ def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
     for file in sorted(p for p in place.rglob("*") if p.is_file()):
         inside = _IN_FOLDER.fullmatch(file.relative_to(place).as_posix())
         if inside:
-            url = f"https://{inside[1]}{inside[2]}"
+            url = f"https://{inside[1] or inside[3]}{inside[2] or inside[4]}"
             content = file.read_bytes()[: MOST_BYTES + 1]
-            yield SiteFile(kind_of(url), url, None, None, "", content)
+            if kind := kind_of(url, content):
+                yield SiteFile(kind, url, None, None, "", content)
         else:
             yield from _of_file(str(file), readers)
 
 
 def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
     for event in read(path, readers):
-        if isinstance(event, Page) and (kind := kind_of(event.url)):
+        if isinstance(event, Page) and (kind := kind_of(event.url, event.content)):
             status = event.status or (event.fields or {}).get("status")
             status = int(str(status)) if str(status).isdecimal() else None
             location = dict(event.headers).get("location", "")
@@ -135,8 +156,9 @@ class _Said(NamedTuple):
 
     status: int  # of HTTP, where the file wasn't given; else 0
     to: str  # where a redirect leads
-    rules: dict[str, list[Rule]]  # of robots.txt and ai.txt, by agent; `*` for all without a group
+    file: RobotsFile  # robots.txt and ai.txt, by agent; `*` for all without a group
     tdm: TdmFile | None
+    terms: bytes  # a licence in RSL
 
 
 def site_of(url: str) -> str:
@@ -169,7 +191,7 @@ def _rows(
     files: Iterable[SiteFile], agents: Sequence[str]
 ) -> Iterator[tuple[str, str, int, bytes]]:
     for file in files:
-        if site := site_of(file.url):
+        if site := file.url if file.kind == RSL else site_of(file.url):
             yield site, file.kind, _moment(file.date, _NEVER), _compact(file, agents)
 
 
@@ -201,11 +223,17 @@ def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
         said = {"status": file.status}
     elif file.kind == "tdm":
         said = {"tdm": file.content.decode("utf-8", "replace")}
+    elif file.kind == RSL:
+        said = {"rsl": file.content.decode("utf-8", "replace")}
     else:
-        groups = parse_robots(file.content).groups
-        named = {a: groups[product(a)] for a in agents if product(a) in groups}
-        rules = {"*": groups.get("*", []), **named}
-        said = {"rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()}}
+        whole = parse_robots(file.content)
+        names = {"*": "*", **{a: product(a) for a in agents if product(a) in whole.groups}}
+        rules = {agent: whole.groups.get(name, []) for agent, name in names.items()}
+        terms = {agent: whole.terms.get(name, []) for agent, name in {"": "", **names}.items()}
+        said = {
+            "rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()},
+            "terms": {agent: of for agent, of in terms.items() if of},
+        }
     return json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
@@ -215,8 +243,10 @@ def _said(stored: bytes) -> _Said:
         agent: [Rule.of(allows, path) for allows, path in of]
         for agent, of in said.get("rules", {}).items()
     }
+    terms = {agent: [Term(*one) for one in of] for agent, of in said.get("terms", {}).items()}
     tdm = parse_tdm_file(said["tdm"].encode()) if "tdm" in said else None
-    return _Said(said.get("status", 0), said.get("to", ""), rules, tdm)
+    file = RobotsFile(rules, terms)
+    return _Said(said.get("status", 0), said.get("to", ""), file, tdm, said.get("rsl", "").encode())
 
 
 class SiteIndex:
@@ -244,6 +274,19 @@ class SiteIndex:
                 found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
         return found
 
+    def with_terms(
+        self, signals: Iterable[Signal], url: str, date: datetime | None
+    ) -> Iterator[Signal]:
+        """Yield a page's signals, those of RSL with the licences that the index has."""
+        if RSL not in self.counts:
+            return iter(signals)
+
+        def terms(address: str) -> bytes | None:
+            said = self._capture(address, RSL, _moment(date, _FOREVER))
+            return said.terms if said and not said.to and not said.status else None
+
+        return with_terms(signals, url, terms)
+
     def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
         for _ in range(_MOST_REDIRECTS + 1):
             said = self._capture(site, kind, at)
@@ -253,7 +296,7 @@ class SiteIndex:
         return None
 
     def _capture(self, site: str, kind: str, at: int) -> _Said | None:
-        """The capture at a date, of this site or of the one with the other scheme."""
+        """The capture at a date, of this site (or file) or of that with the other scheme."""
         scheme, _, authority = site.partition("://")
         other = "http" if scheme == "https" else "https"
         for one in (site, f"{other}://{authority}"):
@@ -277,9 +320,11 @@ def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:
             yield Signal("robots", place, "*", f"HTTP {said.status}")
         return
     path = path_of(url)
-    for agent, rules in said.rules.items():
+    for agent, rules in said.file.groups.items():
         rule = best_rule(rules, path)
         if rule is None and kind == "ai_txt" and "." not in path.rpartition("/")[2]:
             rule = best_rule(rules, f"{path.partition('?')[0]}.html")  # which a page is by type
         line = f"{'Allow' if rule.allows else 'Disallow'}: {rule.path}" if rule else ""
         yield Signal("robots" if kind == ROBOTS else "ai_txt", place, agent, line)
+    if kind == ROBOTS:
+        yield from of_robots(said.file, url, place)

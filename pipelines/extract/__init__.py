@@ -43,7 +43,7 @@ from pipelines.storage.files import Folder
 from pipelines.storage.shards import Tally
 
 if TYPE_CHECKING:  # loads compiled kernels, which a complete run does not need
-    from curation.rights import Signal
+    from curation.rights.sites import SiteIndex
 
 _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
@@ -257,7 +257,7 @@ class JudgePages:
         from curation.extract.page_columns import page_columns  # compiled kernels
 
         found = answer if isinstance(answer, Extraction) else None
-        row |= page_columns(page, found, self._of_site(page))
+        row |= page_columns(page, found, self._sites())
         if page.mended:
             beside.mended.append(mended_row(row, page))
         if answer is None:
@@ -273,14 +273,14 @@ class JudgePages:
         else:
             self._extracted(row, own, answer, batch)
 
-    def _of_site(self, page: Page) -> list[Signal]:
-        """Return the signals of the page's site files."""
+    def _sites(self) -> SiteIndex | None:
+        """Return what files of sites say; None if there are none."""
         settings = self.extract.rights
         if not settings.files:
-            return []
+            return None
         from pipelines.extract.sites import load_sites  # compiled kernels
 
-        return load_sites(self.key, settings, self.readers).signals(page.url, page.date)
+        return load_sites(self.key, settings, self.readers)
 
     def _extracted(self, row: Row, own: Row, answer: Extraction, batch: PageBatch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 def check_runner(name: str, arguments: Sequence[str]) -> None:
     """Raise ConfigError unless Beam knows this runner and it can be used with these options."""
     try:
-        with contextlib.redirect_stderr(io.StringIO()) as said:  # argparse prints its usage
+        with contextlib.redirect_stderr(io.StringIO()) as usage:  # argparse prints it
             kind = type(beam.runners.create_runner(name))
             options = PipelineOptions(arguments)
             options.view_as(FlinkRunnerOptions)
@@ -59,10 +59,11 @@ def check_runner(name: str, arguments: Sequence[str]) -> None:
             if kind is PrismRunner:
                 PrismJobServer(options)._get_executable_path()
     except SystemExit:
-        message = said.getvalue().strip().rpartition("error: ")[2]
+        message = usage.getvalue().strip().rpartition("error: ")[2]
         raise ConfigError(f"--runner={name}: {message}") from None
     except (ValueError, ImportError, AttributeError, OSError, RuntimeError) as error:
-        raise ConfigError(f"--runner={name}: {first_line(error)}") from None
+        said = first_line(error).replace("Valid values are", "Valid values are local, slurm,")
+        raise ConfigError(f"--runner={name}: {said}") from None
 
 
 def _require_java() -> None:

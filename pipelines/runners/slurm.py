@@ -28,6 +28,7 @@ import pickle
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -495,7 +496,8 @@ class _Work:
                     if self._over.is_set():
                         return
         except Exception as failure:
-            error = str(failure) if isinstance(failure, CurationError) else told(failure)
+            text = str(failure) if isinstance(failure, CurationError) else told(failure)
+            error = f"on {socket.gethostname()}: {text}"
         finally:
             self._free.append(pool)
         if self._own.exists():

@@ -69,11 +69,6 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 
         threading.Thread(target=watch, daemon=True).start()
 
-    def processes(self) -> list[Any]:
-        """Live workers."""
-        with self._lock:
-            return [p for p in self._workers if p.is_alive()]
-
     def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
         # A worker ends by itself when the connection to its job does. The name can't say which is
         # meant: each job and each node counts from one, and this word may come late.

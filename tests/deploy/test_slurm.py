@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, curate_alone
+from tests.conftest import curate_alone
+from tests.machines import Machines, until
 
-SCRIPT = ROOT / "deploy" / "slurm" / "cluster.sh"
+SLURM = ["--runner=slurm", "--slurm_jobs=3", "--slurm_mem_per_cpu=1900M"]
 #: Ends the process that works on it, as the kernel does where memory runs out.
 RULE = """
 import os, signal
@@ -29,30 +27,14 @@ def deadly(texts):
 WORDS = "of the river and a stone that was in it for her with him under their house by day".split()
 
 
-class Cluster:
-    def __init__(self, place: Path) -> None:
-        self.place = place
+class Site(Machines):
+    """A Slurm of three nodes."""
 
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"PLACE": str(self.place)}
-        command = [str(SCRIPT), *words]
-        # Its services keep what they get as standard output.
-        with open(self.place.with_suffix(".log"), "w+") as told:
-            done = subprocess.run(command, env=environment, stdout=told, stderr=told, check=False)
-            told.seek(0)
-            return subprocess.CompletedProcess(command, done.returncode, told.read())
-
-    def run(
+    def submit(
         self, output: Path, *options: str | Path, slurm: Sequence[str] = ()
     ) -> subprocess.Popen[str]:
         """Start a run on the cluster."""
-        place = {"PLACE": str(self.place), "PYTHONPATH": str(ROOT)}
-        slurm = ["--runner=slurm", "--slurm_jobs=3", "--slurm_mem_per_cpu=1900M", *slurm]
-        command = [str(SCRIPT), "head", sys.executable, "-m", "pipelines.cli", "run"]
-        command += [*map(str, options), "--output", str(output), "--", *slurm]
-        return subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | place, stderr=subprocess.PIPE, text=True
-        )
+        return self.start(*options, "--output", output, "--", *SLURM, *slurm)
 
     def nodes(self) -> set[str]:
         """The nodes at which jobs are."""
@@ -60,29 +42,33 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    found = Cluster(tmp_path_factory.mktemp("slurm") / "cluster")
-    done = found.call("up")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    found = Site(tmp_path_factory.mktemp("slurm") / "cluster")
     try:
-        if done.returncode == 77:
-            pytest.skip(f"no Slurm here: {done.stdout.strip().splitlines()[-1]}")
-        assert done.returncode == 0, done.stdout
+        if missing := found.up(slurm=True):
+            pytest.skip(f"no Slurm here: {missing}")
         yield found
     finally:
-        found.call("down")
+        found.down()
+
+
+def write_texts(place: Path, rows: int) -> None:
+    """Write four files; of many rows, one ends the process which judges it."""
+    dice = random.Random(7)
+    for number in range(4):
+        with open(place / f"{number}.jsonl", "w") as file:
+            for row in range(rows):
+                text = " ".join(dice.choices(WORDS, k=450)) + "."
+                text += " deadly" * ((number, row) == (3, 77))
+                url = f"http://{number}.example/{row % (rows - 10)}"
+                file.write(json.dumps({"text": text, "url": url}) + "\n")
 
 
 @pytest.fixture(scope="module")
 def options(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
-    """A run over four files, with a document that ends the process which judges it."""
-    place, dice = tmp_path_factory.mktemp("crawl"), random.Random(7)
-    for number in range(4):
-        with open(place / f"{number}.jsonl", "w") as file:
-            for row in range(600):
-                text = " ".join(dice.choices(WORDS, k=450)) + "."
-                text += " deadly" * ((number, row) == (3, 77))
-                url = f"http://{number}.example/{row % 590}"
-                file.write(json.dumps({"text": text, "url": url}) + "\n")
+    """A run over many texts with a recipe of its own."""
+    place = tmp_path_factory.mktemp("crawl")
+    write_texts(place, 600)
     (place / "deadly.py").write_text(RULE)
     stages = ["extract", "dedup-urls", "identify-language", "dedup-documents", "filter"]
     rules = {"mine": {"deadly": {"python": "deadly.py:deadly", "max": 1}}}
@@ -100,13 +86,6 @@ def here(tmp_path_factory: pytest.TempPathFactory, options: Sequence[str | Path]
     return out
 
 
-def until(true: Callable[[], object], run: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 120
-    while not true():
-        assert run.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def ended(run: subprocess.Popen[str], code: int) -> str:
     """Await the end of a run; return what it has told."""
     _, told = run.communicate(timeout=300)
@@ -115,9 +94,9 @@ def ended(run: subprocess.Popen[str], code: int) -> str:
 
 
 def test_a_node_that_dies_and_a_deadly_document_change_no_byte(
-    tmp_path: Path, cluster: Cluster, options: Sequence[str | Path], here: Path
+    tmp_path: Path, cluster: Site, options: Sequence[str | Path], here: Path
 ) -> None:
-    run = cluster.run(tmp_path / "out", *options)
+    run = cluster.submit(tmp_path / "out", *options)
     until(lambda: (tmp_path / "out/dedup-urls").exists(), run)
     (node, *_) = sorted(cluster.nodes())
     assert cluster.call("kill", node).returncode == 0
@@ -130,24 +109,51 @@ def test_a_node_that_dies_and_a_deadly_document_change_no_byte(
 
 
 def test_a_driver_that_is_killed_or_stopped_goes_on_with_the_same_command(
-    tmp_path: Path, cluster: Cluster, options: Sequence[str | Path], here: Path
+    tmp_path: Path, cluster: Site, options: Sequence[str | Path], here: Path
 ) -> None:
     out = tmp_path / "out"
     for stage, number in {"dedup-urls": signal.SIGKILL, "dedup-documents": signal.SIGINT}.items():
-        run = cluster.run(out, *options)
+        run = cluster.submit(out, *options)
         until(lambda stage=stage: (out / stage).exists(), run)  # type: ignore[misc]
         assert cluster.nodes()
         run.send_signal(number)
         told = ended(run, -9 if number == signal.SIGKILL else 130)
     assert told == "curate: error: interrupted; run the same command again to resume\n"
     assert not cluster.nodes()
-    ended(cluster.run(out, *options), 0)
+    ended(cluster.submit(out, *options), 0)
     assert (out / "SHA256SUMS").read_bytes() == (here / "SHA256SUMS").read_bytes()
 
 
 def test_a_partition_that_is_not_there_is_named(
-    tmp_path: Path, cluster: Cluster, options: Sequence[str | Path]
+    tmp_path: Path, cluster: Site, options: Sequence[str | Path]
 ) -> None:
-    run = cluster.run(tmp_path / "out", *options, slurm=["--slurm_partition=nosuch"])
+    run = cluster.submit(tmp_path / "out", *options, slurm=["--slurm_partition=nosuch"])
     assert "invalid partition specified: nosuch" in ended(run, 2)
     assert not (tmp_path / "out").exists()
+
+
+def test_hosts_and_a_store_that_fail_change_no_byte(tmp_path: Path, cluster: Site) -> None:
+    """A clock that is off, a full disk, a host without network, a dead one, a dead driver."""
+    pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not installed")
+    write_texts(tmp_path, 50)
+    cluster.serve(0.02, sorted(tmp_path.glob("*.jsonl")))
+    given = ["llama3", "--input", "s3://crawl/*", "--stages", "extract,dedup-urls,dedup-documents"]
+    given += ["--set", "dedup-documents.per_language=false"]
+    assert cluster.run([*given, "--output", "s3://out/here", "--workers", "2"]).returncode == 0
+
+    late = f"--slurm_setup=[ $(hostname) != n1 ] || export PYTHONPATH={cluster.late()}"
+    run = [*given, "--output", "s3://out/there", "--", *SLURM, f"--slurm_log_dir={tmp_path}"]
+    done = cluster.run([*run, late, "--slurm_sbatch_args=--nodelist=n1"])
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line]
+    assert "error: on n1: s3://" in line and "current time is too large" in line
+
+    cluster.fill_disk("n1")
+    cut = cluster.cut("n2")
+    done = cluster.run(run, {"extract": cluster.kill_driver})
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    done = cluster.run(run, {"dedup-urls": lambda: cluster.call("kill", "n3")})
+    cluster.call("start", "n3")
+    cut.wait()
+    assert done.returncode == 0, done.stderr
+    assert cluster.sums("there") == cluster.sums("here")

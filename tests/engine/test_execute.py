@@ -103,7 +103,10 @@ def test_beam_arguments() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--runner=FlinkRuner"], "Unexpected pipeline runner: FlinkRuner"),
+        (
+            ["--runner=FlinkRuner"],
+            r"Unexpected .*: FlinkRuner. Valid values are local, slurm, ",
+        ),
         (["--runner=DirectRunner", "--nosuch=1"], "DirectRunner: unrecognized arguments: --nosuch"),
         (["--runner=DirectRunner", "--direct_num_workers=x"], "invalid int value: 'x'"),
         (["--runner=DirectRunner", "--direct_running_mode=x"], "invalid choice: 'x'"),

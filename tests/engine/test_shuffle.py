@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +21,7 @@ from pipelines.engine.stage import StageRun
 from pipelines.runners.chain import FEWEST_KEYS, SMALL_BYTES, Chain, Pass, write_chain
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.jobs import cause
-from pipelines.runners.shuffle import PerformPass
+from pipelines.runners.shuffle import PerformPass, build_chain
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.damage import DamagedError, damaged
 from pipelines.storage.exchange import (
@@ -127,6 +131,44 @@ def test_a_row_longer_than_any_element_comes_in_parts(tmp_path: Path) -> None:
     assert list(performer.process((0, pieces))) == []
     rows = [{"key": i, "text": text} for i, text in enumerate(texts)]
     assert chain.folder.read_bytes("out/t0.txt") == repr(rows).encode()
+
+
+def test_a_row_above_ten_megabytes_goes_through_a_job(tmp_path: Path) -> None:
+    """Runners refuse longer keys and elements; ours are the numbers of tasks, and parts of rows."""
+    runs = [([1, 9], ["short", "x" * (12 << 20)]), ([2], ["y" * (11 << 20)])]
+    folders = {e: Folder(str(tmp_path / e)) for e in ("local", DIRECT)}
+    found = {e: _run_chain(f, _listed(f, runs, key_ranges(2)), e) for e, f in folders.items()}
+    names = "out/t0.txt", "out/t1.txt"
+    first, second = ([found[e][name] for name in names] for e in folders)
+    assert first == second and len(first[0]) > 23 << 20
+
+
+def test_tasks_are_divided_among_workers_before_they_read(tmp_path: Path) -> None:
+    """A runner may make one partition of what a pipeline begins with."""
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    folder = Folder(str(tmp_path))
+    build_chain(pipeline, write_chain([replace(p, folder=folder) for p in _passes(folder)]))
+    transforms = pipeline.to_runner_api().components.transforms.values()
+    producers = {out: t for t in transforms for out in t.outputs.values() if not t.subtransforms}
+    performers = [t for t in transforms if re.search(r"PerformTask \w+$", t.unique_name)]
+    assert len(performers) == 4  # one does what follows, too
+    for performer in performers:
+        above, urns = list(performer.inputs.values()), set()
+        while above:
+            producer = producers[above.pop()]
+            urns.add(producer.spec.urn)
+            above += producer.inputs.values()
+        assert "beam:transform:group_by_key:v1" in urns
+
+
+def test_two_workers_that_do_the_same_at_once_leave_what_one_does(tmp_path: Path) -> None:
+    """As engines have it that start a slow task a second time."""
+    alone, both = (Folder(str(tmp_path / name)) for name in ("alone", "both"))
+    found = _run_chain(alone, _passes(alone))
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(_run_chain, both, _passes(both), DIRECT, 1) for _ in range(2)]
+    assert [run.result() for run in runs] == [found] * 2
+    assert sorted(both.tree()) == sorted(alone.tree())
 
 
 def test_ranges_of_shards_leave_gaps(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from curation.errors import ConfigError, WorkerError
 from pipelines.cli import main
 from pipelines.runners import slurm
 from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.progress import Quiet
 from pipelines.runners.slurm import SlurmOptions, parse
 from pipelines.runners.tasks import Step, Task
 from pipelines.storage.files import Folder
@@ -113,7 +114,7 @@ def test_a_task_that_ends_every_job_is_named(tmp_path: Path, site: Site) -> None
 
 def test_an_error_of_a_step_is_told_as_on_the_local_pool(tmp_path: Path, site: Site) -> None:
     folder_in(tmp_path)
-    with pytest.raises(WorkerError, match=r"^stage, shard [ab]: ValueError: the reason$"):
+    with pytest.raises(WorkerError, match=r"^on .*: stage, shard [ab]: ValueError: the reason$"):
         run(tmp_path, Fail(), tasks=TASKS[:2])
     assert not {"PENDING", "RUNNING"} & {*site.states()}
 
@@ -163,6 +164,41 @@ def test_a_run_goes_on_while_the_controller_is_away(tmp_path: Path, site: Site) 
         time.sleep(0.5)
         (site.place / "away").unlink()
         assert executor.run("stage", WriteName("3"), folder, TASKS) == 4
+
+
+class Said(Quiet):
+    """Keeps what is said; the first time, lets jobs start."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.site, self.words = site, []
+
+    def message(self, text: str) -> None:
+        self.words.append(text)
+        (self.site.place / "full").unlink(missing_ok=True)
+
+
+def test_a_run_that_waits_for_a_place_in_the_queue_says_so(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "_PATIENCE", 2.0)
+    folder, said = folder_in(tmp_path), Said(site)
+    (site.place / "full").touch()
+    with Executor(parse_beam_args(RUNNER, None), said, Folder(str(tmp_path))) as executor:
+        assert executor.run("stage", WriteName(), folder, TASKS) == 4
+    assert said.words[0] == "slurm: no job is at work yet: PENDING (Resources)"
+
+
+def test_a_run_ends_that_has_no_jobs_and_hears_of_none(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_in(tmp_path)
+    monkeypatch.setattr(slurm, "_SILENCE", 2.0)
+    (site.place / "full").touch()
+    squeue = tmp_path / "bin" / "squeue"
+    squeue.write_text("#!/bin/sh\necho 'squeue: error: timed out' >&2; exit 1\n")
+    with pytest.raises(WorkerError, match="squeue has not answered for half an hour"):
+        run(tmp_path, WriteName())
 
 
 def test_a_run_in_an_object_store_has_its_orders_where_its_logs_are(

@@ -40,6 +40,21 @@ def test_rows_with_outer_bars_are_rows() -> None:
     assert divergence(f"{PROSE}\n{barred}\n{PROSE}") == divergence(f"{PROSE}\n{TABLE}\n{PROSE}")
 
 
+@pytest.mark.parametrize(
+    "row", ["{} kg {}", "{1}: {0}", "- {0}. {1}", "\u2022 {0} {1}", "{1} \u0663"]
+)
+def test_short_lines_with_a_number_at_an_end_are_rows(row: str) -> None:
+    """Quantities of a recipe, places of an earthquake, cases of a district."""
+    facts = "\n".join(row.format(len(name), name.title()) for name in NAMES[:200])
+    text = f"{PROSE}\n{facts}"
+    assert measure_references([text], REFERENCES, EN)[0, 0] > STRANGE
+    alone = measure_references([PROSE], REFERENCES, EN)[0, 0]
+    assert divergence(text) == pytest.approx(alone, abs=0.05)
+    long = "\n".join(f"{len(line)} {line * 30}" for line in facts.split("\n")[:20])
+    assert np.isnan(divergence(f"{PROSE}\n{long}")), "a numbered paragraph is prose"
+    assert np.isnan(divergence(facts)), "a list alone is measured as one"
+
+
 def test_nothing_is_said_of_texts_without_tables_and_of_tables() -> None:
     assert np.isnan(divergence(PROSE))
     assert np.isnan(divergence(TABLE))

@@ -1,0 +1,164 @@
+"""What a site and a page prefer to happen to a page: one answer from many signals.
+
+Within a family of signals its own rules give one statement for each place. Over places and
+families any refusal refuses, else any permission permits (draft-ietf-aipref-vocab-08, 5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from curation.readers.charset import utf8_html
+from curation.rights.page import read_page
+from curation.rights.robots import RobotsFile, parse_robots, product
+from curation.rights.rsl import answers_of
+from curation.rights.signals import (
+    Signal,
+    of_headers,
+    of_page,
+    of_reservation,
+    of_robots,
+    with_terms,
+)
+from curation.rights.sites import site_of
+from curation.rights.tdm import WELL_KNOWN, parse_tdm_file
+from curation.rights.usage import SIGNAL_KEYS, Answer, signals_in, usage_in
+
+USES = tuple(SIGNAL_KEYS.values())
+#: Places of a reservation, the one that supersedes the others first (TDMRep, Priority).
+_PRECEDENCE = ("head", "header", "latest tdmrep.json", "tdmrep.json")
+_READERS: Mapping[str | None, Callable[[str], Iterator[tuple[str, Answer]]]] = {
+    "content_signal": signals_in,
+    "content_usage": usage_in,
+}
+Signals = Sequence[Mapping[str, str | None]]
+
+
+def preferences(
+    *,
+    url: str,
+    agents: Sequence[str] = (),
+    robots: bytes | None = None,
+    headers: Sequence[tuple[str, str]] = (),
+    html: bytes | None = None,
+    well_known: Mapping[str, bytes] | None = None,
+) -> dict[str, Any]:
+    """Return what a site and a page prefer to happen to the page.
+
+    Nothing is fetched, and no input is an error.
+
+    Args:
+        url: of the page.
+        agents: crawlers that ask; each is told by its own group of the robots.txt, else by that for
+            `*`, which answers alone without any.
+        robots: the site's robots.txt.
+        headers: of the response, in their order.
+        html: the page.
+        well_known: files of sites and licences, by whole address; the site's own by path, too.
+
+    Returns:
+        `train`, `search` and `ai-input`: each `allow`, `deny` or `unstated`; `signals`: all that
+        was found; `decided`: those that decided, by use.
+    """
+    files = well_known or {}
+
+    def terms(address: str) -> bytes | None:
+        own = address.removeprefix(site_of(url)) if site_of(url) else address
+        return files.get(address, files.get(own))
+
+    fields = [(name.lower(), value.strip(" \t")) for name, value in headers]
+    found = [*of_headers(fields, url)]
+    if html is not None:
+        kinds = [value for name, value in fields if name == "content-type"]
+        charset = next((k.partition("charset=")[2].strip("\"' ;") for k in kinds), "")
+        found += of_page(read_page(utf8_html(html, charset or None)[0]), url)
+    if robots is not None:
+        file = _asked(parse_robots(robots), agents)
+        found += (Signal("robots", "robots.txt", agent, "") for agent in file.groups)
+        found += of_robots(file, url, "robots.txt")
+    site_file = terms(WELL_KNOWN)
+    if site_file is not None and (said := parse_tdm_file(site_file).reservation(url)):
+        found.append(of_reservation(said, "tdmrep.json"))
+    found = list(with_terms(found, url, terms))
+    answers = decide([one._asdict() for one in found], agents)
+    return {
+        **{use: answers[use][0] for use in USES},
+        "signals": found,
+        "decided": {use: [Signal(**one) for one in answers[use][1]] for use in USES},  # type: ignore[arg-type]
+    }
+
+
+def _asked(file: RobotsFile, agents: Sequence[str]) -> RobotsFile:
+    """Return the part of a file that is for these agents, and for all."""
+    names = {*map(file.group_of, agents), "*"}
+    return RobotsFile(
+        {name: file.groups.get(name, []) for name in names},
+        {name: file.terms.get(name, []) for name in (*names, "")},
+    )
+
+
+def decide(
+    signals: Signals, agents: Sequence[str], strictest: bool = False, bought: Sequence[str] = ()
+) -> dict[str, tuple[str, list[Mapping[str, str | None]]]]:
+    """Return for each use `allow`, `deny` or `unstated`, and the signals that say so.
+
+    Args:
+        signals: of one document; see `curation.rights.signals`.
+        agents: crawlers that ask; see `preferences`.
+        strictest: a reservation of text and data mining counts wherever it stands; otherwise the
+            page's tag supersedes the header, and this the site's file.
+        bought: addresses of licences in RSL whose conditions are met.
+    """
+    said: dict[str, dict[str, list[Mapping[str, str | None]]]] = {use: {} for use in USES}
+    for one, use, answer in _statements(list(signals), agents, strictest, bought):
+        said[use].setdefault(answer, []).append(one)
+    found = {
+        use: next((a for a in ("deny", "allow") if a in by), "unstated") for use, by in said.items()
+    }
+    return {use: (answer, said[use].get(answer, [])) for use, answer in found.items()}
+
+
+def _statements(
+    signals: Signals, agents: Sequence[str], strictest: bool, bought: Sequence[str]
+) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
+    """Yield signals with the uses of which they speak, and what they answer."""
+    of_file = {(s["agent"] or "").lower() for s in signals if s["kind"] == "robots"}
+    groups = {a if a in of_file else "*" for a in map(product, agents)} or {"*"}
+    heard = [s for s in signals if s["agent"] is None or s["agent"].lower() in groups]
+    for one in heard:
+        if one["kind"] in _READERS:
+            for use, answer in _READERS[one["kind"]](one["value"] or ""):
+                yield one, use, answer
+    for one in signals:
+        agent = (one["agent"] or "*").lower()
+        if (one["kind"], one["value"]) == ("directive", "noai"):
+            if agent == "*" or agent in {a.lower() for a in agents}:
+                yield one, "train", "deny"
+    yield from _reservations(signals, strictest)
+    yield from _licences(heard, bought)
+
+
+def _reservations(
+    signals: Signals, strictest: bool
+) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
+    found = {s["place"]: s for s in signals if s["kind"] == "tdm"}
+    counting = [found[place] for place in _PRECEDENCE if place in found]
+    for one in counting if strictest else counting[:1]:
+        yield one, "train", "deny" if (one["value"] or "").startswith("1") else "allow"
+
+
+def _licences(
+    heard: Signals, bought: Sequence[str]
+) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
+    """Yield what licences in RSL say; a group's of robots.txt take the place of those for all."""
+    own = {s["place"] for s in heard if s["kind"] == "rsl" and s["agent"] is not None}
+    documents: dict[tuple[str | None, str], list[Mapping[str, str | None]]] = {}
+    for one in heard:
+        if one["kind"] == "rsl" and (one["agent"] is not None or one["place"] not in own):
+            address = (one["value"] or "").partition(" ")[0]
+            documents.setdefault((one["place"], address), []).append(one)
+    for lines in documents.values():
+        for use, answer in answers_of([one["value"] or "" for one in lines], bought).items():
+            for one in lines:
+                yield one, use, answer

@@ -1,0 +1,204 @@
+"""Really Simple Licensing 1.0 (rslstandard.org): the terms of a site's content, in XML.
+
+A document has `content` elements, each for the paths that match its `url`, with licences: uses that
+are permitted or prohibited, and what is to be paid. One licence on one page is one line here:
+
+    https://example.org/terms.xml /articles/ permits=search prohibits=ai-train payment=crawl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+from curation.rights.robots import matches, path_of, pattern_of
+from curation.rights.usage import Answer
+
+MEDIA_TYPE = "application/rsl+xml"
+NAMESPACE = "https://rslstandard.org/rsl"
+#: Larger documents aren't read.
+MOST_BYTES = 1 << 20
+
+_ELEMENTS = frozenset(
+    "rsl content schema alternate copyright terms license permits prohibits payment standard "
+    "custom amount accepts legal".split()
+)
+#: What names of uses mean; all others, `ai-index` among them, are none of those asked for.
+_USES = {
+    "all": ("train", "search", "ai-input"),
+    "ai-all": ("train", "ai-input"),
+    "ai-train": ("train",),
+    "train-ai": ("train",),  # as the project's guide writes it
+    "ai-input": ("ai-input",),
+    "search": ("search",),
+}
+#: Types of payment that ask for no money.
+_FREE = frozenset(("free", "attribution"))
+
+
+class Licence(NamedTuple):
+    """One licence of one `content`."""
+
+    path: str  # pattern, as it is written
+    permits: tuple[str, ...] | None  # None: no list, which would be closed
+    prohibits: tuple[str, ...]
+    payment: tuple[str, ...]
+    only_for: tuple[str, ...]  # users and countries, permitted or prohibited
+
+    def line(self, address: str) -> str:
+        """Return the licence as a line; see the module."""
+        parts = [address, self.path.replace(" ", "%20") or "/"]
+        if self.permits is not None:
+            parts.append(f"permits={','.join(self.permits)}")
+        for name in ("prohibits", "payment", "only_for"):
+            if values := getattr(self, name):
+                parts.append(f"{name}={','.join(values)}")
+        return " ".join(parts)
+
+    @classmethod
+    def of_line(cls, line: str) -> tuple[str, Licence | None]:
+        """Return the address in a line, and its licence; None of a document that wasn't read."""
+        address, *rest = line.split(" ")
+        if not rest or rest[0].startswith("unread="):
+            return address, None
+        pairs = (part.partition("=") for part in rest[1:])
+        given = {key: tuple(filter(None, values.split(","))) for key, _, values in pairs}
+        others = (given.get(name, ()) for name in ("prohibits", "payment", "only_for"))
+        return address, cls(rest[0], given.get("permits"), *others)
+
+    def answers(self, bought: bool = False) -> Iterator[tuple[str, Answer, bool]]:
+        """Yield uses, what the licence says of each, and whether it prohibits the use by name."""
+        refused = {use for name in self.prohibits for use in _USES.get(name, ())}
+        permitted = {use for name in self.permits or () for use in _USES.get(name, ())} - refused
+        met = bought or (_FREE.issuperset(self.payment) and not self.only_for)
+        for use in _USES["all"]:
+            if use in refused:
+                yield use, "deny", True
+            elif use in permitted and met:
+                yield use, "allow", False
+            elif self.permits is not None or not _FREE.issuperset(self.payment):
+                yield use, "deny", False
+
+
+def lines_of(content: bytes, url: str, address: str) -> list[str]:
+    """Return the licences of a document that are for a page, a line each; see the module.
+
+    A document that is malformed, too large, has entities or isn't RSL permits nothing: its line is
+    its address, followed by why it can't be read.
+
+    Args:
+        content: of the document.
+        url: of the page.
+        address: of the document; "" where the page holds it.
+    """
+    name = address or "inline"
+    reader = _Reader()
+    try:
+        reader.read(content)
+    except (expat.ExpatError, ValueError) as error:
+        return [f"{name} unread={str(error).replace(' ', '_')}"]
+    path = path_of(url)
+    return [one.line(name) for one in reader.licences if _is_for(one.path, path, url)]
+
+
+def _is_for(pattern: str, path: str, url: str) -> bool:
+    """Return whether a `content` is for a page; without a path it is for all that names it."""
+    if pattern and not pattern.startswith("/"):  # a whole address
+        site = "/".join(url.split("/", 3)[:3]) + "/"
+        if not pattern.startswith(site):
+            return False
+        pattern = pattern[len(site) - 1 :]
+    return matches(pattern_of(pattern), path)
+
+
+class _Reader:
+    """Collects the licences of a document.
+
+    Raises ExpatError or ValueError where it is no valid one.
+    """
+
+    def __init__(self) -> None:
+        self.licences: list[Licence] = []
+        self._path = ""
+        self._given: dict[str, list[str]] = {}
+        self._list: list[str] | None = None  # that the text at hand is part of
+        self._foreign = 0  # depth in elements of others
+        self._depth = 0
+
+    def read(self, content: bytes) -> None:
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"{len(content)} bytes")
+        parser: Any = expat.ParserCreate(namespace_separator=" ")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.EntityDeclHandler = self._entity
+        parser.Parse(content, True)
+
+    def _entity(self, *_: object) -> None:
+        raise ValueError("entities are declared")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        namespace, _, element = name.rpartition(" ")
+        self._depth += 1
+        if self._foreign or namespace != NAMESPACE:
+            if self._depth == 1:
+                raise ValueError(f"{name} in place of rsl")
+            self._foreign += 1
+        elif element not in _ELEMENTS or (self._depth == 1) != (element == "rsl"):
+            raise ValueError(f"unknown element {element}")
+        elif element == "content":
+            self._path = attributes.get("url", "").strip()
+        elif element == "license":
+            self._given = {}
+        elif element == "payment":
+            self._given.setdefault("payment", []).extend(attributes.get("type", "").split())
+        elif element in ("permits", "prohibits"):
+            usage = attributes.get("type", "usage") == "usage"
+            self._list = self._given.setdefault(element if usage else "only_for", [])
+            self._list.append("")
+
+    def _text(self, text: str) -> None:
+        if self._list is not None and not self._foreign:
+            self._list[-1] += text
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        if self._foreign:
+            self._foreign -= 1
+            return
+        self._list = None
+        if name.endswith(" license"):
+            given = {k: tuple(_names(v)) for k, v in self._given.items()}
+            others = (given.get(name, ()) for name in ("prohibits", "payment", "only_for"))
+            self.licences.append(Licence(self._path, given.get("permits"), *others))
+
+
+def _names(texts: Iterable[str]) -> Iterator[str]:
+    """Yield names separated by white space, or by commas as in drafts."""
+    for text in texts:
+        yield from text.replace(",", " ").split()
+
+
+def answers_of(lines: Sequence[str], bought: Sequence[str] = ()) -> dict[str, Answer]:
+    """Return what one document says of a page, given the lines of its licences.
+
+    The narrowest path that speaks of a use decides. Of licences for one path any may be chosen,
+    but what one of them prohibits by name is prohibited.
+
+    Args:
+        lines: see the module.
+        bought: addresses of documents whose conditions are met.
+    """
+    found = [(len(one.path), address, one) for address, one in map(Licence.of_line, lines) if one]
+    said: dict[str, Answer] = {}
+    for size in sorted({size for size, _, _ in found}, reverse=True):
+        here: dict[str, list[tuple[Answer, bool]]] = {}
+        for _, address, one in (each for each in found if each[0] == size):
+            for use, answer, by_name in one.answers(address in bought):
+                here.setdefault(use, []).append((answer, by_name))
+        for use, answers in here.items():
+            free = ("allow", False) in answers and ("deny", True) not in answers
+            said.setdefault(use, "allow" if free else "deny")
+    return said

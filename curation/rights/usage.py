@@ -1,0 +1,128 @@
+"""Statements on the use of content: Content Signals and AIPREF's Content-Usage.
+
+Content Signals (contentsignals.org) are `search=yes, ai-train=no` in a group of a robots.txt or in
+a header. Content-Usage (draft-ietf-aipref-vocab-08 and -attach-05) is a dictionary of Structured
+Fields (RFC 9651) in the same places; in robots.txt a path may come before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+Answer = Literal["allow", "deny"]
+#: What a crawler may ask for, with the keys of the two vocabularies.
+SIGNAL_KEYS = {"ai-train": "train", "search": "search", "ai-input": "ai-input"}
+USAGE_KEYS = {"train-ai": "train", "search": "search", "ai-use": "ai-input"}
+#: Values of Content Signals: the policy text's own, and what sites write in their place.
+_VALUES: Mapping[str, Answer] = {
+    **dict.fromkeys(("yes", "y", "true", "allow"), "allow"),
+    **dict.fromkeys(("no", "n", "false", "disallow"), "deny"),
+}
+_TOKENS: Mapping[str, Answer] = {"y": "allow", "n": "deny"}
+
+# Structured Fields: RFC 9651, 3.1.2, 3.2 and 3.3.
+_KEY = re.compile(r"[a-z*][a-z0-9_.*-]*")
+_ITEM = re.compile(
+    r"-?[0-9]{1,12}\.[0-9]{1,3}|@?-?[0-9]{1,15}|\?[01]|:[A-Za-z0-9+/=]*:|"
+    r'"(?:[ !#-\[\]-~]|\\["\\])*"|%"(?:[ !#-$&-~]|%[0-9a-f]{2})*"|'
+    r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*"
+)
+_PARAMETER = re.compile(rf"; *{_KEY.pattern}(?:=(?:{_ITEM.pattern}))?")
+_COMMA = re.compile(r"[ \t]*,[ \t]*")
+_ESCAPED = re.compile("%(..)")
+
+
+def signals_in(value: str) -> Iterator[tuple[str, Answer]]:
+    """Yield the uses of which a value of Content Signals speaks, with its answers.
+
+    Pairs that aren't understood signal nothing, and don't spoil the others.
+    """
+    for pair in re.split("[,;]", value):
+        key, _, said = pair.partition("=")
+        use = SIGNAL_KEYS.get(key.strip().lower())
+        answer = _VALUES.get(said.strip().strip("\"'").lower())
+        if use and answer:
+            yield use, answer
+
+
+def usage_in(value: str) -> Iterator[tuple[str, Answer]]:
+    """Yield the uses of which a Content-Usage speaks, with its answers; none if it is malformed.
+
+    A path before it is passed over.
+    """
+    try:
+        said = dictionary(value[len(usage_path(value)) :].strip(" \t"))
+    except ValueError:
+        return
+    for key, use in USAGE_KEYS.items():
+        if answer := _TOKENS.get(said.get(key, "")):
+            yield use, answer
+
+
+def usage_path(value: str) -> str:
+    """Return the path before the statement in a line of robots.txt, "" where it has none."""
+    return value.split(maxsplit=1)[0] if value.startswith("/") else ""
+
+
+def dictionary(text: str) -> dict[str, str]:
+    """Return the items of a dictionary of RFC 9651 by key, as they are written, less parameters.
+
+    A key alone has the item `?1`, an inner list `(`. Raises ValueError if it is malformed.
+    """
+    found: dict[str, str] = {}
+    text = text.strip(" ")
+    at = 0
+    while at < len(text):
+        if found:
+            at = _behind(_COMMA, text, at)
+        end = _behind(_KEY, text, at)
+        key, item = text[at:end], "?1"
+        at = end
+        if text.startswith("=(", at):
+            item, at = "(", _inner_list(text, at + 2)
+        elif text.startswith("=", at):
+            end = _item(text, at + 1)
+            item, at = text[at + 1 : end], end
+        found[key] = item
+        at = _parameters(text, at)
+    return found
+
+
+def _behind(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    if not found:
+        raise ValueError(f"not a dictionary of RFC 9651 at character {at}: {text[at : at + 20]!r}")
+    return found.end()
+
+
+def _item(text: str, at: int) -> int:
+    """Return where an item ends."""
+    end = _behind(_ITEM, text, at)
+    if text.startswith('%"', at):  # octets of UTF-8, or a ValueError
+        octets = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text[at + 2 : end - 1])
+        octets.encode("latin-1").decode("utf-8")
+    return end
+
+
+def _parameters(text: str, at: int) -> int:
+    """Return where the parameters of an item end, all of which are ignored."""
+    while text.startswith(";", at):
+        at = _behind(_PARAMETER, text, at)
+    return at
+
+
+def _inner_list(text: str, at: int) -> int:
+    """Return where an inner list ends."""
+    blanks = True
+    while True:
+        begin = at
+        while text.startswith(" ", at):
+            at += 1
+        if text.startswith(")", at):
+            return at + 1
+        if not blanks and at == begin:
+            raise ValueError(f"not an inner list of RFC 9651 at character {at}")
+        at = _parameters(text, _item(text, at))
+        blanks = False

@@ -1,0 +1,200 @@
+"""One answer from Content Signals, Content-Usage, RSL, TDMRep and noai."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.config import built_in_settings
+from curation.readers import Page, read
+from curation.readers.settings import ReaderSettings
+from curation.resources import root
+from curation.rights import Policy, document_rights, preferences, read_page
+from curation.rights.rights_settings import default_settings
+from curation.rights.sites import SiteIndex, build_index, read_site_files
+from curation.rights.usage import dictionary
+from tests.readers.archives import http_response, warc_record
+
+URL = "https://a.example/articles/1"
+TERMS = "https://a.example/terms.xml"
+RSL = '<rsl xmlns="https://rslstandard.org/rsl"><content url="/">%s</content></rsl>'
+SEARCH_ONLY = RSL % '<license><permits type="usage">search</permits></license>'
+PAID = RSL % '<license><permits>all</permits><payment type="crawl"/></license>'
+
+
+def _page(tmp_path: Path, head: bytes = b"Content-Type: text/html") -> Page:
+    record = warc_record(1, http_response(b"<html><p>Text", head), url=URL)
+    (tmp_path / "page.warc").write_bytes(record + b"\r\n\r\n")
+    readers = built_in_settings(ReaderSettings, "defaults/readers")
+    (page,) = (one for one in read(str(tmp_path / "page.warc"), readers) if isinstance(one, Page))
+    return page
+
+
+def answers(**given_: Any) -> tuple[str, str, str]:
+    found = preferences(url=given_.pop("url", URL), **given_)
+    return found["train"], found["search"], found["ai-input"]
+
+
+CASES = root().parent / "shared/data/preferences/dev.jsonl.gz"
+
+
+def _bytes(text: Any) -> bytes:
+    return base64.b64decode(text["base64"]) if isinstance(text, dict) else text.encode()
+
+
+def _inputs(case: Mapping[str, Any]) -> dict[str, Any]:
+    also, kind = case.get("also") or {}, case["kind"]
+    found: dict[str, Any] = {"url": case["url"], "agents": case["agents"]}
+    files = {name: _bytes(text) for name, text in (also.get("files") or {}).items()}
+    given_ = {**also, kind: case["input"]}
+    for name in ("robots", "html"):
+        if name in given_:
+            found[name] = _bytes(given_[name])
+    if "headers" in given_:
+        found["headers"] = [tuple(line) for line in given_["headers"]]
+    if kind in ("well-known", "rsl-xml"):
+        files[also.get("path") or also["at"]] = _bytes(case["input"])
+    return {**found, "well_known": files}
+
+
+@pytest.mark.skipif(not CASES.exists(), reason="the shared cases are not here")
+def test_the_shared_cases() -> None:
+    wrong = []
+    for line in gzip.decompress(CASES.read_bytes()).splitlines():
+        case = json.loads(line)
+        found = preferences(**_inputs(case))
+        for use, expected in case["expected"].items():
+            allowed = expected if isinstance(expected, list) else [expected]
+            known = expected is None or found[use.replace("_", "-")] in allowed
+            if not known and not case.get("undecided"):
+                wrong.append((case["id"], use, case["why"]))
+    assert not wrong
+
+
+def test_a_crawler_follows_its_own_group() -> None:
+    robots = b"Content-Signal: search=no\nUser-agent: *\nContent-Signal: ai-train=no\n"
+    robots += b"User-agent: CCBot\nAllow: /\n"
+    assert answers(robots=robots) == ("deny", "deny", "unstated")
+    assert answers(robots=robots, agents=["CCBot"]) == ("unstated",) * 3
+    assert answers(robots=robots, agents=["CCBot", "GPTBot"]) == ("deny", "deny", "unstated")
+
+
+def test_rules_of_access_are_as_before() -> None:
+    from curation.rights import parse_robots
+
+    file = parse_robots(
+        b"User-agent: a\nLicense: https://x.example/t\nContent-Signal: search=no\n"
+        b"User-agent: b\nDisallow: /x\n"
+    )
+    assert not file.access("a", "/x").allowed and not file.access("b", "/x").allowed
+    assert [t.name for t in file.terms["a"]] == ["license", "content-signal"]
+    assert file.terms["b"] == []
+
+
+@pytest.mark.parametrize("end", ["", ",", ";", " x", "=", '="', "=(", '=%"é"'])
+def test_one_error_spoils_a_dictionary(end: str) -> None:
+    expected = "deny" if end == "" else "unstated"
+    assert answers(headers=[("Content-Usage", f"train-ai=n{end}")])[0] == expected
+
+
+@given(st.text(alphabet='ab=,;()"\\%:?@.1 \tyn*é-', max_size=30))
+def test_dictionaries_of_any_text(text: str) -> None:
+    try:
+        found = dictionary(text)
+    except ValueError:
+        return
+    assert all(key and value for key, value in found.items())
+    again = ", ".join(f"{k}={v}" for k, v in found.items() if v != "(")
+    assert dictionary(again) == {k: v for k, v in found.items() if v != "("}
+
+
+def test_the_page_supersedes_the_header_and_this_the_file() -> None:
+    page = b'<head><meta name="tdm-reservation" content="0"></head>'
+    file = b'[{"location": "/", "tdm-reservation": 1}]'
+    given_ = {"headers": [("TDM-Reservation", "1")], "html": page}
+    files = {"/.well-known/tdmrep.json": file}
+    assert answers(**given_, well_known=files)[0] == "allow"
+    assert answers(headers=given_["headers"], well_known=files)[0] == "deny"
+    found = preferences(url=URL, **given_, well_known=files)["signals"]
+    rights = {"signals": [one._asdict() for one in found], "licence": None}
+    honour = {"agents": (), "honour": ("tdm",)}
+    by_place = default_settings().model_copy(update=honour)
+    strictest = by_place.model_copy(update={"contradictions": "strictest"})
+    assert Policy(by_place).ruling(rights) is None
+    ruling = Policy(strictest).ruling(rights)
+    assert ruling is not None and (ruling.reason, ruling.signal["value"]) == ("rights.tdm", "1")
+
+
+def test_terms_that_cost_money_deny_until_they_are_bought() -> None:
+    robots = f"License: {TERMS}\nUser-agent: *\nAllow: /\n".encode()
+    found = preferences(url=URL, robots=robots, well_known={"/terms.xml": PAID.encode()})
+    assert [found[use] for use in ("train", "search", "ai-input")] == ["deny"] * 3
+    (one,) = found["decided"]["train"]
+    assert one.value == f"{TERMS} / permits=all payment=crawl"
+    rights = {"signals": [one._asdict() for one in found["signals"]], "licence": None}
+    for kind in ("rsl", "train", "search"):
+        policy = default_settings().model_copy(update={"agents": (), "honour": (kind,)})
+        ruling = Policy(policy).ruling(rights)
+        assert ruling is not None and ruling.reason == f"rights.{kind}"
+        assert Policy(policy.model_copy(update={"bought": (TERMS,)})).ruling(rights) is None
+
+
+def test_documents_of_rsl_that_are_hostile_permit_nothing() -> None:
+    bomb = "<!DOCTYPE rsl [<!ENTITY a0 'aaaaaaaaaa'>"
+    bomb += "".join(f"<!ENTITY a{n + 1} '{f'&a{n};' * 10}'>" for n in range(9)) + "]>"
+    documents = [
+        bomb + (RSL % "<license><permits>all</permits><legal>&a9;</legal></license>"),
+        "<rsl>" * 100_000,
+        RSL % ("<license>" * 50_000),
+        RSL % "<license><permits>all</permits></license>" + " " * (1 << 20),
+        SEARCH_ONLY.replace("search", "all")[:-6],
+    ]
+    begun = time.process_time()
+    for document in documents:
+        page = f'<head><script type="application/rsl+xml">{document}</script></head>'.encode()
+        assert answers(html=page) == ("unstated",) * 3
+    assert time.process_time() - begun < 10
+
+
+def test_a_site_file_of_terms_is_found_by_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.example").mkdir()
+    robots = f"License: {TERMS}\n\nUser-agent: *\nContent-Usage: /articles/ ai-use=n\n"
+    (tmp_path / "a.example" / "robots.txt").write_text(robots)
+    (tmp_path / "a.example" / "terms.xml").write_text(SEARCH_ONLY)
+    (tmp_path / "a.example" / "feed.xml").write_text("<rss></rss>")
+    readers = built_in_settings(ReaderSettings, "defaults/readers")
+    build_index(read_site_files([str(tmp_path)], readers), (), tmp_path / "index")
+    index = SiteIndex(tmp_path / "index")
+    assert index.counts == {"robots": 1, "rsl": 1}
+    page = _page(tmp_path)
+    found = document_rights(page, read_page(page.content), "", index)
+    assert found is not None
+    said = {(s["kind"], s["agent"], s["value"]) for s in found["signals"]}
+    assert said == {
+        ("robots", "*", ""),
+        ("content_usage", "*", "/articles/ ai-use=n"),
+        ("rsl", None, f"{TERMS} / permits=search"),
+    }
+    policy = default_settings().model_copy(update={"honour": ("train", "ai-input")})
+    ruling = Policy(policy).ruling(found)
+    assert ruling is not None and ruling.signal["kind"] == "rsl"
+
+
+def test_headers_of_archives_are_kept(tmp_path: Path) -> None:
+    head = b"Content-Type: text/html\r\nContent-Usage: train-ai=n\r\nContent-Signal: search=no\r\n"
+    page = _page(tmp_path, head[:-2])
+    found = document_rights(page, None, "")
+    assert found is not None
+    assert [(s["kind"], s["value"]) for s in found["signals"]] == [
+        ("content_signal", "search=no"),
+        ("content_usage", "train-ai=n"),
+    ]
