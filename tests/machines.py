@@ -6,9 +6,9 @@ They share files, as the nodes of a site do, and reach nothing but each other.
 
 runs a recipe from and to the store, of whose requests 2 % go wrong, on the local pool and on each
 engine, once for each fault: a node dies, is cut off for 20 seconds, has a clock that is an hour
-ahead or no room for temporary files, or the driver is killed. Where the run fails, the same command
-is given again without the fault. Prints what was said, and whether `SHA256SUMS` is the pool's. Other
-options go to `curate run`.
+ahead or no room for temporary files, or the driver is killed. Where the run fails, the same
+command is given again without the fault. Prints what was said, and whether `SHA256SUMS` is the
+pool's. Other options go to `curate run`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from curation.readers.records import skipped
-
 from curation.stages import counted_columns
 from pipelines.reading.values import token_facts
 from pipelines.run_folder import load_run, root_hash, stage_before, stale_stages
