@@ -301,11 +301,10 @@ def decontaminator(items: list[Item], changes: Sequence[str] = ()) -> Decontamin
     for change in changes:
         assign(rules, change)
     tree["evals"] = {name: {"files": ["-"]} for name in sorted({item.set for item in items})}
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        yaml.safe_dump(rules, file)
-        file.flush()
-        settings = DecontaminationSettings.model_validate(tree | {"rules": file.name})
-        return Decontaminator(settings, build_catalog(items, load_background(settings.background)))
+    tree["rules"] = str(Path(tempfile.mkdtemp(), "rules.yaml"))
+    Path(tree["rules"]).write_text(yaml.safe_dump(rules))
+    settings = DecontaminationSettings.model_validate(tree)
+    return Decontaminator(settings, build_catalog(items, load_background(settings.background)))
 
 
 def planted(options: argparse.Namespace) -> tuple[list[Item], list[Planted]]:

@@ -147,13 +147,11 @@ def unseen(pages: Pages) -> dict[str, Any]:
         name: pa.array(pages.evidence[ours, i]) for i, name in enumerate(PageEvidence.columns())
     }
     result: dict[str, Any] = {"pages": len(texts)}
-    for name, text_alone in (("without", True), ("with", False)):
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            yaml.safe_dump({"page": shipped.weights.page._asdict()}, file)
-            file.flush()
-            changes = {"evidence": NamedFile(file.name)} if text_alone else {}
-            settings = shipped.model_copy(update=changes)
-            quality = classify.Classifier(settings).apply(texts, None, of_pages).quality
+    alone = Path(tempfile.mkdtemp(), "page.yaml")
+    alone.write_text(yaml.safe_dump({"page": shipped.weights.page._asdict()}))
+    for name, evidence in (("without", NamedFile(str(alone))), ("with", shipped.evidence)):
+        settings = shipped.model_copy(update={"evidence": evidence})
+        quality = classify.Classifier(settings).apply(texts, None, of_pages).quality
         odds = np.clip(quality.to_numpy(zero_copy_only=False).astype(float), 5e-5, 1 - 5e-5)
         odds = np.log(odds / (1 - odds))
         result[name] = {

@@ -178,7 +178,7 @@ def assign(tree: dict[str, Any], assignment: str) -> str:
     if not equals or not all(keys):
         raise ConfigError(f"--set {assignment}: expected key.path=value")
     try:
-        value = parse_yaml(text) if text else ""
+        value: Any = parse_yaml(text) if text else ""
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or error
         raise ConfigError(f"--set {assignment}: the value is not valid YAML: {problem}") from None

@@ -22,7 +22,6 @@ from pydantic import Field, PrivateAttr, create_model, model_validator
 from curation import resources
 from curation.config import Settings, assign, merge, nearest, read_yaml, validate
 from curation.errors import ConfigError
-from curation.mix.mix_settings import SearchSettings
 from curation.readers.settings import ReaderSettings
 from curation.stages import Stage, find, known_stages
 from curation.stages.custom import StageCode
@@ -50,7 +49,6 @@ class Recipe(Settings):
         default=False, description="record what thresholds would remove, and keep it"
     )
     readers: ReaderSettings
-    search: SearchSettings
     #: Names of the recipes that a user's own extends; those of the built-in ones do not count.
     _extends: tuple[str, ...] = PrivateAttr(default=())
 
@@ -91,7 +89,7 @@ class Recipe(Settings):
     @property
     def sha256(self) -> str:
         """Hash of everything that decides outputs; paths of inputs do not."""
-        left_out = {"inputs", "description", "search"} | (set() if self.measure else {"measure"})
+        left_out = {"inputs", "description"} | (set() if self.measure else {"measure"})
         content = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
@@ -257,8 +255,8 @@ def _check_columns(stages: Sequence[Stage[Any]], recipe: Recipe, present: set[st
 @functools.cache
 def _defaults() -> dict[str, Any]:
     folder = resources.root() / "configs" / "defaults"
-    sections = {name: read_yaml(folder / f"{name}.yaml") for name in ("readers", "search")}
-    return sections | {name: stage.defaults() for name, stage in known_stages().items()}
+    readers = read_yaml(folder / "readers.yaml")
+    return {"readers": readers} | {name: stage.defaults() for name, stage in known_stages().items()}
 
 
 @functools.cache

@@ -53,14 +53,12 @@ def reasons() -> str:
 def settings() -> str:
     """Return the settings of every stage with defaults and descriptions."""
     from curation.config import read_yaml
-    from curation.mix.mix_settings import SearchSettings
     from curation.readers.settings import ReaderSettings
     from curation.resources import root
     from curation.stages import known_stages
 
     sections: dict[str, tuple[str, Any]] = {"readers": ("read files", ReaderSettings)}
     sections |= {name: (s.purpose, s.settings) for name, s in known_stages().items()}
-    sections["search"] = ("propose shares from proxy runs (`curate mix --search`)", SearchSettings)
     parts = []
     for name, (purpose, model) in sections.items():
         path = root() / f"configs/defaults/{name}.yaml"

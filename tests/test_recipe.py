@@ -119,7 +119,6 @@ def test_set_merges_mappings_as_recipes_do() -> None:
             "filter.rules.llama3.dirty_word_ratio: its signal is not measured: name what it "
             "takes in filter.signals.dirty_words",
         ),
-        ("search.targets.coed=2", "search.targets: 'coed' is no domain of the mix; did you mean"),
         ("extract.favor=precision", "favor is not read by the engine 'curation', only by trafil"),
         ("extract={engine: justext, comments: false}", "extract: comments is not read by the"),
         ("extract={engine: resiliparse, markdown: true}", "curation: leave it at false"),

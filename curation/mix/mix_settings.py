@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.config import Ascending, Positive, Settings, Share, nearest
+from curation.config import Settings, Share, nearest
 from curation.inputs import UNNAMED
 from curation.rights.rights_settings import Licences
 
 #: A document that no classifier graded counts as the lowest grade.
 MISSING_QUALITY = 0.0
 Weight = Annotated[float, Field(gt=0)]
-Concentration = Annotated[tuple[Weight, Weight], Ascending]
 
 
 def _check_points(name: str, points: list[tuple[float, float]]) -> None:
@@ -312,31 +311,3 @@ class MixSettings(Mixture):
         if name:
             return self.mixes[name]
         return Mixture.model_validate(self.model_dump(exclude={"mixes"}))
-
-
-class SearchSettings(Settings):
-    """How a mixture is searched for. Defaults: `configs/defaults/search.yaml`."""
-
-    runs: int = Field(ge=16, description="Proxy runs around the recipe's shares")
-    near_rounds: Positive = Field(description="Rounds of runs around what those before propose")
-    near_runs: int = Field(ge=8, description="Proxy runs of each such round")
-    tokens: int = Field(ge=1000, description="Tokens of a proxy run")
-    held_out: float = Field(gt=0, lt=1, description="Part of the documents kept for measuring")
-    held_out_tokens: int = Field(ge=100, description="Tokens measured of a domain at most")
-    document_tokens: int = Field(ge=16, description="Tokens used of a document at most")
-    discount: float = Field(gt=0, lt=1, description="Absolute discount of the proxy's counts")
-    concentration: Concentration = Field(
-        description="Least and most of the Dirichlet draws around the recipe's shares"
-    )
-    near_concentration: Concentration = Field(description="The same around a proposal")
-    test_runs: float = Field(gt=0, lt=1, description="Part of a round's runs that measure the law")
-    ridge: float = Field(ge=0, description="Pull of the law's slopes to zero")
-    resamples: int = Field(ge=2, description="Laws fitted to resampled runs, for the uncertainty")
-    candidates: Positive = Field(description="Mixtures that the law is asked for")
-    best: Positive = Field(description="Best candidates whose mean is proposed")
-    min_share: float = Field(ge=0, lt=1, description="Share of every domain at least")
-    targets: dict[str, Annotated[float, Field(ge=0)]] = Field(
-        description="Weight of a domain's loss in what is minimised; others: 1"
-    )
-    settled: Share = Field(description="A share whose interval is narrower than this is settled")
-    seed: int = Field(ge=0, lt=1 << 63, description="Seed of sample, mixtures and candidates")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from curation.config import Settings, merge, nearest
+from curation.config import Settings, merge
 from curation.errors import ConfigError
 from curation.inputs import UNNAMED, check_name, fold_inputs
 from curation.mix.mix_settings import MixSettings, Mixture
@@ -60,14 +60,6 @@ class _Mix(Stage[MixSettings]):
                 )
         base = {k: v for k, v in mix.items() if k != "mixes"}
         mix["mixes"] = {name: _completed(own, base) for name, own in mixes.items()}
-
-    def check_recipe(self, settings: MixSettings, recipe: Any) -> None:
-        for name in recipe.search.targets:
-            if name not in settings.domains:
-                raise ValueError(
-                    f"search.targets: {name!r} is no domain of the mix"
-                    f"{nearest(name, settings.domains)} (it has: {', '.join(settings.domains)})"
-                )
 
     def check(
         self, settings: MixSettings, recipe: Any, known: Mapping[str, Collection[str]]

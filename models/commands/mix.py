@@ -20,6 +20,7 @@ from curation.stages import find
 from models.commands.mix_search import search, space_of
 from models.mixes.design import Design, draw_design
 from models.mixes.fit import Fitted, fit_results, read_results
+from models.mixes.search import SearchSettings, search_settings
 from pipelines import mix as stage
 from pipelines.commands.options import count, end_dry_run
 from pipelines.commands.run import run as run_stages
@@ -89,8 +90,12 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 def mix(options: argparse.Namespace) -> int:
     """Draw the mix; or plan it, search for shares, design runs or fit their results."""
+    of_search = []
+    if options.search or options.design or options.fit:
+        of_search = [one for one in options.assignments if one.startswith("search.")]
+        options.assignments = [one for one in options.assignments if one not in of_search]
     if options.fit:
-        say(_fit(options))
+        say(_fit(options, of_search))
         return 0
     settle(options)
     if options.freeze and options.design is None:
@@ -98,6 +103,7 @@ def mix(options: argparse.Namespace) -> int:
     if not options.plan and not options.search and options.design is None:
         return run_stages(options)
     work = plan(load(options.recipe, options.assignments), options.output, options.input, ["mix"])
+    settings = search_settings(of_search, work.recipe.mix.domains)
     written = [DESIGN_FILE, DESIGN_RECIPE] if options.design else [SEARCH_FILE] * options.search
     end_dry_run(options, *(work.output / name for name in written))
     runner = parse_beam_args(options.beam_args, options.workers)
@@ -108,7 +114,7 @@ def mix(options: argparse.Namespace) -> int:
     ):
         work = _of_documents(work, executor)
         with locked(work.output):
-            shown = _planned(work, executor, options)
+            shown = _planned(work, executor, options, settings)
     say(shown)
     return 0
 
@@ -122,10 +128,12 @@ def _of_documents(work: Plan, executor: Executor) -> Plan:
     return replace(work, stages=tuple(rest), inputs=((work.output / source).url,))
 
 
-def _planned(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
+def _planned(
+    work: Plan, executor: Executor, options: argparse.Namespace, settings: SearchSettings
+) -> str:
     if options.design is not None:
-        return _design(work, executor, options)
-    return _plans(work, executor) if options.plan else _search(work, executor)
+        return _design(work, executor, options, settings)
+    return _plans(work, executor) if options.plan else _search(work, executor, settings)
 
 
 def _plans(work: Plan, executor: Executor) -> str:
@@ -137,9 +145,9 @@ def _plans(work: Plan, executor: Executor) -> str:
     return "\n\n".join(parts)
 
 
-def _search(work: Plan, executor: Executor) -> str:
+def _search(work: Plan, executor: Executor, settings: SearchSettings) -> str:
     run = stage_run("mix", work, work.inputs, executor)
-    proposal, measured, runs = search(run, work.recipe.search)
+    proposal, measured, runs = search(run, settings)
     rows = proposal.rows(measured)
     work.output.write_json(SEARCH_FILE, {"proposal": rows, "runs": runs})
     shares = zip(rows, _rounded(rows), strict=True)
@@ -155,16 +163,17 @@ def _search(work: Plan, executor: Executor) -> str:
     )
 
 
-def _design(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
+def _design(
+    work: Plan, executor: Executor, options: argparse.Namespace, settings: SearchSettings
+) -> str:
     """Write mixtures for training runs, and a recipe that draws them."""
     found = stage.plan(stage_run("mix", work, work.inputs, executor)).plan
     if not found.budget:
         raise InputError("mix: nothing to draw: no domain with a share has any tokens")
     available = {row["domain"]: row["available"] for row in found.rows()}
     frozen = tuple(name for name in options.freeze.split(",") if name)
-    design = draw_design(
-        space_of(found), options.design, found.budget, available, work.recipe.search, frozen
-    )
+    space = space_of(found)
+    design = draw_design(space, options.design, found.budget, available, settings, frozen)
     work.output.write_json(DESIGN_FILE, design.as_dict())
     extends = options.recipe.removeprefix(f"{work.output.url}/")
     recipe = yaml.safe_dump(design.recipe(extends, _key(work)), sort_keys=False)
@@ -192,7 +201,7 @@ def _key(work: Plan) -> str:
     return "inputs" if work.recipe.mix.inputs else "domains"
 
 
-def _fit(options: argparse.Namespace) -> str:
+def _fit(options: argparse.Namespace, of_search: Sequence[str]) -> str:
     """Propose shares from the results of runs."""
     design = None
     output = Folder(options.output) if options.output else None
@@ -203,7 +212,8 @@ def _fit(options: argparse.Namespace) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{options.fit}: can't be read: {reason}") from None
-    settings = load(options.recipe or RECIPE, options.assignments).search
+    recipe = load(options.recipe or RECIPE, options.assignments)
+    settings = search_settings(of_search, recipe.mix.domains)
     results = read_results(lines, options.fit, design)
     fitted = fit_results(results, settings, options.next, _weights(options.target, results.targets))
     end_dry_run(options, *([output / FIT_FILE] if output else []))

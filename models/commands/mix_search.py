@@ -15,11 +15,11 @@ from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
 from curation.mix.columns import cell_names, grouped, rows
 from curation.mix.keys import sample_values
-from curation.mix.mix_settings import SearchSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from models.mixes.proxy import run_proxy
 from models.mixes.search import (
     Proposal,
+    SearchSettings,
     Space,
     first_round,
     near_round,

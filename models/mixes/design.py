@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
-from curation.mix.mix_settings import SearchSettings
-from models.mixes.search import Space
+from models.mixes.search import SearchSettings, Space
 
 F64 = npt.NDArray[np.float64]
 

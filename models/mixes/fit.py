@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from curation.config import nearest
 from curation.errors import InputError
-from curation.mix.mix_settings import SearchSettings
 from models.mixes.design import Design, draw_around
 from models.mixes.laws import cross_validated, fits, resampled_laws
-from models.mixes.search import Space, rank_correlation
+from models.mixes.search import SearchSettings, Space, rank_correlation
 
 F64 = npt.NDArray[np.float64]
 _LEAST_RUNS = 6

@@ -6,20 +6,76 @@ before it proposes. A law errs where it has seen no run, so it is only asked whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from curation.errors import InputError
-from curation.mix.mix_settings import SearchSettings
+from curation.config import (
+    Ascending,
+    Positive,
+    Settings,
+    Share,
+    assign,
+    nearest,
+    read_yaml,
+    validate,
+)
+from curation.errors import ConfigError, InputError
+from curation.mix.mix_settings import Weight
+from curation.resources import root
 from models.mixes.laws import fit_exponential, resampled_laws
 
 F64 = npt.NDArray[np.float64]
+Concentration = Annotated[tuple[Weight, Weight], Ascending]
 _TRIES = 200  # draws of a round, before the room for mixtures counts as too small
+
+
+class SearchSettings(Settings):
+    """How a mixture is searched for. Defaults: `configs/train/search.yaml`."""
+
+    runs: int = Field(ge=16, description="Proxy runs around the recipe's shares")
+    near_rounds: Positive = Field(description="Rounds of runs around what those before propose")
+    near_runs: int = Field(ge=8, description="Proxy runs of each such round")
+    tokens: int = Field(ge=1000, description="Tokens of a proxy run")
+    held_out: float = Field(gt=0, lt=1, description="Part of the documents kept for measuring")
+    held_out_tokens: int = Field(ge=100, description="Tokens measured of a domain at most")
+    document_tokens: int = Field(ge=16, description="Tokens used of a document at most")
+    discount: float = Field(gt=0, lt=1, description="Absolute discount of the proxy's counts")
+    concentration: Concentration = Field(
+        description="Least and most of the Dirichlet draws around the recipe's shares"
+    )
+    near_concentration: Concentration = Field(description="The same around a proposal")
+    test_runs: float = Field(gt=0, lt=1, description="Part of a round's runs that measure the law")
+    ridge: float = Field(ge=0, description="Pull of the law's slopes to zero")
+    resamples: int = Field(ge=2, description="Laws fitted to resampled runs, for the uncertainty")
+    candidates: Positive = Field(description="Mixtures that the law is asked for")
+    best: Positive = Field(description="Best candidates whose mean is proposed")
+    min_share: float = Field(ge=0, lt=1, description="Share of every domain at least")
+    targets: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        description="Weight of a domain's loss in what is minimised; others: 1"
+    )
+    settled: Share = Field(description="A share whose interval is narrower than this is settled")
+    seed: int = Field(ge=0, lt=1 << 63, description="Seed of sample, mixtures and candidates")
+
+
+def search_settings(assignments: Sequence[str], domains: Collection[str]) -> SearchSettings:
+    """Return the defaults with `search.key=value` assignments. Raises ConfigError."""
+    tree = {"search": read_yaml(root() / "configs/train/search.yaml")}
+    for assignment in assignments:
+        assign(tree, assignment)
+    settings = validate(SearchSettings, tree["search"], "--set search")
+    for name in settings.targets:
+        if name not in domains:
+            raise ConfigError(
+                f"--set search.targets: {name!r} is no domain of the mix"
+                f"{nearest(name, domains)} (it has: {', '.join(domains)})"
+            )
+    return settings
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ import pipelines
 from curation.dedup.lines import LineTotals
 from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
-from curation.mix.mix_settings import SearchSettings
 from curation.readers import Checkpoint, Span
 from curation.recipe import STAGES, built_in, load
 from curation.schema import DOCUMENTS, EDITS
@@ -230,4 +229,4 @@ def test_a_list_that_somebody_changed_does_not_count(tmp_path: Path) -> None:
 
 
 def test_recipes_have_all_settings_of_the_steps() -> None:
-    assert {EncodeSettings, Mixture, SearchSettings} <= set(SETTINGS)
+    assert {EncodeSettings, Mixture} <= set(SETTINGS)

@@ -76,14 +76,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
             },
         },
         "tokenize": {"mixes": {"long_context": {"context_length": 16384}}},
-        "search": {
-            "runs": 16,
-            "near_rounds": 1,
-            "near_runs": 8,
-            "tokens": 5000,
-            "candidates": 2000,
-            "resamples": 3,
-        },
     }
     (folder / "three.yaml").write_text(yaml.safe_dump(recipe))
     return folder
@@ -319,7 +311,10 @@ def test_the_plan_of_a_table_is_what_is_drawn_then(
 def test_the_search_proposes_shares(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    curate(corpus, "mix", "--search", "--input", f"{corpus}/in", "--output", str(tmp_path))
+    sizes = {"runs": 16, "near_rounds": 1, "near_runs": 8, "tokens": 5000, "candidates": 2000}
+    small = [f"search.{key}={value}" for key, value in (sizes | {"resamples": 3}).items()]
+    sets = [part for one in small for part in ("--set", one)]
+    curate(corpus, "mix", "--search", "--input", f"{corpus}/in", "--output", str(tmp_path), *sets)
     text = capsys.readouterr().out.split("for the recipe:\n")[1]
     domains = yaml.safe_load(text)["mix"]["domains"]
     assert sum(d["share"] for d in domains.values()) == pytest.approx(1)

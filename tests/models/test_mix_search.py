@@ -12,18 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import InputError
-from curation.mix.mix_settings import SearchSettings
 from curation.resources import root
 from models.mixes.laws import Exponential, fit_exponential
 from models.mixes.proxy import Proxy, run_proxy
-from models.mixes.search import Space, first_round, propose, sample_streams
+from models.mixes.search import SearchSettings, Space, first_round, propose, sample_streams
 
 VOCABULARY = 5
 STREAM = st.lists(st.integers(0, VOCABULARY), max_size=30).map(lambda t: np.array(t, np.uint32))
 
 
 def searching(**changes: object) -> SearchSettings:
-    defaults = yaml.safe_load((root() / "configs/defaults/search.yaml").read_text())
+    defaults = yaml.safe_load((root() / "configs/train/search.yaml").read_text())
     return SearchSettings.model_validate(defaults | changes)
 
 
