@@ -105,7 +105,8 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
             mended = "jsonl.bad_utf8"
         row = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Damage(offset, "jsonl.bad_json", str(error), None, line[:KEEP_RAW_BYTES])
+        detail = "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
+        return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
     if not isinstance(row, dict):
         return Damage(
             offset,
