@@ -1,7 +1,10 @@
-"""A recipe here, on Flink and on Spark: the same bytes, at what cost, and after what is killed.
+"""A recipe on every runner: the same bytes, at what cost, and after what is killed.
 
     python benchmarks/clusters.py --input 'crawl/*.warc.gz' --sizes 1 2 4 8
-    python benchmarks/clusters.py --engines flink spark --kill node worker
+    python benchmarks/clusters.py --engines slurm flink spark --kill node worker driver
+
+`direct` is Beam's direct runner in one process, `processes` in two. `python -m tests.machines` has
+hosts with networks of their own, and more that fails.
 
 With `--sizes`, runs read parts of the input's files: of `1 2 4 8`, an eighth to all. CPU seconds are those of
 all processes from the start of a run to its end; a cluster is up before. Where inputs are named, a
@@ -10,8 +13,8 @@ as loading models and, on a cluster, what Java compiles. `less start` is without
 up what each stage's tasks take per document that the stage reads, less what they took in the first
 run: the cost of a document that passes all stages. The share that is removed on the way, duplicates above all,
 grows with the input and makes the other figures fall. With `--kill`, one process
-is killed during every stage, the same command goes on where the run failed, and the bytes are
-compared. Engines that can't be had here are named and left out.
+is killed during every stage (a driver alone on `local`, `direct` and `processes`), the same command
+goes on where the run failed, and the bytes are compared. Engines that can't be had here are named and left out.
 """
 
 from __future__ import annotations
@@ -20,11 +23,9 @@ import argparse
 import contextlib
 import glob
 import json
-import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -33,62 +34,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "deploy")]
 
-import flink  # noqa: E402
-import spark  # noqa: E402
-from cluster import Cluster, Settings  # noqa: E402
 from jobserver import UnavailableError  # noqa: E402
 from run_folder import stage_at_work  # noqa: E402
 
 from tests.folders import differences, digests  # noqa: E402
+from tests.machines import HERE, Engine, engine  # noqa: E402
 
-START = {"flink": flink.start, "spark": spark.start}
-#: Processes that play the node of a cluster.
-NODES = {"flink": "taskmanager-", "spark": "worker-"}
+ENGINES = ["local", "direct", "slurm", "flink", "spark"]
 #: The size of the run that shows what a run takes before it reads much.
 START_UP = 0
-
-
-@dataclass
-class Engine:
-    """Where runs go."""
-
-    name: str
-    options: list[str]
-    cluster: Cluster | None = None
-
-    def cpu(self) -> float:
-        """CPU seconds of the cluster's processes so far, ended ones included."""
-        if self.cluster is None:
-            return 0.0
-        groups = {p.pid for p in self.cluster.processes.values()}
-        total = 0.0
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, ProcessLookupError):
-                if os.getpgid(process.pid) in groups:
-                    total += sum(process.cpu_times()[:4])
-        return total
-
-
-@contextlib.contextmanager
-def engine(name: str, options: argparse.Namespace) -> Iterator[Engine]:
-    """This machine's pool, or a cluster for as long as it is needed. Raises UnavailableError."""
-    if name == "local":
-        yield Engine("local", [])
-        return
-    with tempfile.TemporaryDirectory(prefix=f"curation-{name}-") as folder:
-        cluster = Cluster(Path(folder))
-        cache = Path(options.cache).expanduser()
-        settings = Settings(Path(folder), cache, 2, 1, options.job_server)
-        try:
-            state = START[name](cluster, settings)
-            yield Engine(name, ["--", *state["options"]], cluster)
-        finally:
-            cluster.stop()
 
 
 def command(options: argparse.Namespace, inputs: list[str], output: Path) -> list[str]:
@@ -111,7 +68,8 @@ class Run:
 
 def timed(where: Engine, options: argparse.Namespace, inputs: list[str], output: Path) -> Run:
     began, cpu, own = time.perf_counter(), where.cpu(), _children()
-    subprocess.run([*command(options, inputs, output), *where.options], check=True, cwd=ROOT)
+    if code := where.start(command(options, inputs, output)).wait():
+        raise RuntimeError(f"{where.name}: exit code {code}")
     wall = time.perf_counter() - began
     time.sleep(3)  # workers of the last job end
     spent = _children() - own + where.cpu() - cpu
@@ -169,32 +127,11 @@ def part(options: argparse.Namespace, files: list[str], size: int) -> list[str]:
 def available(name: str, options: argparse.Namespace) -> Iterator[Engine | None]:
     with contextlib.ExitStack() as stack:
         try:
-            found = stack.enter_context(engine(name, options))
+            found = stack.enter_context(engine(name, options.cache, options.job_server))
         except UnavailableError as error:
             print(f"{name}: can't be had here: {error}", flush=True)
             found = None
         yield found
-
-
-def kill(where: Engine, what: str, dice: random.Random) -> str:
-    """Kill a node (and what it started), or a Python worker; return which."""
-    assert where.cluster is not None
-    processes = where.cluster.processes
-    if what == "node":
-        name = dice.choice([n for n in processes if n.startswith(NODES[where.name])])
-        victims = [psutil.Process(processes[name].pid)]
-        victims += victims[0].children(recursive=True)
-        for victim in victims:
-            with contextlib.suppress(psutil.Error):
-                victim.send_signal(signal.SIGKILL)
-        where.cluster.restart(name)
-        return name
-    pool = psutil.Process(processes["workers"].pid)
-    forked = [c for p in pool.children() for c in p.children()]
-    if not forked:
-        return "no worker"
-    dice.choice(forked).send_signal(signal.SIGKILL)
-    return "Python worker"
 
 
 def disturbed(
@@ -204,15 +141,13 @@ def disturbed(
     dice, struck, told, runs = random.Random(options.seed), set(), [], 0
     while runs < 40:
         runs += 1
-        process = subprocess.Popen(
-            [*command(options, files, output), *where.options], cwd=ROOT, stderr=subprocess.DEVNULL
-        )
+        process = where.start(command(options, files, output), stderr=subprocess.DEVNULL)
         while process.poll() is None:
             stage = stage_at_work(output)
             if stage and stage not in struck:
                 time.sleep(dice.uniform(0.5, 3))
                 if stage_at_work(output) == stage:
-                    hit = kill(where, what, dice)
+                    hit = where.kill(what, dice, process)
                     if hit != "no worker":
                         struck.add(stage)
                         told.append(f"{stage}: {hit}")
@@ -227,9 +162,10 @@ def faults(options: argparse.Namespace, files: list[str], scratch: Path) -> int:
     """Print what was killed and how many files differ. Returns how many runs differ."""
     timed(Engine("local", []), options, files, scratch / "local")
     whole, wrong = len(digests(scratch / "local")), 0
-    for name in [e for e in options.engines if e != "local"]:
+    for name in options.engines:
         with available(name, options) as where:
-            for what in options.kill if where else ():
+            kinds = [k for k in options.kill if k == "driver" or name not in HERE]
+            for what in kinds if where else ():
                 output = scratch / f"{name}-{what}"
                 told = disturbed(where, options, files, output, what)
                 found = differences(scratch / "local", output)
@@ -246,9 +182,9 @@ def main() -> int:
     parser.add_argument("--recipe", default="sample")
     parser.add_argument("--input", nargs="*", default=[])
     parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--engines", nargs="+", default=["local", "flink", "spark"])
+    parser.add_argument("--engines", nargs="+", default=ENGINES)
     parser.add_argument("--sizes", nargs="+", type=int, default=[1])
-    parser.add_argument("--kill", nargs="*", choices=["node", "worker"], default=[])
+    parser.add_argument("--kill", nargs="*", choices=["node", "worker", "driver"], default=[])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--job-server", default="", help="as for deploy/flink.py")
     parser.add_argument("--cache", default="~/.cache/curation/clusters")

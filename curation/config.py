@@ -178,19 +178,13 @@ def assign(tree: dict[str, Any], assignment: str) -> str:
     if not equals or not all(keys):
         raise ConfigError(f"--set {assignment}: expected key.path=value")
     try:
-        value = parse_yaml(text) if text else ""
+        value: Any = parse_yaml(text) if text else ""
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or error
         raise ConfigError(f"--set {assignment}: the value is not valid YAML: {problem}") from None
-    node = tree
-    for i, key in enumerate(keys[:-1]):
-        child = node.get(key)
-        if child is not None and not isinstance(child, dict):
-            raise ConfigError(f"--set {path}: {'.'.join(keys[: i + 1])} has no keys below it")
-        # A copy: with `zh: &cjk` and `ja: *cjk` in YAML, both are the same object.
-        node[key] = node = dict(child or {})
-    last = keys[-1]
-    node[last] = merge(node, {last: value})[last]
+    for key in reversed(keys):
+        value = {key: value}
+    tree |= merge(tree, value)  # copies: with `zh: &cjk` and `ja: *cjk` both are the same object
     return ".".join(keys)
 
 

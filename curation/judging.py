@@ -216,7 +216,7 @@ def judge_all(
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
     """As `judge`, but remove documents on which the function raises, for `error.<stage>`."""
     parts: list[pa.RecordBatch] = []
-    verdicts: list[Verdicts] = []
+    verdicts = [Verdicts.keep_all(0)]
     failures: list[Failure] = []
     for part, row, answer in attempt(lambda b: judge(function, b, stage, name), batch):
         if isinstance(answer, BaseException):
@@ -226,7 +226,6 @@ def judge_all(
         verdicts.append(answer[1])
     tables = [pa.Table.from_batches([part]) for part in parts or [batch]]
     whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-    verdicts = verdicts or [Verdicts.keep_all(0)]
     return (whole.to_batches() or parts or [batch])[0], Verdicts.concatenated(verdicts), failures
 
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -150,24 +150,31 @@ def forked_processes(fork_server: BaseContext, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork_server)
 
 
-@pytest.fixture(scope="session")
-def sample_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run of the `sample` recipe with two workers.
-
-    One of pytest's processes makes it, and each has a copy.
-    """
-    together = tmp_path_factory.getbasetemp()
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A copy of a folder that one of pytest's processes makes for all."""
+    together = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         together = together.parent
-    made, own = together / "sample_run", tmp_path_factory.mktemp("sample") / "out"
-    with (together / "sample_run.lock").open("w") as lock:
+    made, own = together / name, factory.mktemp(name) / "out"
+    with (together / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (made / "report.html").exists():
-            done = curate_alone("run", "sample", "--output", made, "--workers", "2")
-            assert done.returncode == 0, done.stderr
-            assert "Funnel" in done.stdout
-            with contextlib.chdir(ROOT):
-                shown = Folder(str(made)).shown
-            assert f"{shown}/report.html" in done.stdout.replace("\n", "")
-        shutil.copytree(made, own)
+        if not (together / f"{name}.done").exists():
+            make(made)
+            (together / f"{name}.done").touch()
+    shutil.copytree(made, own)
     return own
+
+
+@pytest.fixture(scope="session")
+def sample_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of the `sample` recipe with two workers."""
+
+    def make(made: Path) -> None:
+        done = curate_alone("run", "sample", "--output", made, "--workers", "2")
+        assert done.returncode == 0, done.stderr
+        assert "Funnel" in done.stdout
+        with contextlib.chdir(ROOT):
+            shown = Folder(str(made)).shown
+        assert f"{shown}/report.html" in done.stdout.replace("\n", "")
+
+    return made_once(tmp_path_factory, "sample_run", make)

@@ -61,8 +61,8 @@ def test_all_commands_run_or_say_why_not(page: Path) -> None:
 
 def test_every_page_is_in_the_navigation_as_one_kind() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
-    assert sorted(re.findall(r"([\w-]+\.md)$", navigation, re.MULTILINE)) == sorted(pages)
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(re.findall(r"([\w/-]+\.md)$", navigation, re.MULTILINE)) == sorted(pages)
     kinds = re.findall(r"^  - (.+):$", navigation, re.MULTILINE)
     assert kinds == ["Tutorial", "How to", "Reference", "Explanation"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,11 @@ def test_imports_go_one_way(part: str, foreign: tuple[str, ...]) -> None:
         if not f"{place}: {name}".startswith(_LOADER)
     ]
     assert not wrong
+
+
+def test_a_wheel_has_every_package_of_models() -> None:
+    """`models/` is carried as data; its packages are named one by one."""
+    project = tomllib.loads((house.ROOT / "pyproject.toml").read_text())["tool"]
+    packages = {f"models/{path.parent.name}" for path in house.ROOT.glob("models/*/__init__.py")}
+    assert packages <= project["hatch"]["build"]["targets"]["wheel"]["force-include"].keys()
+    assert {name.replace("/", ".") for name in packages} <= {*project["mypy"]["packages"]}

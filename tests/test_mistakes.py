@@ -30,7 +30,7 @@ from curation.stores import persist
 from curation.summary.statements import sign
 from curation.tokenize.reader import TokenShards, register
 from models.training.extract.pages import align
-from pipelines import cli
+from pipelines import cli, facts
 from tests.conftest import ROOT
 
 #: Nothing was started; the run failed.
@@ -499,6 +499,7 @@ def test_packages_of_extras_that_are_missing(
         return found(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(facts, "_version", facts._version.__wrapped__)  # not what it remembers
     monkeypatch.setitem(sys.modules, package, None)
     code, line = _line(_complete(command), capsys)
     wanted = f"needs {package}: pip install 'curation[{EXTRAS[package]}]'"

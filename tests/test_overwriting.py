@@ -15,7 +15,7 @@ from curation.errors import ConfigError
 from curation.recipe import load
 from pipelines.cli import main
 from pipelines.plan import plan
-from pipelines.report.collect import counts
+from pipelines.reading.funnel import counts
 
 _ENDS = ("--workers", "0", "--quiet")
 _STAGES = ("--stages", "extract,dedup-urls")

@@ -123,7 +123,7 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("extract={engine: justext, comments: false}", "extract: comments is not read by the"),
         ("extract={engine: resiliparse, markdown: true}", "curation: leave it at false"),
         ("nonsense", "expected key.path=value"),
-        ("stages.x=1", "stages has no keys below it"),
+        ("stages.x=1", "--set: stages: input should be a list"),
     ],
 )
 def test_errors_name_key_and_nearest_name(assignment: str, message: str) -> None:

@@ -12,9 +12,10 @@ import pytest
 from curation.stages import counted_columns
 from pipelines.cli import main
 from pipelines.reading import ledger
+from pipelines.reading.funnel import plural
 from pipelines.reading.ledger import Source
 from pipelines.report.alarms import Alarms, alarms
-from pipelines.report.collect import collect, plural
+from pipelines.report.collect import collect
 from pipelines.report.pictures import chart, compact, river
 from pipelines.report.render import _cut
 

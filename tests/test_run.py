@@ -19,7 +19,8 @@ from curation.recipe import load
 from pipelines.cli import main
 from pipelines.plan import plan
 from pipelines.process import owner
-from pipelines.report.collect import _problems, collect
+from pipelines.reading.funnel import _problems
+from pipelines.report.collect import collect
 from pipelines.report.render import render
 from pipelines.run import run_plan
 from pipelines.run_folder import at_work, load_run, locked

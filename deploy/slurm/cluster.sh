@@ -62,7 +62,7 @@ machine() {
   shift 2
   # Not `ip netns exec`, under which slurmd sees no control groups.
   nsenter --net="/run/netns/$(space "$name")" unshare --uts --mount --pid --fork --kill-child --mount-proc \
-    bash -c "hostname $name; exec \"\$@\"" - "$@" >"$PLACE/$note.out" 2>&1 </dev/null &
+    bash -c "hostname $name; mount --bind '$PLACE/hosts' /etc/hosts; exec \"\$@\"" - "$@" >"$PLACE/$note.out" 2>&1 </dev/null &
   echo $! >"$PLACE/$note.process"
   disown
 }
@@ -96,6 +96,7 @@ join() { # a machine to the bridge
   ip -n "$(space "$1")" link set lo up
   ip -n "$(space "$1")" addr add "$2/24" dev eth0
   ip -n "$(space "$1")" link set eth0 up
+  echo "$2 $1" >>"$PLACE/hosts"
 }
 
 network() {
@@ -103,6 +104,7 @@ network() {
   trap 'echo "this machine cannot do: $BASH_COMMAND"; exit 77' ERR # no namespaces, bridges or devices, for example
   ip netns add "$(space head)"
   mkdir -p "$PLACE"
+  printf '%s\n' '127.0.0.1 localhost' "$NET.1 head" >"$PLACE/hosts"
   ip -n "$(space head)" link set lo up
   ip -n "$(space head)" link add bridge type bridge
   ip -n "$(space head)" addr add "$NET.1/24" dev bridge

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import yaml
-from curation.decontaminate.ngrams import ngrams
 
 from curation.archive import save_arrays
 from curation.decontaminate.background import LEAST_BITS, LOW, MOST_BITS, Background
-from curation.decontaminate.normalize import tokenize
+from curation.decontaminate.normalize import ngrams, tokenize
 
 FILE = "background.npz"
 #: Counts below these say little: a token of a language's texts, a text that has an n-gram.

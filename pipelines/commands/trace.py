@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from curation.errors import ConfigError
 from curation.trace import refuse_short
@@ -17,12 +16,10 @@ from pipelines.reading.values import value_text
 from pipelines.terminal import say, say_json, tell
 
 if TYPE_CHECKING:  # loads kernels
-    from pipelines.reading.trace import Answer, Found
+    from pipelines.reading.trace import Answer
 
 #: Characters shown of a span.
 _SHOWN = 300
-_FACTS = ("id", "url", "date", "language", "source", "rights")
-_VERDICT = ("reason", "value", "value_text", "threshold", "kept_id")
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -65,7 +62,8 @@ def trace(options: argparse.Namespace) -> int:
         return 0
     answer = TraceIndex(folder, stages).ask(passage, options.limit)
     if options.json:
-        say_json(_json(answer))
+        numbers = {"candidates": answer.candidates, "compared": answer.read}
+        say_json({"found": [found.facts() for found in answer.found]} | numbers)
     else:
         say("\n".join(_lines(answer)))
     return 0
@@ -84,39 +82,9 @@ def _passage(options: argparse.Namespace) -> str:
         raise ConfigError(f"{options.file}: can't be read as text: {error}") from None
 
 
-def _json(answer: Answer) -> dict[str, Any]:
-    numbers = {"candidates": answer.candidates, "compared": answer.read}
-    return {"found": [_facts(found) for found in answer.found]} | numbers
-
-
-def _facts(found: Found) -> dict[str, Any]:
-    row = found.row
-    facts = {name: row.get(name) for name in _FACTS if name in row}
-    facts["host"] = urlsplit(row.get("url") or "").hostname
-    facts |= {"decision": _decision(found), "stage": found.part.stage}
-    facts |= {name: row[name] for name in _VERDICT if row.get(name) is not None}
-    spans = [
-        {"verbatim": s.verbatim, **s._asdict(), "text": _cut(row["text"], s.start, s.end)}
-        for s in found.spans
-    ]
-    return facts | {"spans": spans, "sequences": found.sequences}
-
-
-def _decision(found: Found) -> str:
-    if found.part.kind == "edits":
-        return "cut"
-    if found.part.kind == "removed":
-        return "removed"
-    return "tokenised" if found.sequences else "kept"
-
-
-def _cut(text: str, start: int, end: int) -> str:
-    return text.encode()[start:end].decode()
-
-
 def _lines(answer: Answer) -> Iterator[str]:
     for found in answer.found:
-        yield from _document(_facts(found))
+        yield from _document(found.facts())
     if not answer.found:
         yield "no span of 20 words or more found in tokenized or removed documents"
     left = answer.candidates - answer.read

@@ -33,8 +33,8 @@ from curation.tokenize.shard import DOCUMENT_INDEX, alike
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 from pipelines.plan import input_files
+from pipelines.reading.funnel import counts
 from pipelines.reading.summary import BILL, bill_of_materials
-from pipelines.report.collect import counts
 from pipelines.run_folder import RECIPE_FILE, SUMMARY, SUMS, all_stages, load_run, sums
 from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -60,20 +61,9 @@ _TELL_BYTES = 100 << 20
 #: Candidates read at a time, and most bytes of row groups cached for a query.
 _AT_ONCE, _MOST_READ = 64, 1 << 30
 _SEED = np.uint64(0)
-_FACT_COLUMNS = (
-    "id",
-    "url",
-    "date",
-    "language",
-    "source",
-    "rights",
-    "stage",
-    "reason",
-    "value",
-    "value_text",
-    "threshold",
-    "kept_id",
-)
+_IDENTITY = ("id", "url", "date", "language", "source", "rights")
+_VERDICT = ("reason", "value", "value_text", "threshold", "kept_id")
+_FACT_COLUMNS = (*_IDENTITY, "stage", *_VERDICT)
 
 Tell = Callable[[str], None]
 
@@ -240,6 +230,21 @@ class Found:
     part: Part
     spans: list[Span]
     sequences: list[dict[str, Any]] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what became of the document, why, and its spans with their texts."""
+        row, text = self.row, self.row["text"].encode()
+        facts = {name: row.get(name) for name in _IDENTITY if name in row}
+        facts["host"] = urlsplit(row.get("url") or "").hostname
+        kept = "tokenised" if self.sequences else "kept"
+        decision = {"edits": "cut", "removed": "removed"}.get(self.part.kind, kept)
+        facts |= {"decision": decision, "stage": self.part.stage}
+        facts |= {name: row[name] for name in _VERDICT if row.get(name) is not None}
+        spans = [
+            {"verbatim": s.verbatim, **s._asdict(), "text": text[s.start : s.end].decode()}
+            for s in self.spans
+        ]
+        return facts | {"spans": spans, "sequences": self.sequences}
 
 
 class Answer(NamedTuple):

@@ -407,11 +407,9 @@ class SlurmPool:
         return True
 
     def _beat(self) -> None:
-        number = 0
         while not self._over.is_set():
             with contextlib.suppress(OSError):
-                _put(self._place / "driver", number)
-            number += 1
+                _put(self._place / "driver", time.monotonic_ns())
             self._over.wait(_BEAT)
 
     def _watch(self) -> None:

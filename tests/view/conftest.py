@@ -15,7 +15,7 @@ import pytest
 
 from pipelines.reading.explorer import Explorer
 from pipelines.view.server import Server
-from tests.conftest import curate_well
+from tests.conftest import curate_well, made_once
 from tests.readers.archives import http_response
 
 #: The rule that the second run has another threshold for.
@@ -42,13 +42,10 @@ S = TypeVar("S", bound=HTTPServer)
 class Canary(HTTPServer):
     """Counts who asks for anything: no page that is shown may."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Told)
+    def __init__(self, url: str) -> None:
+        super().__init__(("127.0.0.1", int(url.rpartition(":")[2])), _Told)
+        self.url = url
         self.asked: list[str] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
 
 class _Told(BaseHTTPRequestHandler):
@@ -76,8 +73,20 @@ def serving(server: S) -> Iterator[S]:
 
 
 @pytest.fixture(scope="session")
-def canary() -> Iterator[Canary]:
-    held = Canary()
+def canary_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where it would be asked: the same in all processes, which share pages."""
+
+    def make(made: Path) -> None:
+        made.mkdir()
+        with HTTPServer(("127.0.0.1", 0), _Told) as free:
+            (made / "url").write_text(f"http://127.0.0.1:{free.server_address[1]}")
+
+    return (made_once(tmp_path_factory, "canary", make) / "url").read_text()
+
+
+@pytest.fixture
+def canary(canary_url: str) -> Iterator[Canary]:
+    held = Canary(canary_url)
     with serving(held):
         yield held
 
@@ -111,10 +120,10 @@ def _record(url: str, number: int, body: bytes) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def hostile_warc(tmp_path_factory: pytest.TempPathFactory, canary: Canary) -> Path:
+def hostile_warc(tmp_path_factory: pytest.TempPathFactory, canary_url: str) -> Path:
     path = tmp_path_factory.mktemp("hostile") / "hostile.warc"
     records = [
-        _record(url, number, page(title, number, canary.url))
+        _record(url, number, page(title, number, canary_url))
         for number, (url, title) in enumerate(HOSTILE.items())
     ]
     path.write_bytes(b"".join(records))
@@ -124,10 +133,12 @@ def hostile_warc(tmp_path_factory: pytest.TempPathFactory, canary: Canary) -> Pa
 @pytest.fixture(scope="session")
 def viewed_run(tmp_path_factory: pytest.TempPathFactory, hostile_warc: Path) -> Path:
     """A finished run of the samples and of hostile pages."""
-    output = tmp_path_factory.mktemp("viewed") / "run"
     inputs = ["builtin:data_samples/*.*z*", hostile_warc]
-    curate_well(["run", "sample", "--input", *inputs, "--output", output, *ALONE])
-    return output
+
+    def make(made: Path) -> None:
+        curate_well(["run", "sample", "--input", *inputs, "--output", made, *ALONE])
+
+    return made_once(tmp_path_factory, "viewed_run", make)
 
 
 @pytest.fixture(scope="session")
@@ -135,12 +146,14 @@ def changed_run(
     tmp_path_factory: pytest.TempPathFactory, viewed_run: Path, hostile_warc: Path
 ) -> Path:
     """The same run with another threshold."""
-    output = tmp_path_factory.mktemp("changed") / "run"
-    shutil.copytree(viewed_run, output)
     inputs = ["builtin:data_samples/*.*z*", hostile_warc]
-    arguments = ["run", "sample", "--input", *inputs, "--output", output, *ALONE]
-    curate_well([*arguments, "--set", f"{KEY}={THRESHOLD}"])
-    return output
+
+    def make(made: Path) -> None:
+        shutil.copytree(viewed_run, made)
+        arguments = ["run", "sample", "--input", *inputs, "--output", made, *ALONE]
+        curate_well([*arguments, "--set", f"{KEY}={THRESHOLD}"])
+
+    return made_once(tmp_path_factory, "changed_run", make)
 
 
 @pytest.fixture(scope="session")
