@@ -27,7 +27,7 @@ _DISPLAY = regex.compile(
 _CDATA = regex.compile(r"^\s*(?:%\s*)?<!\[CDATA\[(.*?)(?:%\s*)?\]\]>\s*$", regex.S)
 _DISPLAYSTYLE = regex.compile(r"^\{\s*\\displaystyle\b\s*(.*)\}$", regex.S)
 _STYLES = regex.compile(
-    r"^(?:\\(?:displaystyle|inline|large|LARGE|huge)(?![A-Za-z])\s*"
+    r"^(?:\\(?:displaystyle|inline|large|LARGE|huge|begingroup|endgroup)(?![A-Za-z])\s*"
     r"|\\(?:dpi|bg|fn)(?:\{\w*\}|_\w+)\s*)+"
 )
 _COMMENT = regex.compile(r"(?<!\\)%[^\n]*\n\s*")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.extract.formulas import mathml_to_tex
+from curation.extract.formulas import delimited, mathml_to_tex, tidy
 from curation.extract.mathjax import drawing_to_mathml
 
 
@@ -40,6 +40,14 @@ _SURD = '<mjx-surd><mjx-mo class="mjx-sop"><mjx-c class="mjx-c221A"></mjx-c></mj
 def test_a_drawing_is_read(drawing: str, tex: str) -> None:
     found = drawing_to_mathml(f"<mjx-container><mjx-math>{drawing}</mjx-math></mjx-container>")
     assert mathml_to_tex(found).strip() == tex
+
+
+def test_a_group_that_holds_nothing_is_no_formula() -> None:
+    """Sites that let MathJax write posts begin and end each with one."""
+    assert delimited(tidy(r"\begingroup"), display=False) == ""
+    assert delimited(tidy(r"$\endgroup$"), display=False) == ""
+    assert delimited(tidy(r"\begingroup x + 1"), display=False) == "$x + 1$"
+    assert delimited(tidy(r"\endgroupx"), display=False) == r"$\endgroupx$"
 
 
 @given(st.lists(st.sampled_from(
