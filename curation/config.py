@@ -204,6 +204,20 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return found
 
 
+def settings_of_run(model: type[Model], tree: Mapping[str, Any]) -> Model:
+    """Validate the settings in a run's recipe or manifest.
+
+    Raises ConfigError where another version of the toolkit wrote them.
+    """
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        key = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
+        raise ConfigError(
+            f"the run is of another version, whose settings differ ({key}): make its stages again"
+        ) from None
+
+
 def validate(
     model: type[Model],
     tree: dict[str, Any],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from curation.config import settings_of_run
 from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.lists import closest
 from curation.language.language_settings import default_settings as default_language_settings
@@ -64,7 +65,7 @@ class _Filter(Stage[FilterSettings]):
         from curation.filters.rules import RuleBook  # descriptions need no Arrow
 
         signals = row.get("signals") or {}
-        rules = RuleBook(FilterSettings.model_validate(settings)).of(row.get("language"))
+        rules = RuleBook(settings_of_run(FilterSettings, settings)).of(row.get("language"))
         for _, reason, rule in rules if signals else ():
             value = signals.get(rule.signal)
             yield limit(reason, value, min=rule.min, max=rule.max, signal=rule.signal)

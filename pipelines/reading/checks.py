@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.config import settings_of_run
 from curation.errors import ConfigError, InputError
 from curation.readers import read_at
 from curation.readers.documents import document_id
@@ -234,7 +235,7 @@ class _Tracer:
     def _sampled(self, stage: str, share: float) -> Iterator[list[dict[str, Any]]]:
         """Yield every n-th row of the document index with its `tokens`, to meet the share."""
         place, step, row = self._folder / stage, round(1 / share) if share else 0, 0
-        settings = TokenizeSettings.model_validate(self._manifests[stage]["settings"])
+        settings = settings_of_run(TokenizeSettings, self._manifests[stage]["settings"])
         dtype = token_dtype(load_tokenizer(settings.tokenizer).vocab_size).newbyteorder("<")
         for name in files_of(self._manifests[stage], "index") if step else ():
             shard = shard_name(name)
@@ -262,7 +263,7 @@ class _Tracer:
     def _check_tokens(
         self, stage: str, spans: Sequence[dict[str, Any]], texts: dict[str, dict[str, Any]]
     ) -> None:
-        settings = TokenizeSettings.model_validate(self._manifests[stage]["settings"])
+        settings = settings_of_run(TokenizeSettings, self._manifests[stage]["settings"])
         tokenizer = load_tokenizer(settings.tokenizer)
         for span in spans:
             if span["id"] in texts:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from curation.config import settings_of_run
 from curation.errors import InputError
 from curation.html_page import harmless
 from curation.marks import Cut, Edit, mark
@@ -176,7 +177,7 @@ class Inputs:
         from curation.readers import ReaderSettings, discover, read_at  # compiled kernels
 
         recipe = run_recipe(self._folder)
-        readers = ReaderSettings.model_validate(recipe["readers"])
+        readers = settings_of_run(ReaderSettings, recipe["readers"])
         if self._paths is None:
             found = discover(self._inputs)
             self._paths = {file.name: file.path for file in found}
@@ -193,7 +194,7 @@ class Inputs:
         page = self.page(source)
         if page.kind != "html":
             raise InputError("a record of plain text has no blocks")
-        settings = ExtractSettings.model_validate(run_settings(self._folder, self._stage))
+        settings = settings_of_run(ExtractSettings, run_settings(self._folder, self._stage))
         content, _ = utf8_html(page.content, page.charset)
         explained = explain(content, settings)
         return {

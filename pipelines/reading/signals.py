@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.config import settings_of_run
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.margins import Bits, Judges, Margin, fixed
 from curation.filters.redecide import SIZES
@@ -42,7 +43,7 @@ class Signals:
 
     def __init__(self, folder: Folder, ledger: Ledger, stage: str) -> None:
         self.folder, self.ledger, self.stage = folder, ledger, stage
-        self.settings = FilterSettings.model_validate(run_settings(folder, stage))
+        self.settings = settings_of_run(FilterSettings, run_settings(folder, stage))
         self.judges = Judges(self.settings)
         self._prepared = ledger.prepared
         self._columns: OrderedDict[str, npt.NDArray[np.float64]] = OrderedDict()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.config import assign, nearest, validate
+from curation.config import assign, nearest, settings_of_run, validate
 from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.margins import Judges
@@ -163,7 +163,7 @@ def _tokens_per_character(folder: Folder, sources: Sequence[Source]) -> float:
     from curation.tokenize.shard import count_tokens  # compiled kernels
 
     kept = [s for s in sources if s.name.startswith("documents/")]
-    settings = TokenizeSettings.model_validate(run_recipe(folder)["tokenize"])
+    settings = settings_of_run(TokenizeSettings, run_recipe(folder)["tokenize"])
     chosen = _spread(kept, _COUNTED_FILES)
     tokens = characters = 0.0
     for number, source in enumerate(chosen):

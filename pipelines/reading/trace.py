@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.config import settings_of_run
 from curation.errors import InputError
 from curation.hashing import hash_spans
 from curation.stages import find
@@ -337,7 +338,9 @@ class TraceIndex:
 
     def _overlaps(self, stage: str, found: Found, row: dict[str, Any]) -> bool:
         """Return whether a span of a document's tokens contains a part of the passage."""
-        settings = TokenizeSettings.model_validate(read_manifest(self._folder / stage)["settings"])
+        settings = settings_of_run(
+            TokenizeSettings, read_manifest(self._folder / stage)["settings"]
+        )
         ends = load_tokenizer(settings.tokenizer).token_ends(found.row["text"])
         first = row["document_offset"] - bool(settings.bos)
         last = min(first + row["length"], len(ends))
