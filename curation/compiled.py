@@ -11,11 +11,12 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import llvmlite.binding as llvm
 import numba
 import numpy as np
+import numpy.typing as npt
 from numba.core import caching, compiler, environment
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
@@ -24,6 +25,26 @@ from numba.np import numpy_support
 from curation.kernels import SUFFIX, keep, places, read_kept, sources_stamp
 
 types: Any = numba.types  # its stubs lack most of it
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+# What kernels take and return: numba ignores it, mypy checks callers by it. Scalars are Python's or
+# NumPy's alike; arrays are C-contiguous.
+Int: TypeAlias = int | np.signedinteger[Any] | np.unsignedinteger[Any]
+Bool: TypeAlias = bool | np.bool_
+Float: TypeAlias = float | np.floating[Any]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Int8s: TypeAlias = npt.NDArray[np.int8]
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Uint16s: TypeAlias = npt.NDArray[np.uint16]
+Uint32s: TypeAlias = npt.NDArray[np.uint32]
+Uint64s: TypeAlias = npt.NDArray[np.uint64]
+Float32s: TypeAlias = npt.NDArray[np.float32]
+Float64s: TypeAlias = npt.NDArray[np.float64]
+Record: TypeAlias = Any  # a row of a structured array
+Records: TypeAlias = npt.NDArray[np.void]
 
 #: The parameter that has the bytes of a text. Kernels read it only, which numba checks.
 _TEXT = "data"
@@ -175,9 +196,18 @@ def _array(of: Any, shape: str) -> Any:
     return types.Array(of, int(shape[0]), shape[1], readonly=shape.endswith("read-only"))
 
 
+class Kernel(Protocol[P, R]):
+    """A compiled function."""
+
+    @property
+    def py_func(self) -> Callable[P, R]: ...
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
 def _decorator(
     counting: bool = True, inlining: bool = False, **others: str
-) -> Callable[[Any], Any]:
+) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     def compiled(function: Any) -> Any:
         # Both said always: a kernel that is first called by one of the others would be like it.
         options = {"nogil": True, "_nrt": counting, "forceinline": inlining, **others}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import Bytes, Int, Int64s, Uint64s, borrowing, inlined, kernel
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -18,12 +18,12 @@ _P5 = np.uint64(0x27D4EB2F165667C5)
 
 
 @inlined
-def _rotl(x, r):  # type: ignore[no-untyped-def]
+def _rotl(x: Int, r: Int) -> Int:
     return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
 
 
 @inlined
-def _word(data, i, size):  # type: ignore[no-untyped-def]
+def _word(data: Bytes, i: Int, size: Int) -> Int:
     """Little-endian integer of `size` bytes at data[i]."""
     x = np.uint64(0)
     for k in range(size):
@@ -33,17 +33,17 @@ def _word(data, i, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _round(acc, lane):  # type: ignore[no-untyped-def]
+def _round(acc: Int, lane: Int) -> Int:
     return _rotl(acc + lane * _P2, 31) * _P1
 
 
 @inlined
-def _merge(acc, lane):  # type: ignore[no-untyped-def]
+def _merge(acc: Int, lane: Int) -> Int:
     return (acc ^ _round(np.uint64(0), lane)) * _P1 + _P4
 
 
 @borrowing
-def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
+def xxh64(data: Bytes, start: Int, end: Int, seed: Int) -> Int:
     """XXH64 of data[start:end] (uint8 array); `seed` is a uint64. Callable from other kernels."""
     i = start
     if end - start >= 32:
@@ -77,12 +77,22 @@ def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hash_spans(data, starts, ends, seed):  # type: ignore[no-untyped-def]
+def hash_spans(data: Bytes, starts: Int64s, ends: Int64s, seed: Int) -> Uint64s:
     """XXH64 of every span data[starts[i]:ends[i]] -> uint64 [n]."""
     out = np.empty(len(starts), np.uint64)
     for i in range(len(starts)):
         out[i] = xxh64(data, starts[i], ends[i], seed)
     return out
+
+
+@inlined
+def scramble(x: Int) -> Int:
+    """Return a 64-bit integer as `mix64` scrambles it, inside kernels."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -22,13 +22,25 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
 from curation.classify import lexicon
 from curation.classify import tokens as tk
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import (
+    Bytes,
+    Float,
+    Float32s,
+    Float64s,
+    Int,
+    Int32s,
+    Int64s,
+    Record,
+    borrowing,
+    inlined,
+    kernel,
+)
 from curation.text import characters as ch
-from curation.text.buffers import read_only
 from curation.text.plain import plain
-from curation.text.words import code_point
 
 #: Size of the hashed space: 2 ** BITS buckets.
 BITS = 18
@@ -142,13 +154,13 @@ def measure(texts: Texts, max_bytes: int) -> Features:
 
 
 @inlined
-def _bucket(h):  # type: ignore[no-untyped-def]
+def _bucket(h: Int) -> Int:
     h = (h ^ (h >> np.uint64(32))) * _MIX
     return np.int64(h >> np.uint64(64 - BITS))
 
 
 @borrowing
-def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
+def _count(counts: Int32s, bucket: Int, ids: Int32s, n: Int) -> Int:
     """Count one occurrence; a bucket new to this text is appended to `ids`."""
     if counts[bucket] == 0:
         ids[n] = bucket
@@ -158,7 +170,16 @@ def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _measure(offsets, data, max_bytes, known, logs, found, state, rows):  # type: ignore[no-untyped-def]
+def _measure(
+    offsets: Int64s,
+    data: Bytes,
+    max_bytes: Int,
+    known: tk.Tables,
+    logs: Float64s,
+    found: _Buckets,
+    state: _State,
+    rows: _Rows,
+) -> None:
     starts, ids, values, counts = found
     n = 0
     for doc in range(len(offsets) - 1):
@@ -188,7 +209,16 @@ def _measure(offsets, data, max_bytes, known, logs, found, state, rows):  # type
 
 
 @kernel
-def _read(data, begin, end, known, found, n, counts, at):  # type: ignore[no-untyped-def]
+def _read(
+    data: Bytes,
+    begin: Int,
+    end: Int,
+    known: tk.Tables,
+    found: _Buckets,
+    n: Int,
+    counts: Record,
+    at: Record,
+) -> Int:
     """Read data[begin:end]: what it has of everything, and its tokens and pairs by bucket."""
     previous = np.uint64(0)
     i = begin
@@ -235,12 +265,12 @@ def _read(data, begin, end, known, found, n, counts, at):  # type: ignore[no-unt
 
 
 @inlined
-def _log(x):  # type: ignore[no-untyped-def]
+def _log(x: Float) -> Float:
     return np.log(1.0 + x)
 
 
 @kernel
-def _describe(counts, unread, shape, signs):  # type: ignore[no-untyped-def]
+def _describe(counts: Record, unread: Int, shape: Record, signs: Float32s) -> None:
     """Fill the row of a text that has tokens; `unread` characters come after what was read."""
     text = np.float64(counts.chars)
     lines, words = max(counts.lines, 1), max(counts.words, 1)
@@ -275,7 +305,7 @@ def _describe(counts, unread, shape, signs):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _describe_lines(counts, lines, mean, text, shape):  # type: ignore[no-untyped-def]
+def _describe_lines(counts: Record, lines: Int, mean: Float, text: Float, shape: Record) -> None:
     """The lines that are not blank: `mean` is how long they are."""
     deviation = np.sqrt(max(counts.line_squares / lines - mean * mean, 0.0))
     shape.log_lines = _log(counts.lines)

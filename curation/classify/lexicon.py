@@ -11,6 +11,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from curation.bytes.hash_tables import of_hashes
+
 MATH = """
 theorem theorems lemma lemmas proof proofs corollary proposition axiom conjecture equation
 equations inequality polynomial polynomials integer integers logarithm exponent exponents fraction
@@ -65,28 +67,20 @@ nz ca us ua tr gr hu ro onion
 """
 
 MATH_WORD, CODE_WORD, SITE = 1, 2, 3
-#: Slots of the table; a power of two, several times the words, so that most probes hit at once.
-SLOTS = 4096
-
 _MASK = (1 << 64) - 1
 
 
 @cache
-def table(seed: int, prime: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-    """Hashes (0: empty) and kinds of the words, by the low bits of the hash, probed linearly.
+def table(seed: int, prime: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """Return the kinds of the words by hash, as `hash_tables.find` takes them.
 
     The hash is FNV-1a over code points, as features compute it of a token.
     """
-    keys = np.zeros(SLOTS, np.uint64)
-    kinds = np.zeros(SLOTS, np.uint8)
+    kinds: dict[int, int] = {}
     for kind, words in ((MATH_WORD, MATH), (CODE_WORD, CODE), (SITE, SITES)):
         for word in words.split():
             h = seed
             for character in word:
                 h = ((h ^ ord(character)) * prime) & _MASK
-            slot = h % SLOTS
-            while keys[slot]:
-                slot = (slot + 1) % SLOTS
-            keys[slot] = h
-            kinds[slot] = kind
-    return keys, kinds
+            kinds[h] = kind
+    return of_hashes(kinds)

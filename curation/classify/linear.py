@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from curation.archive import read_as, read_headed, save_headed
 from curation.classify.features import BITS, SHAPE, Features
-from curation.compiled import kernel
+from curation.compiled import Float32s, Float64s, Int32s, Int64s, kernel
 from curation.errors import ConfigError
 
 #: Changes whenever the same text would give other features: models of another version don't load.
@@ -236,7 +236,15 @@ def softmax(x: Floats) -> Floats:
 
 
 @kernel
-def _add_sparse(starts, ids, values, rows, weights, scales, out):  # type: ignore[no-untyped-def]
+def _add_sparse(
+    starts: Int64s,
+    ids: Int32s,
+    values: Float32s,
+    rows: Int32s,
+    weights: Float32s,
+    scales: Float32s,
+    out: Float64s,
+) -> None:
     outputs = weights.shape[1]
     scaled = len(scales) > 0
     for doc in range(len(starts) - 1):

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from curation.bytes.code_points import code_point
+from curation.bytes.hash_tables import find
 from curation.classify import lexicon
-from curation.compiled import borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, Record, inlined
 from curation.text import characters as ch
-from curation.text.words import code_point
 
 _WORD, _SPACE, _SINGLE = ch.WORD, ch.SPACE, ch.SINGLE
 _UPPER, _NUMBER, _IGNORE, _TERMINAL = ch.UPPER, ch.NUMBER, ch.IGNORE, ch.TERMINAL
@@ -63,7 +64,6 @@ _APOSTROPHES = (0x27, 0x2019)
 _BULLETS = (0x2A, 0x2D, 0x2022, 0xB7, 0x2013)  # * - • · –
 _KEYS, _KINDS = lexicon.table(int(_SEED), int(_PRIME))
 _MATH_WORD, _CODE_WORD, _SITE = lexicon.MATH_WORD, lexicon.CODE_WORD, lexicon.SITE
-_SLOT_MASK = np.uint64(lexicon.SLOTS - 1)
 
 _LONG_LINE = 200  # characters
 _SHORT_LINE = 30
@@ -141,7 +141,7 @@ class Tables(NamedTuple):
     marks: npt.NDArray[np.uint8]
     vowels: npt.NDArray[np.bool_]
     keys: npt.NDArray[np.uint64]
-    kinds: npt.NDArray[np.uint8]
+    kinds: npt.NDArray[np.int32]
 
 
 class Token(NamedTuple):
@@ -162,19 +162,8 @@ def tables() -> Tables:
     return Tables(ch.properties(), ch.lower_case(), _GROUP_OF, _MARKS, _VOWELS, _KEYS, _KINDS)
 
 
-@borrowing
-def _kind(token, keys, kinds):  # type: ignore[no-untyped-def]
-    """Which list of the lexicon a token is in, 0 for none."""
-    slot = token & _SLOT_MASK
-    while keys[slot]:
-        if keys[slot] == token:
-            return np.int64(kinds[slot])
-        slot = (slot + np.uint64(1)) & _SLOT_MASK
-    return np.int64(0)
-
-
 @inlined
-def _code_pair(a, b, marks):  # type: ignore[no-untyped-def]
+def _code_pair(a: Int, b: Int, marks: Bytes) -> Bool:
     """Whether two neighbouring ASCII signs are an operator or brackets of code."""
     if a == b:
         return marks[a] & _DOUBLES != 0
@@ -186,7 +175,7 @@ def _code_pair(a, b, marks):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end_line(counts, at):  # type: ignore[no-untyped-def]
+def end_line(counts: Record, at: Record) -> None:
     """Count the line that ends here, if it isn't blank, and begin another."""
     chars = at.line_chars
     if chars:
@@ -203,7 +192,7 @@ def end_line(counts, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def line_feed(counts, at):  # type: ignore[no-untyped-def]
+def line_feed(counts: Record, at: Record) -> None:
     """Read a line feed."""
     counts.spaces += 1
     counts.chars += 1
@@ -213,7 +202,7 @@ def line_feed(counts, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def white_space(p, counts, at):  # type: ignore[no-untyped-def]
+def white_space(p: Int, counts: Record, at: Record) -> None:
     """Read any other white space, or a character that is never seen."""
     counts.spaces += (p & _SPACE) != 0
     counts.chars += 1
@@ -225,7 +214,9 @@ def white_space(p, counts, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def read_token(data, i, end, first, known, counts):  # type: ignore[no-untyped-def]
+def read_token(
+    data: Bytes, i: Int, end: Int, first: tuple[Int, Int], known: Tables, counts: Record
+) -> Token:
     """Read the token whose `first` character, and the size of it, is at byte i."""
     c, size = first
     p = np.int64(known.properties[c])
@@ -262,7 +253,7 @@ def read_token(data, i, end, first, known, counts):  # type: ignore[no-untyped-d
 
 
 @inlined
-def count_word(token, p, known, counts, at):  # type: ignore[no-untyped-def]
+def count_word(token: Token, p: Int, known: Tables, counts: Record, at: Record) -> Bool:
     """Count a word whose first character has properties p; return whether it is a TeX command."""
     length, figures, c, last = token.length, token.figures, token.last, at.last
     counts.words += 1
@@ -272,7 +263,7 @@ def count_word(token, p, known, counts, at):  # type: ignore[no-untyped-def]
     counts.capitals += token.upper == length and length > 1
     counts.long_words += length >= _LONG_WORD
     counts.unspaced += (p & _SINGLE) != 0
-    kind = _kind(token.hash, known.keys, known.kinds)
+    kind = find(known.keys, known.kinds, token.hash)
     counts.math_words += kind == _MATH_WORD
     counts.code_words += kind == _CODE_WORD and not at.address
     letter = (
@@ -296,7 +287,7 @@ def count_word(token, p, known, counts, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tex_brace(c, at):  # type: ignore[no-untyped-def]
+def _tex_brace(c: Int, at: Record) -> Bool:
     """Whether a brace is TeX's: { after a command, ^ or _, or inside another of TeX's."""
     if c == 123:
         tex = at.after_command or at.tex_braces > 0 or (at.joined and at.last == 94)
@@ -308,7 +299,7 @@ def _tex_brace(c, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _ascii_sign(c, known, counts, at):  # type: ignore[no-untyped-def]
+def _ascii_sign(c: Int, known: Tables, counts: Record, at: Record) -> Bool:
     """Count a sign of ASCII; return whether it is a brace of TeX's."""
     tex = _tex_brace(c, at)
     at.address = at.address or (c == 47 and at.last == 58 and at.joined)  # :/
@@ -326,7 +317,9 @@ def _ascii_sign(c, known, counts, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def count_sign(c, p, before_word, known, counts, at):  # type: ignore[no-untyped-def]
+def count_sign(
+    c: Int, p: Int, before_word: Bool, known: Tables, counts: Record, at: Record
+) -> Bool:
     """Count a sign; return whether it is TeX's: a brace, or the backslash of a command."""
     counts.symbols += 1
     markup = c == 92 and before_word

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import kernel
+from curation.compiled import Int64s, Uint32s, kernel
 from curation.decontaminate.decontaminate_settings import CodeRules, SourceRules, TemplateRules
 from curation.decontaminate.index import NUMBER
 
@@ -44,7 +44,7 @@ def places(own: Tokens, other: Tokens) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def _align(own, other, found):  # type: ignore[no-untyped-def]
+def _align(own: Uint32s, other: Uint32s, found: Int64s) -> None:
     n, m = len(own), len(other)
     best = np.zeros((n + 1, m + 1), np.int32)
     step = np.zeros((n + 1, m + 1), np.uint8)

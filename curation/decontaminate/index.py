@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.bytes.hash_tables import slot_of
+from curation.compiled import Float32s, Int, Int32s, Int64s, Uint64s, inlined, kernel
 from curation.decontaminate.background import Background
 from curation.decontaminate.normalize import WORD, Tokens, ngrams, sums, tokenize
 
@@ -118,7 +119,7 @@ def _weights(
 
 
 @kernel
-def _spread(ends, rarity, factors):  # type: ignore[no-untyped-def]
+def _spread(ends: Int64s, rarity: Float32s, factors: Float32s) -> None:
     """Give each token the greatest rarity of the n-grams that it is in."""
     for i in range(len(ends)):
         for k in range(i, ends[i]):
@@ -138,36 +139,27 @@ def _table(
 
 
 @kernel
-def _fill(grams, keys, values, bits):  # type: ignore[no-untyped-def]
-    mask = np.uint64(len(keys) - 1)
+def _fill(grams: Uint64s, keys: Uint64s, values: Int32s, bits: Uint64s) -> None:
     for n in range(len(grams)):
         g = grams[n]
         bit = (g >> np.uint64(20)) & np.uint64(len(bits) * 64 - 1)
         bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
-        at = g & mask
-        while values[at] >= 0:
-            at = (at + np.uint64(1)) & mask
+        at = slot_of(keys, g, g, np.uint64(0))
         keys[at] = g
         values[at] = n
 
 
 @inlined
-def may_have(index, g):  # type: ignore[no-untyped-def]
+def may_have(index: Index, g: Int) -> Int:
     """1 where the index has the n-gram, and seldom for another; else 0."""
     bit = (g >> np.uint64(20)) & np.uint64(len(index.filter) * 64 - 1)
     return (index.filter[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
 
 
 @inlined
-def find_ngram(index, g):  # type: ignore[no-untyped-def]
-    """Number of the n-gram in the index, -1 where it is not there."""
-    mask = np.uint64(len(index.keys) - 1)
-    at = g & mask
-    while index.values[at] >= 0:
-        if index.keys[at] == g:
-            return index.values[at]
-        at = (at + np.uint64(1)) & mask
-    return np.int32(-1)
+def find_ngram(index: Index, g: Int) -> Int:
+    """Return the number of the n-gram in the index, -1 where it is not there."""
+    return index.values[slot_of(index.keys, g, g, np.uint64(0))]
 
 
 def save_index(index: Index, folder: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts
+from curation.bytes.buffers import read_only
 from curation.config import read_values
 from curation.decontaminate.align import (
     Rival,
@@ -37,7 +38,6 @@ from curation.decontaminate.normalize import (
     tokenize,
 )
 from curation.schema import EDITS, Verdicts, with_column
-from curation.text.buffers import read_only
 
 REASON = "contamination"
 #: Marks of a document: the items it contains.

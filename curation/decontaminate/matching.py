@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import Float, Int, Int32s, Int64s, Uint64s, kernel
 from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram, may_have
 from curation.decontaminate.normalize import (
     SIZE,
@@ -74,7 +74,7 @@ HIT = Hit()
 
 
 @kernel
-def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
+def find_runs(tokens: Scratch, n: Int, index: Index, out: Int32s) -> Int:
     """Write the runs of a document's tokens to `out`; return how many, -1 where it is too small."""
     count = 0
     before = np.empty(MOST_PATTERNS * 16, np.int32)  # runs that the n-gram before is in
@@ -131,7 +131,9 @@ def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _chain(runs, a, b, weights_before, base, best, link):  # type: ignore[no-untyped-def]
+def _chain(
+    runs: Int32s, a: Int, b: Int, weights_before: Int64s, base: Int, best: Int64s, link: Int64s
+) -> tuple[Int, Int]:
     """Chain runs a:b in order of both texts; return (last run, weight that the chain covers)."""
     top, top_weight = a, -1
     for r in range(a, b):
@@ -157,7 +159,16 @@ def _chain(runs, a, b, weights_before, base, best, link):  # type: ignore[no-unt
 
 
 @kernel
-def _beyond(hashes, before, index, base, a, b, diagonal, step):  # type: ignore[no-untyped-def]
+def _beyond(
+    hashes: Uint64s,
+    before: Int64s,
+    index: Index,
+    base: Int,
+    a: Int,
+    b: Int,
+    diagonal: Int,
+    step: Int,
+) -> Int:
     """The farthest diagonal, before (-1) or behind (1), with an n-gram of the pattern's a:b.
 
     N-grams of a template are not in the index: what an insertion parts from the item's own words
@@ -181,7 +192,16 @@ def _beyond(hashes, before, index, base, a, b, diagonal, step):  # type: ignore[
 
 
 @kernel
-def _rows(hashes, before, index, base, runs, chain, low, high):  # type: ignore[no-untyped-def]
+def _rows(
+    hashes: Uint64s,
+    before: Int64s,
+    index: Index,
+    base: Int,
+    runs: Int32s,
+    chain: Int64s,
+    low: Int64s,
+    high: Int64s,
+) -> Int:
     """Document tokens [low, high) with which each token of the pattern [m] may align."""
     n, m, links = len(hashes), len(low), len(chain)
     first, last = chain[0], chain[links - 1]
@@ -219,7 +239,9 @@ def _rows(hashes, before, index, base, runs, chain, low, high):  # type: ignore[
 
 
 @kernel
-def _align(hashes, index, base, m, low, high):  # type: ignore[no-untyped-def]
+def _align(
+    hashes: Uint64s, index: Index, base: Int, m: Int, low: Int64s, high: Int64s
+) -> tuple[Int, Int, Int]:
     """(score, first, token after the last, equal tokens) of the best alignment of a pattern."""
     width = 1
     for i in range(m):
@@ -292,7 +314,7 @@ def _align(hashes, index, base, m, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _is_exact(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def]
+def _is_exact(hashes: Uint64s, index: Index, base: Int, m: Int, start: Int, end: Int) -> Int:
     if end - start != m:
         return 0
     for i in range(m):
@@ -302,7 +324,9 @@ def _is_exact(hashes, index, base, m, start, end):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _numbers(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def]
+def _numbers(
+    hashes: Uint64s, index: Index, base: Int, m: Int, start: Int, end: Int
+) -> tuple[Int, Int]:
     """(numbers of the pattern, those that the span has), at most _MOST_NUMBERS."""
     wanted = found = 0
     for i in range(m):
@@ -318,7 +342,9 @@ def _numbers(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def
 
 
 @kernel
-def verify(hashes, before, runs, index, least, out):  # type: ignore[no-untyped-def]
+def verify(
+    hashes: Uint64s, before: Int64s, runs: Int32s, index: Index, least: Float, out: Int64s
+) -> Int:
     """Write a hit for every candidate whose score is at least that share of its pattern's weight.
 
     `runs` are sorted by pattern, then place; `before` is the size of all tokens before each.

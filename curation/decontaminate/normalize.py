@@ -31,11 +31,12 @@ import numpy.typing as npt
 import regex
 
 from curation.arrow import Texts
-from curation.compiled import inlined, kernel
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint64s, inlined, kernel
 from curation.kernels import SUFFIX, keep, read_kept, sources_stamp
 from curation.text import characters as ch
-from curation.text.buffers import read_only
-from curation.text.words import PRIME, SEED, code_point, finish
+from curation.text.words import PRIME, SEED, finish
 
 #: Size of a word.
 WORD = 4
@@ -218,22 +219,17 @@ def _command_hash(word: str) -> int:
 
 
 @inlined
-def _is_ascii_letter(b):  # type: ignore[no-untyped-def]
-    return 65 <= b <= 90 or 97 <= b <= 122
-
-
-@inlined
-def _among(sorted_hashes, h):  # type: ignore[no-untyped-def]
+def _among(sorted_hashes: Uint64s, h: Int) -> Bool:
     k = np.searchsorted(sorted_hashes, h)
     return k < len(sorted_hashes) and sorted_hashes[k] == h
 
 
 @kernel
-def _after_backslash(data, i, end, folding):  # type: ignore[no-untyped-def]
+def _after_backslash(data: Bytes, i: Int, end: Int, folding: Folding) -> Int:
     """Byte behind what of a LaTeX command or an escape, whose backslash is before i, is no word."""
     stop = i
     h = SEED
-    while stop < end and _is_ascii_letter(data[stop]):
+    while stop < end and _SMALL_LETTER[data[stop]]:
         h = (h ^ np.uint64(data[stop])) * PRIME
         stop += 1
     if stop == i:
@@ -255,7 +251,7 @@ def _after_backslash(data, i, end, folding):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _after_tag(data, i, end, folding):  # type: ignore[no-untyped-def]
+def _after_tag(data: Bytes, i: Int, end: Int, folding: Folding) -> Int:
     """Byte behind the HTML tag that begins at i; i + 1 where none does."""
     at = i + 1
     if at < end and data[at] == _SLASH:
@@ -276,7 +272,7 @@ def _after_tag(data, i, end, folding):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _reference(data, i, end, folding):  # type: ignore[no-untyped-def]
+def _reference(data: Bytes, i: Int, end: Int, folding: Folding) -> tuple[Int, Int]:
     """(code point, bytes) of the HTML character reference at i; the ampersand where none is."""
     stop = min(end, i + _LONGEST_REFERENCE)
     at = i + 1
@@ -303,7 +299,7 @@ def _reference(data, i, end, folding):  # type: ignore[no-untyped-def]
         return _AMPERSAND, 1
     h = SEED
     first = at
-    while at < stop and (_is_ascii_letter(data[at]) or 48 <= data[at] <= 57):
+    while at < stop and (_SMALL_LETTER[data[at]] or 48 <= data[at] <= 57):
         h = (h ^ np.uint64(data[at])) * PRIME
         at += 1
     if first < at < stop and data[at] == _SEMICOLON and _among(folding.references, h):
@@ -312,7 +308,7 @@ def _reference(data, i, end, folding):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _groups_thousands(data, i, end):  # type: ignore[no-untyped-def]
+def _groups_thousands(data: Bytes, i: Int, end: Int) -> Bool:
     """Whether exactly three ASCII digits follow the comma at i."""
     if i + 3 >= end:
         return False
@@ -323,7 +319,7 @@ def _groups_thousands(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _ended(n, h, size, digits, out):  # type: ignore[no-untyped-def]
+def _ended(n: Int, h: Int, size: Int, digits: Bool, out: Scratch) -> Int:
     """Write what is known at the end of token n; return the number of the next."""
     out.hashes[n] = finish(h)
     out.sizes[n] = size
@@ -332,7 +328,7 @@ def _ended(n, h, size, digits, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-def]
+def tokenize_into(data: Bytes, begin: Int, end: Int, folding: Folding, out: Scratch) -> Int:
     """Write the tokens of data[begin:end] to `out`; return how many. Offsets count from `begin`."""
     n = 0
     h = SEED
@@ -417,7 +413,7 @@ def tokenize(texts: Texts) -> Tokens:
     parts: list[Scratch] = []
     counts = [0]
     for first, last in pairwise(offsets.tolist()):
-        n = tokenize_into(data, first, last, folding(), room)
+        n = int(tokenize_into(data, first, last, folding(), room))
         parts.append(Scratch._make(array[:n].copy() for array in room))
         counts.append(n)
     joined = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
@@ -431,7 +427,7 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def ngram_at(hashes, sizes, i, n, size):  # type: ignore[no-untyped-def]
+def ngram_at(hashes: Uint64s, sizes: Bytes, i: Int, n: Int, size: Int) -> tuple[Int, Int]:
     """(hash, token after the n-gram) of the shortest n-gram of `size` at token i; end -1: none."""
     g = np.uint64(0)
     got = 0
@@ -444,7 +440,9 @@ def ngram_at(hashes, sizes, i, n, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _all_ngrams(hashes, sizes, offsets, size, grams, ends):  # type: ignore[no-untyped-def]
+def _all_ngrams(
+    hashes: Uint64s, sizes: Bytes, offsets: Int64s, size: Int, grams: Uint64s, ends: Int64s
+) -> None:
     for d in range(len(offsets) - 1):
         first, n = offsets[d], offsets[d + 1]
         for i in range(first, n):

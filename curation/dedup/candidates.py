@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import Int, Uint32s, Uint64s, kernel
 from curation.dedup.components import unique_edges
 from curation.dedup.keys import Ids, run_starts, sort_with
 
@@ -63,7 +63,7 @@ def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
 
 
 @kernel
-def _order(signatures, bands, rows, text_hashes):  # type: ignore[no-untyped-def]
+def _order(signatures: Uint32s, bands: Int, rows: Int, text_hashes: Uint64s) -> Uint64s:
     low = np.uint64(0xFFFFFFFF)
     mask = np.uint64((1 << _SKETCH_BITS) - 1)
     out = np.empty((len(signatures), bands), np.uint64)
@@ -78,7 +78,7 @@ def _order(signatures, bands, rows, text_hashes):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _window_pairs(keys, documents, window, start, end):  # type: ignore[no-untyped-def]
+def _window_pairs(keys: Uint64s, documents: Uint64s, window: Int, start: Int, end: Int) -> Uint64s:
     """Pairs of the records start:end with those after them."""
     count = 0
     for i in range(start, end):

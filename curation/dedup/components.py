@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import Int, Int64s, Uint64s, borrowing, kernel
 from curation.dedup.keys import Ids, run_lengths, run_starts, sort_pairs
 from curation.hashing import mix64
 
@@ -193,7 +193,7 @@ def _shard_bases(edges: Ids) -> npt.NDArray[np.int64] | None:
 
 
 @kernel
-def _stars(buckets, documents):  # type: ignore[no-untyped-def]
+def _stars(buckets: Uint64s, documents: Uint64s) -> Uint64s:
     """Edges of sorted records: each further document of a bucket to its first."""
     edges = np.empty((len(buckets), 2), np.uint64)
     m = 0
@@ -209,7 +209,7 @@ def _stars(buckets, documents):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _distinct(first, second):  # type: ignore[no-untyped-def]
+def _distinct(first: Uint64s, second: Uint64s) -> Uint64s:
     """Edges of sorted columns, without repeats and loops."""
     edges = np.empty((len(first), 2), np.uint64)
     m = 0
@@ -223,7 +223,7 @@ def _distinct(first, second):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rows_of_shards(edges, shards):  # type: ignore[no-untyped-def]
+def _rows_of_shards(edges: Uint64s, shards: Int) -> Int64s:
     rows = np.zeros(shards, np.int64)
     for i in range(len(edges)):
         for side in range(2):
@@ -234,7 +234,7 @@ def _rows_of_shards(edges, shards):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _root(parents, node):  # type: ignore[no-untyped-def]
+def _root(parents: Int64s, node: Int) -> Int:
     while parents[node] != node:
         parents[node] = parents[parents[node]]  # path halving
         node = parents[node]
@@ -242,7 +242,7 @@ def _root(parents, node):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _link(parents, u, v):  # type: ignore[no-untyped-def]
+def _link(parents: Int64s, u: Int, v: Int) -> None:
     """Unite two components under the smaller root."""
     u = _root(parents, u)
     v = _root(parents, v)
@@ -253,7 +253,7 @@ def _link(parents, u, v):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _unite_by_shard(edges, bases, parents):  # type: ignore[no-untyped-def]
+def _unite_by_shard(edges: Uint64s, bases: Int64s, parents: Int64s) -> None:
     low = np.uint64(0xFFFFFFFF)
     for i in range(len(edges)):
         u = bases[np.int64(edges[i, 0] >> np.uint64(32))] + np.int64(edges[i, 0] & low)
@@ -266,13 +266,13 @@ def _unite_by_shard(edges, bases, parents):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _unite(edges, parents):  # type: ignore[no-untyped-def]
+def _unite(edges: Int64s, parents: Int64s) -> None:
     for i in range(len(edges)):
         _link(parents, edges[i, 0], edges[i, 1])
 
 
 @borrowing
-def _flatten(parents):  # type: ignore[no-untyped-def]
+def _flatten(parents: Int64s) -> None:
     """Point every node at its root; roots are smaller, so that one pass upward does."""
     for node in range(len(parents)):
         if parents[node] >= 0:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.compiled import kernel
+from curation.compiled import Uint64s, kernel
 from curation.hashing import hash_spans, mix64
 
 #: Seeds of the two XXH64 values that make a key.
@@ -85,7 +85,7 @@ def _read_only(keys: Ids) -> Ids:
 
 
 @kernel
-def _sort_pairs(first, second):  # type: ignore[no-untyped-def]
+def _sort_pairs(first: Uint64s, second: Uint64s) -> tuple[Uint64s, Uint64s]:
     n = len(first)
     counts = np.zeros((16, 256), np.int64)
     for i in range(n):

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
-from curation.compiled import borrowing, kernel
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, Uint64s, borrowing, kernel
 from curation.dedup import patterns
 from curation.dedup.characters import CharacterTable, character_table
 from curation.dedup.dedup_settings import LineDedupSettings
@@ -39,7 +40,7 @@ from curation.schema import Verdicts
 from curation.text.characters import ALPHA, SPACE, properties
 from curation.text.lines import characters
 from curation.text.structure import PROSE, structure
-from curation.text.words import code_point, is_dense
+from curation.text.words import is_dense
 
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
 IGNORED = np.uint64(0)
@@ -397,7 +398,7 @@ def _spared(
 
 
 @kernel
-def _find_lines(data, text_offsets):  # type: ignore[no-untyped-def]
+def _find_lines(data: Bytes, text_offsets: Int64s) -> tuple[Int64s, Int64s]:
     documents = len(text_offsets) - 1
     doc_offsets = np.zeros(documents + 1, np.int64)
     for d in range(documents):
@@ -427,7 +428,7 @@ def _find_lines(data, text_offsets):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-def]
+def _dense_letters(data: Bytes, text_offsets: Int64s, properties: Uint16s) -> Int64s:
     """Letters of Han, kana and bopomofo in each document -> int64 [documents]."""
     letters = np.zeros(len(text_offsets) - 1, np.int64)
     for d in range(len(letters)):
@@ -440,7 +441,7 @@ def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-d
 
 
 @borrowing
-def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
+def _mostly_words(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Bool:
     """Whether three quarters of the visible characters are letters, and there are several."""
     letters = 0
     others = 0
@@ -457,7 +458,15 @@ def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hash_lines(data, text_offsets, doc_offsets, spans, rules, properties, scratch):  # type: ignore[no-untyped-def]
+def _hash_lines(
+    data: Bytes,
+    text_offsets: Int64s,
+    doc_offsets: Int64s,
+    spans: Int64s,
+    rules: _Rules,
+    properties: Uint16s,
+    scratch: Bytes,
+) -> Uint64s:
     hashes = np.zeros(len(spans), np.uint64)
     for d in range(len(text_offsets) - 1):
         base = text_offsets[d]
@@ -474,7 +483,9 @@ def _hash_lines(data, text_offsets, doc_offsets, spans, rules, properties, scrat
 
 
 @kernel
-def _cut_lines(data, text_offsets, doc_offsets, spans, lost):  # type: ignore[no-untyped-def]
+def _cut_lines(
+    data: Bytes, text_offsets: Int64s, doc_offsets: Int64s, spans: Int64s, lost: Bools
+) -> tuple[Any, ...]:
     documents = len(text_offsets) - 1
     total = 0
     for line in range(len(lost)):
@@ -521,7 +532,7 @@ def _cut_lines(data, text_offsets, doc_offsets, spans, lost):  # type: ignore[no
 
 
 @kernel
-def _copy_spans(data, spans):  # type: ignore[no-untyped-def]
+def _copy_spans(data: Bytes, spans: Int64s) -> tuple[Int64s, Bytes]:
     """Text offsets and bytes of the given spans, laid end to end."""
     offsets = np.zeros(len(spans) + 1, np.int64)
     for i in range(len(spans)):

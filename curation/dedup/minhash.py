@@ -17,7 +17,7 @@ import pyarrow as pa
 import xxhash
 
 from curation.arrow import Texts, large_strings, text_buffers
-from curation.compiled import borrowing, kernel
+from curation.compiled import Bytes, Int, Int64s, Kernel, Uint32s, Uint64s, borrowing, kernel
 from curation.dedup.dedup_settings import DocumentDedupSettings, MinHashSettings, Scheme, defaults
 from curation.dedup.shingles import Shingles, shingles
 from curation.errors import ConfigError
@@ -136,7 +136,7 @@ def _slices(array: pa.Array) -> Iterator[tuple[int, int]]:
 
 
 @kernel
-def _affine32(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
+def _affine32(hashes: Uint64s, offsets: Int64s, a: Uint32s, b: Uint32s, out: Uint32s) -> None:
     mixed = np.empty(len(hashes), np.uint32)
     for d in range(len(offsets) - 1):
         first = offsets[d]
@@ -156,7 +156,7 @@ def _affine32(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _affine64(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
+def _affine64(hashes: Uint64s, offsets: Int64s, a: Uint64s, b: Uint64s, out: Uint64s) -> None:
     mixed = np.empty(len(hashes), np.uint64)
     for d in range(len(offsets) - 1):
         first = offsets[d]
@@ -174,7 +174,7 @@ def _affine64(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _legacy(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
+def _legacy(hashes: Uint64s, offsets: Int64s, a: Uint64s, b: Uint64s, out: Uint64s) -> None:
     low = np.uint64(0xFFFFFFFF)
     prime = np.uint64((1 << 61) - 1)
     for d in range(len(offsets) - 1):
@@ -188,7 +188,11 @@ def _legacy(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
             out[d, k] = least
 
 
-_KERNELS = {"affine32": _affine32, "affine64": _affine64, "legacy": _legacy}
+_KERNELS: dict[Scheme, Kernel[..., None]] = {
+    "affine32": _affine32,
+    "affine64": _affine64,
+    "legacy": _legacy,
+}
 
 
 def band_hashes(signatures: npt.NDArray[Any], bands: int, rows: int) -> npt.NDArray[np.uint64]:
@@ -212,7 +216,9 @@ def band_hashes(signatures: npt.NDArray[Any], bands: int, rows: int) -> npt.NDAr
 
 
 @kernel
-def _hash_bands(data, documents, row_bytes, bands, band_bytes):  # type: ignore[no-untyped-def]
+def _hash_bands(
+    data: Bytes, documents: Int, row_bytes: Int, bands: Int, band_bytes: Int
+) -> Uint64s:
     out = np.empty((documents, bands), np.uint64)
     for d in range(documents):
         for band in range(bands):

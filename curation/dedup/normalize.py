@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers, Texts, text_buffers
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint64s, borrowing, inlined, kernel
 from curation.dedup.characters import (
     DELETE,
     KIND,
@@ -23,14 +24,16 @@ from curation.dedup.characters import (
 from curation.dedup.dedup_settings import TextNormalization
 from curation.dedup.keys import SEEDS
 from curation.hashing import xxh64
-from curation.text.words import code_point
+
+if TYPE_CHECKING:
+    from curation.dedup.characters import CharacterTable
 
 _BLANK = np.uint8(0x20)
 _ZERO = np.uint8(0x30)
 
 
 @borrowing
-def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
+def _skip_digits(data: Bytes, i: Int, end: Int, kind: Bytes) -> Int:
     while i < end:
         point, size = code_point(data, i)
         if kind[point] & KIND != NUMBER:
@@ -40,7 +43,7 @@ def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
+def _skip_number(data: Bytes, i: Int, end: Int, kind: Bytes) -> Int:
     """End of the number that starts at the digit data[i]: digits[separator digits]."""
     i = _skip_digits(data, i, end, kind)
     if i < end:
@@ -53,7 +56,9 @@ def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _write(data, i, size, entry, table, out, o):  # type: ignore[no-untyped-def]
+def _write(
+    data: Bytes, i: Int, size: Int, entry: Int, table: CharacterTable, out: Bytes, o: Int
+) -> Int:
     """Write a character of several bytes, or what replaces it, to out[o:]."""
     if entry == 0:
         for k in range(size):
@@ -66,7 +71,9 @@ def _write(data, i, size, entry, table, out, o):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def write_tokens(data, start, end, table, out, starts):  # type: ignore[no-untyped-def]
+def write_tokens(
+    data: Bytes, start: Int, end: Int, table: CharacterTable, out: Bytes, starts: Int64s
+) -> Int:
     """Write the tokens of data[start:end] to `out`, one space between two of them.
 
     `starts` takes the position of each token in `out` and, after the last, the end plus one, so
@@ -109,7 +116,9 @@ def write_tokens(data, start, end, table, out, starts):  # type: ignore[no-untyp
 
 
 @borrowing
-def write_normalized(data, start, end, table, collapse, out):  # type: ignore[no-untyped-def]
+def write_normalized(
+    data: Bytes, start: Int, end: Int, table: CharacterTable, collapse: Bool, out: Bytes
+) -> Int:
     """Write data[start:end] normalised to `out`; return the number of bytes written.
 
     White space at both ends goes; inside, each run becomes one space where `collapse` is set and
@@ -151,7 +160,7 @@ def write_normalized(data, start, end, table, collapse, out):  # type: ignore[no
 
 
 @borrowing
-def write_characters(data, end, starts):  # type: ignore[no-untyped-def]
+def write_characters(data: Bytes, end: Int, starts: Int64s) -> Int:
     """Put the start of each code point of data[:end] into `starts`, then `end`; return how many."""
     characters = 0
     for i in range(end):
@@ -188,7 +197,14 @@ def exact_keys(texts: Texts, rules: TextNormalization) -> ExactKeys:
 
 
 @kernel
-def _normalized_keys(data, text_offsets, table, collapse, seeds, scratch):  # type: ignore[no-untyped-def]
+def _normalized_keys(
+    data: Bytes,
+    text_offsets: Int64s,
+    table: CharacterTable,
+    collapse: Bool,
+    seeds: tuple[Int, Int],
+    scratch: Bytes,
+) -> tuple[Uint64s, Int64s]:
     documents = len(text_offsets) - 1
     keys = np.empty((documents, 2), np.uint64)
     lengths = np.empty(documents, np.int64)

@@ -25,12 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers
-from curation.compiled import borrowing, kernel
+from curation.bytes.code_points import code_point, last_character
+from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, Uint64s, borrowing, kernel
 from curation.dedup.dedup_settings import VERDICTS
 from curation.text import characters as ch
 from curation.text.characters import properties
-from curation.text.lines import last_character, strip_left, strip_right
-from curation.text.words import code_point, is_dense
+from curation.text.lines import strip_left, strip_right
+from curation.text.words import is_dense
 
 if TYPE_CHECKING:
     from curation.dedup.lines import LineHashes, LineTotals
@@ -114,7 +115,7 @@ def decide(
 
 
 @kernel
-def _at_edge(hashes, spans, doc_offsets, zone):  # type: ignore[no-untyped-def]
+def _at_edge(hashes: Uint64s, spans: Int64s, doc_offsets: Int64s, zone: Zone) -> Bools:
     out = np.zeros(len(hashes), np.bool_)
     for d in range(len(doc_offsets) - 1):
         filled = 0
@@ -131,7 +132,7 @@ def _at_edge(hashes, spans, doc_offsets, zone):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _is_item(data, start, end):  # type: ignore[no-untyped-def]
+def _is_item(data: Bytes, start: Int, end: Int) -> Bool:
     """Whether a line begins with a bullet, or a number with a stop or bracket."""
     if start == end:
         return False
@@ -145,14 +146,14 @@ def _is_item(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _begins_as_item(data, base, span, properties):  # type: ignore[no-untyped-def]
+def _begins_as_item(data: Bytes, base: Int, span: Int64s, properties: Uint16s) -> Bool:
     """`_is_item` of a line with its indentation."""
     start = strip_left(data, base + span[0], base + span[1], properties)
     return _is_item(data, start, base + span[1])
 
 
 @borrowing
-def _size(data, start, end, properties):  # type: ignore[no-untyped-def]
+def _size(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
     """Characters of a line, a letter of Han, kana and bopomofo counting as three."""
     n = 0
     i = start
@@ -164,7 +165,7 @@ def _size(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
+def _is_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Bool:
     """Whether a line ends in the mark of a sentence, quotes and brackets aside.
 
     An ellipsis is none: headings and links end in it.
@@ -181,7 +182,7 @@ def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _is_unmarked(data, start, end, properties):  # type: ignore[no-untyped-def]
+def _is_unmarked(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Bool:
     """Whether a line ends in a letter of a script whose sentences end in no mark, as Thai."""
     while end > start:
         end = last_character(data, start, end)
@@ -192,31 +193,26 @@ def _is_unmarked(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _is_wide(place, table, limits):  # type: ignore[no-untyped-def]
-    """Whether a line is on a good part of the pages of its hosts."""
-    return table.documents[place] >= limits.host_share * table.pages[place]
-
-
-@borrowing
-def _is_notice(place, table, limits):  # type: ignore[no-untyped-def]
-    """Whether a sentence is on many pages of each of its hosts, as an invitation to subscribe."""
-    documents = table.documents[place]
-    repeated = documents >= limits.sentence_repeats * table.hosts[place]
-    return repeated and documents >= limits.sentence_share * table.pages[place]
-
-
-@borrowing
-def _edge_verdict(place, heading, table, limits):  # type: ignore[no-untyped-def]
+def _edge_verdict(place: Int, heading: Bool, table: Table, limits: Limits) -> Int:
     """Verdict on a line in a run of frequent lines at an edge; `heading`: right above kept text."""
     share = table.edges[place] / table.documents[place]
     if heading and (share < limits.site_share or table.hosts[place] >= limits.heading_hosts):
         return HEADING
-    wide = _is_wide(place, table, limits)
+    wide = table.documents[place] >= limits.host_share * table.pages[place]
     return EDGE if wide and share >= limits.edge_share else INSIDE
 
 
 @kernel
-def _decide(data, text_offsets, doc_offsets, spans, places, table, limits, properties):  # type: ignore[no-untyped-def]
+def _decide(
+    data: Bytes,
+    text_offsets: Int64s,
+    doc_offsets: Int64s,
+    spans: Int64s,
+    places: Int64s,
+    table: Table,
+    limits: Limits,
+    properties: Uint16s,
+) -> Bytes:
     out = np.zeros(len(places), np.uint8)
     for d in range(len(doc_offsets) - 1):
         base = text_offsets[d]
@@ -256,7 +252,11 @@ def _decide(data, text_offsets, doc_offsets, spans, places, table, limits, prope
             else:
                 ended = sentence or _is_unmarked(data, a, b, properties)
                 long = ended and size >= limits.sentence_characters
-                out[line] = SENTENCE if long and _is_notice(places[line], table, limits) else INSIDE
+                seen = table.documents[places[line]]
+                # On many pages of each of its hosts, as an invitation to subscribe.
+                notice = long and seen >= limits.sentence_repeats * table.hosts[places[line]]
+                notice = notice and seen >= limits.sentence_share * table.pages[places[line]]
+                out[line] = SENTENCE if notice else INSIDE
             below = out[line]
         before = np.uint8(NONE)
         for line in range(low, high):  # what lies between two lines that are cut

@@ -6,13 +6,13 @@ character shingle are its characters. Each is hashed by XXH64 with seed 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.compiled import borrowing
+from curation.compiled import Bytes, Int64s, Uint64s, borrowing
 from curation.dedup.characters import character_table
 from curation.dedup.dedup_settings import MinHashSettings
 from curation.dedup.normalize import (
@@ -22,6 +22,9 @@ from curation.dedup.normalize import (
     write_tokens,
 )
 from curation.hashing import xxh64
+
+if TYPE_CHECKING:
+    from curation.dedup.characters import CharacterTable
 
 
 class Shingles(NamedTuple):
@@ -68,7 +71,16 @@ def shingles(texts: Texts, settings: MinHashSettings) -> Shingles:
 
 
 @borrowing
-def _hash_shingles(data, text_offsets, table, rules, scratch, starts, hashes, offsets):  # type: ignore[no-untyped-def]
+def _hash_shingles(
+    data: Bytes,
+    text_offsets: Int64s,
+    table: CharacterTable,
+    rules: _Rules,
+    scratch: Bytes,
+    starts: Int64s,
+    hashes: Uint64s,
+    offsets: Int64s,
+) -> None:
     seed = np.uint64(0)
     gap = 1 if rules.words else 0  # between the end of a unit and the start of the next
     n = 0

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import kernel
+from curation.compiled import Float64s, Int64s, Uint32s, Uint64s, kernel
 from curation.dedup.dedup_settings import MinHashSettings, TextNormalization
 from curation.dedup.shingles import shingles
 
@@ -60,7 +60,7 @@ def estimated_jaccard(
 
 
 @kernel
-def _unique(hashes, offsets):  # type: ignore[no-untyped-def]
+def _unique(hashes: Uint64s, offsets: Int64s) -> tuple[Uint32s, Int64s]:
     out = np.empty(len(hashes), np.uint32)
     ends = np.zeros(len(offsets), np.int64)
     n = 0
@@ -78,7 +78,7 @@ def _unique(hashes, offsets):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _jaccard(hashes, offsets, first, second):  # type: ignore[no-untyped-def]
+def _jaccard(hashes: Uint32s, offsets: Int64s, first: Int64s, second: Int64s) -> Float64s:
     out = np.zeros(len(first), np.float64)
     for p in range(len(first)):
         i, i_end = offsets[first[p]], offsets[first[p] + 1]
@@ -96,7 +96,7 @@ def _jaccard(hashes, offsets, first, second):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _equal_share(signatures, first, second):  # type: ignore[no-untyped-def]
+def _equal_share(signatures: Uint32s, first: Int64s, second: Int64s) -> Float64s:
     out = np.zeros(len(first), np.float64)
     for p in range(len(first)):
         equal = 0

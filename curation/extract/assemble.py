@@ -10,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import blocks as s
-from curation.extract.asciimath import asks_for_asciimath, with_asciimath
 from curation.extract.code import StatedLanguages
-from curation.extract.copy_buttons import is_copy_label
 from curation.extract.extract_settings import Structure
 from curation.extract.formulas import tex
 from curation.extract.layout import Layout, laid_out
-from curation.extract.listings import Listings
+from curation.extract.listings import Listings, is_copy_label
 from curation.extract.marks import Marks
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import Tables
@@ -47,16 +45,13 @@ def assemble(
     empty line before and behind it. `structure` asks for more: blank lines between paragraphs, marks.
     """
     layout = laid_out(page, tables, kept)
-    typed = b"`" in page.text.tobytes() and asks_for_asciimath(
-        source
-    )  # scripts have backticks, too
-    if layout.plain and structure.is_plain and not typed:
+    if layout.plain and structure.is_plain:
         return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.normalized)
-    return _Pieces(source, page, tables, layout, structure, typed).assembly()
+    return _Pieces(source, page, tables, layout, structure).assembly()
 
 
 class _Pieces:
-    """The kept blocks of one page, put together one by one. `typed`: backticks quote AsciiMath."""
+    """The kept blocks of one page, put together one by one."""
 
     def __init__(
         self,
@@ -65,17 +60,15 @@ class _Pieces:
         tables: Tables,
         layout: Layout,
         structure: Structure,
-        typed: bool,
     ) -> None:
         self._page, self._tables, self._layout = page, tables, layout
         self._blocks = layout.chosen.tolist()
         self._flags = page.b_flags[layout.chosen].tolist()
         self._elements = page.b_element[layout.chosen].tolist()
         self._texts = _Texts(source, page, layout.chosen)
-        self._listings = Listings(source, page, tables, layout.chosen)
+        self._listings = Listings(page, layout.chosen)
         self._stated = StatedLanguages(source, page)
         self._marks = Marks(source, page) if structure.marks else None
-        self._asciimath = _ASCIIMATH if typed else 0  # bytes that may still be converted
         self._blank_lines = structure.paragraphs == "blank_line"
         self._out: list[str] = []
         self._languages: dict[str, None] = {}  # in order
@@ -89,15 +82,12 @@ class _Pieces:
             text = self._texts.of(i)
             code = bool(self._flags[i] & s.PRE)
             if code:
-                text = self._listings.text(i, text)
+                text = self._listings.text(text)
                 if text and self._drops_label(previous, i):
                     previous = self._last
                 if text and self._repeats(previous, i, text):
                     previous = i
                     continue
-            elif self._asciimath > 0 and "`" in text:
-                self._asciimath -= len(text)
-                text = with_asciimath(text)
             if cells[i] and "\n" in text:
                 text = text.replace("\n", " ")
             if not text or (not code and text.isspace()):
@@ -211,10 +201,6 @@ class _Texts:
         return with_formulas(self._source, self._blob, start, end, self._atoms, inside)
 
 
-#: Bytes of AsciiMath on a page that are converted, which takes long; the rest stays as it is typed.
-_ASCIIMATH = 6_000
-
-
 @dataclass(frozen=True)
 class Atoms:
     """Formulas, and for markdown the edges of inline code: place in the text, kind, span of the source.
@@ -231,11 +217,7 @@ class Atoms:
     @classmethod
     def of(cls, page: s.Page, inline_code: bool = False) -> Atoms:
         """Formulas of a page, and if asked for the edges of its inline code."""
-        kinds = page.a_kind
-        if (typed := kinds == s.ASCIIMATH).any():
-            length = np.cumsum(np.where(typed, page.a_end - page.a_start, 0))
-            kinds = np.where(typed & (length > _ASCIIMATH), s.TEX_INLINE, kinds)
-        columns = [page.a_at, kinds, page.a_start, page.a_end]
+        columns = [page.a_at, page.a_kind, page.a_start, page.a_end]
         shown = page.a_kind < (s.CODE_CLASS if inline_code else s.CODE_ON)
         columns = [column[shown] for column in columns]
         return cls(columns[0], *(column.tolist() for column in columns))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined
-from curation.extract import byte_names as ch
-from curation.extract.lexing import contains, has_name, hash_lower, stands_at
+from curation.bytes import byte_names as ch
+from curation.bytes.hash_tables import find, of_hashes
+from curation.bytes.search import LOWER, stands_at
+from curation.compiled import Bool, Bytes, Int, Uint64s, borrowing, inlined
+from curation.extract.lexing import contains, has_name, hash_lower
 from curation.extract.markup import (
     ANCESTOR,
     ATTRIBUTE,
@@ -20,7 +22,6 @@ from curation.extract.markup import (
     FNV_PRIME,
     FNV_START,
     LETTER,
-    LOWER,
     MARK_CODE,
     MARK_CODE_CELL,
     MARK_COPY,
@@ -35,13 +36,16 @@ from curation.extract.markup import (
     SPACE,
     TAG,
     VALUE_FLAGS,
-    find,
     fnv,
 )
 from curation.hashing import xxh64
 
+if TYPE_CHECKING:
+    from curation.extract.lexing import Given
+
 _MAIN, _ARTICLE, _BODY, _HTML = TAG["main"], TAG["article"], TAG["body"], TAG["html"]
 _PRE, _CODE, _TABLE, _TD = TAG["pre"], TAG["code"], TAG["table"], TAG["td"]
+_LISTINGS = _PRE, _CODE, _TABLE
 _HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
 _AT_CLASS, _AT_ID, _AT_ROLE = ATTRIBUTE["class"], ATTRIBUTE["id"], ATTRIBUTE["role"]
 _AT_PROP, _AT_HIDDEN, _AT_STYLE = ATTRIBUTE["itemprop"], ATTRIBUTE["hidden"], ATTRIBUTE["style"]
@@ -54,6 +58,7 @@ _UNTIL_FOUND_HASH = np.uint64(fnv(b"until-found"))
 _MATHJAX = np.frombuffer(b"mathjax", np.uint8)
 _DOT, _SHARP = np.uint64(ord(".")), np.uint64(ord("#"))
 _TOKENS_PER_ELEMENT = 32
+_NAME_BYTES = 60  # longer names are no words
 # First parts of names that tell what an element has, not what it is: `has-comments`, `no-sidebar`.
 _HAS, _NO, _WITH, _WITHOUT = (np.uint64(fnv(w)) for w in (b"has", b"no", b"with", b"without"))
 _CODE_PART = np.uint64(fnv(b"code"))
@@ -74,7 +79,7 @@ class Known(NamedTuple):
 
 
 @inlined
-def class_hash(src, given):  # type: ignore[no-untyped-def]
+def class_hash(src: Bytes, given: Given) -> Int:
     """Hash of the class of an element, 0 where it has none."""
     if given.start[_AT_CLASS] < 0 or given.end[_AT_CLASS] == given.start[_AT_CLASS]:
         return np.uint64(0)
@@ -82,7 +87,9 @@ def class_hash(src, given):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def names(src, given, hashed, with_id, tokens, count, known):  # type: ignore[no-untyped-def]
+def names(
+    src: Bytes, given: Given, hashed: Int, with_id: Bool, tokens: Uint64s, count: Int, known: Known
+) -> tuple[Int, Int, Int]:
     """Hash the names of class (of hash `hashed`) and id into `tokens` from `count` on.
 
     Return count, mark and kind.
@@ -124,7 +131,7 @@ _IN_NAMES[128:] = _WORD
 
 
 @borrowing
-def _kind(src, i, j):  # type: ignore[no-untyped-def]
+def _kind(src: Bytes, i: Int, j: Int) -> Int:
     """Hash of a class in which numbers of elements are left out: `post-1234`, `memitem:a105e5244132`.
 
     Such a number has three digits or more, and nothing else or six characters or more; those of
@@ -147,13 +154,67 @@ def _kind(src, i, j):  # type: ignore[no-untyped-def]
     return kind
 
 
+@inlined
+def _with_part(tokens: Uint64s, count: Int, limit: Int, part: Int, size: Int) -> Int:
+    """Add the part of a name that has more than one letter; return how many there are."""
+    if size > 1 and count < limit:
+        tokens[count] = part
+        return count + 1
+    return count
+
+
 @borrowing
-def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-untyped-def]
+def _name_tokens(
+    name: Bytes, prefix: Int, tokens: Uint64s, count: Int, limit: Int
+) -> tuple[Int, Int, Bool]:
+    """Hash a name and its parts into `tokens`; return count, hash of the name, whether it has `code`.
+
+    It counts whole (after `prefix`, runs of digits as one 0) and in parts split at anything but
+    letters and digits and before capitals that follow small letters, unless they tell what the
+    element has.
+    """
+    whole = (FNV_START ^ prefix) * FNV_PRIME
+    exact = part = FNV_START
+    first, size = count, 0  # of the part
+    has = code = False
+    before = np.uint8(0)
+    for byte in name:
+        low = LOWER[byte]
+        exact = (exact ^ np.uint64(low)) * FNV_PRIME
+        bits = _IN_NAMES[byte]
+        if bits == _LETTER:  # as most are
+            whole = (whole ^ np.uint64(low)) * FNV_PRIME
+            part = (part ^ np.uint64(low)) * FNV_PRIME
+            size += 1
+            before = bits
+            continue
+        again = bits & before & _DIGIT != 0
+        low = np.uint8(ch.ZERO) if bits & _DIGIT else low
+        if not again:
+            whole = (whole ^ np.uint64(low)) * FNV_PRIME
+        if size and (not bits & _WORD or (bits & _CAPITAL and before & _SMALL)):
+            if count == first and not has:
+                has = part == _HAS or part == _NO or part == _WITH or part == _WITHOUT
+            code = code or (part == _CODE_PART and not has)
+            count = _with_part(tokens, count, limit, part, 0 if has else size)
+            part = FNV_START
+            size = 0
+        if bits & _WORD and not (again and size):
+            part = (part ^ np.uint64(low)) * FNV_PRIME
+            size += 1
+        before = bits
+    code = code or (part == _CODE_PART and not has)
+    count = _with_part(tokens, count, limit, part, 0 if has else size)
+    return _with_part(tokens, count, limit, whole, len(name) + 1), exact, code
+
+
+@borrowing
+def _class_tokens(
+    src: Bytes, i: Int, j: Int, prefix: Int, tokens: Uint64s, count: Int, limit: Int
+) -> tuple[Int, Int]:
     """Hash the names in a class or id and their parts into `tokens`; return count and mark.
 
-    A name counts whole (after `prefix`, runs of digits as one 0) and in parts split at anything but
-    letters and digits and before capitals that follow small letters, unless they tell what the
-    element has. The mark is the first found in MARKS, or else that of names with the part `code`.
+    The mark is the first found in MARKS, or else that of names with the part `code`.
     """
     mark = np.int64(-1)
     code = False
@@ -164,100 +225,50 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
         start = k
         while k < j and not BYTES[src[k]] & SPACE:
             k += 1
-        if k == start or k - start > 60:
+        if k == start or k - start > _NAME_BYTES:
             continue
-        whole = (FNV_START ^ prefix) * FNV_PRIME
-        exact = FNV_START
-        part = FNV_START
-        part_length = 0
-        first = count
-        has = False
-        before = np.uint8(0)
-        for m in range(start, k):
-            low = LOWER[src[m]]
-            exact = (exact ^ np.uint64(low)) * FNV_PRIME
-            bits = _IN_NAMES[src[m]]
-            if bits == _LETTER:  # as most are
-                whole = (whole ^ np.uint64(low)) * FNV_PRIME
-                part = (part ^ np.uint64(low)) * FNV_PRIME
-                part_length += 1
-                before = bits
-                continue
-            again = bits & before & _DIGIT != 0
-            if bits & _DIGIT:
-                low = np.uint8(48)
-            if not again:
-                whole = (whole ^ np.uint64(low)) * FNV_PRIME
-            if part_length and (not bits & _WORD or (bits & _CAPITAL and before & _SMALL)):
-                if count == first and not has:
-                    has = part == _HAS or part == _NO or part == _WITH or part == _WITHOUT
-                code = code or (part == _CODE_PART and not has)
-                if part_length > 1 and not has and count < limit:
-                    tokens[count] = part
-                    count += 1
-                part = FNV_START
-                part_length = 0
-            if bits & _WORD and not (again and part_length):
-                part = (part ^ np.uint64(low)) * FNV_PRIME
-                part_length += 1
-            before = bits
-        code = code or (part == _CODE_PART and not has)
-        if part_length > 1 and not has and count < limit:
-            tokens[count] = part
-            count += 1
-        if count < limit:
-            tokens[count] = whole
-            count += 1
+        count, exact, of_code = _name_tokens(src[start:k], prefix, tokens, count, limit)
+        code = code or of_code
         if mark < 0:
             mark = find(_MARK_KEYS, _MARK_VALUES, exact)
     return count, np.int64(MARK_NAMED_CODE) if mark < 0 and code else mark
 
 
 @borrowing
-def _style(src, i, j):  # type: ignore[no-untyped-def]
-    """STYLE_HIDDEN, STYLE_WAITS, STYLE_PRE or 0."""
+def _style(src: Bytes, i: Int, j: Int) -> Int:
+    """STYLE_HIDDEN, STYLE_WAITS, STYLE_PRE, STYLE_TYPED or 0."""
     word = FNV_START  # of the current declaration, white space left out
-    placed = False
-    wrapped = False
     typed = False
-    clipped = False
-    tiny = 0  # of width and height
     font = -1  # where the value of `font-family` begins
-    found = 0
+    found = np.int64(0)  # bits of the declarations
     for k in range(i, j + 1):
-        c = src[k] if k < j else np.uint8(59)
-        if c == ch.COLON and (word == _FONT_FAMILY or word == _FONT):
-            font = k + 1
+        c = src[k] if k < j else np.uint8(ch.SEMICOLON)
         if c == ch.SEMICOLON and font >= 0 and stands_at(src, k - len(_QUOTE), j, _QUOTE):
             continue  # a quotation mark around the name of a font
-        clipped = clipped or (c == ch.COLON and word == _CLIP) or word == _CLIPPED
+        if word == _CLIPPED:
+            found |= _HIDES
+        if c == ch.COLON or c == ch.SEMICOLON:
+            bits = max(find(_STYLE_KEYS, _STYLE_BITS, word), 0)
+            font = k + 1 if c == ch.COLON and bits & _FONT else font
+            found |= bits
         if c == ch.SEMICOLON:
-            tiny += word == _NARROW or word == _LOW
             if font >= 0:
                 typed = typed or _of_one_width(src, font, k)
                 font = -1
-            wrapped = wrapped or word == _WHITE_SPACE_PRE_WRAP
-            if word == _DISPLAY_NONE or word == _DISPLAY_NONE_IMPORTANT:
-                return STYLE_HIDDEN
-            if word == _FAR_LEFT or word == _FURTHER_LEFT:
-                return STYLE_HIDDEN
-            if word == _INVISIBLE:
-                found = STYLE_HIDDEN
-            elif word == _WHITE_SPACE_PRE and found == 0:
-                found = STYLE_PRE
-            placed = placed or word == _DISPLAY_BLOCK or word == _DISPLAY_INLINE
             word = FNV_START
         elif not BYTES[c] & SPACE:
             word = (word ^ np.uint64(LOWER[c])) * FNV_PRIME
-    if clipped or tiny == 2:
+    if found & _HIDES or found & _TINY == _TINY:
         return STYLE_HIDDEN
-    if found == 0 and typed:
-        return STYLE_PRE if wrapped else STYLE_TYPED
-    return STYLE_WAITS if found == STYLE_HIDDEN and placed else found
+    if found & _INVISIBLE:
+        return STYLE_WAITS if found & _PLACED else STYLE_HIDDEN
+    if found & _PRE_SPACE or (typed and found & _WRAPPED):
+        return STYLE_PRE
+    return STYLE_TYPED if typed else 0
 
 
 @borrowing
-def _of_one_width(src, i, j):  # type: ignore[no-untyped-def]
+def _of_one_width(src: Bytes, i: Int, j: Int) -> Bool:
     """Whether a list of fonts has one for code."""
     return (
         contains(src, i, j, _MONOSPACE) or contains(src, i, j, _COURIER)
@@ -270,37 +281,33 @@ STYLE_WAITS = 2  # invisible, but laid out as it shall be shown
 STYLE_PRE = 3  # `white-space:pre`, or `pre-wrap` in a font for code
 STYLE_TYPED = 4  # in a font for code
 
-_DISPLAY_NONE = np.uint64(fnv(b"display:none"))
-_DISPLAY_NONE_IMPORTANT = np.uint64(fnv(b"display:none!important"))
-_INVISIBLE = np.uint64(fnv(b"visibility:hidden"))
-_DISPLAY_BLOCK = np.uint64(fnv(b"display:block"))
-_DISPLAY_INLINE = np.uint64(fnv(b"display:inline"))
-_FAR_LEFT, _FURTHER_LEFT = np.uint64(fnv(b"left:-9999px")), np.uint64(fnv(b"left:-10000px"))
-# What screen readers get only.
-_CLIP, _CLIPPED = np.uint64(fnv(b"clip")), np.uint64(fnv(b"clip-path:inset(50%"))
-_NARROW, _LOW = np.uint64(fnv(b"width:1px")), np.uint64(fnv(b"height:1px"))
-_WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
-_WHITE_SPACE_PRE_WRAP = np.uint64(fnv(b"white-space:pre-wrap"))
+# What declarations do, and the beginnings of some.
+_HIDES, _INVISIBLE, _PLACED, _NARROW, _LOW, _PRE_SPACE, _WRAPPED, _FONT = (1 << k for k in range(8))
+_TINY = _NARROW | _LOW  # what screen readers get only
+_STYLES = {
+    _HIDES: "display:none display:none!important left:-9999px left:-10000px clip",
+    _INVISIBLE: "visibility:hidden",
+    _PLACED: "display:block display:inline",
+    _NARROW: "width:1px",
+    _LOW: "height:1px",
+    _PRE_SPACE: "white-space:pre",
+    _WRAPPED: "white-space:pre-wrap",
+    _FONT: "font font-family",
+}
+_STYLE_KEYS, _STYLE_BITS = of_hashes(
+    {fnv(word.encode()): bits for bits, words in _STYLES.items() for word in words.split()}
+)
+_CLIPPED = np.uint64(fnv(b"clip-path:inset(50%"))
 _QUOTE = np.frombuffer(b"&quot", np.uint8)
-_FONT_FAMILY, _FONT = np.uint64(fnv(b"font-family")), np.uint64(fnv(b"font"))
 _MONOSPACE, _COURIER, _CONSOLAS, _MENLO = (
     np.frombuffer(name, np.uint8) for name in (b"monospace", b"courier", b"consolas", b"menlo")
 )
 
 
 @inlined
-def visibility(  # type: ignore[no-untyped-def]
-    src, given, tag, mark, is_block, in_code, keep_hidden, lines_follow
-):
-    """Of an element: hidden, the drawing of a formula, keeps white space, is in a font for code, bits
-    for `e_above`."""
-    if tag == _BODY or tag == _HTML:
-        return False, False, False, False, 0
-    hidden = False
-    rendered = False
-    keeps_space = False
-    typed = False
-    above = 0
+def _by_attributes(src: Bytes, given: Given, is_block: Bool) -> tuple[Bool, Bool, Bool]:
+    """Whether attributes hide an element, keep white space in it, set it in a font for code."""
+    hidden = keeps_space = typed = False
     if given.start[_AT_HIDDEN] >= 0:
         value = hash_lower(src, given.start[_AT_HIDDEN], given.end[_AT_HIDDEN])
         hidden = value != _UNTIL_FOUND_HASH
@@ -315,6 +322,27 @@ def visibility(  # type: ignore[no-untyped-def]
         typed = style == STYLE_TYPED
     if given.start[_AT_FACE] >= 0:
         typed = _of_one_width(src, given.start[_AT_FACE], given.end[_AT_FACE])
+    return hidden, keeps_space, typed
+
+
+@inlined
+def visibility(
+    src: Bytes,
+    given: Given,
+    tag: Int,
+    mark: Int,
+    is_block: Bool,
+    in_code: Bool,
+    keep_hidden: Bool,
+    lines_follow: Bool,
+) -> tuple[Bool, Bool, Bool, Bool, Int]:
+    """Of an element: hidden, the drawing of a formula, keeps white space, is in a font for code, bits
+    for `e_above`."""
+    if tag == _BODY or tag == _HTML:
+        return False, False, False, False, 0
+    hidden, keeps_space, typed = _by_attributes(src, given, is_block)
+    rendered = False
+    above = 0
     if keep_hidden or tag == _MAIN or tag == _ARTICLE or mark == MARK_SHOWN:
         hidden = False
     if hidden and is_block and not in_code:
@@ -326,7 +354,7 @@ def visibility(  # type: ignore[no-untyped-def]
             above |= _GUTTER  # or a column of the layout, which has words
         else:
             # Prism names the listing itself so, others its gutter.
-            hidden = hidden or not (tag == _PRE or tag == _CODE or tag == _TABLE)
+            hidden = hidden or tag not in _LISTINGS
     elif mark == MARK_NUMBERS:
         hidden = True
     elif mark == MARK_COPY:
@@ -347,7 +375,7 @@ def visibility(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def kinds(src, given):  # type: ignore[no-untyped-def]
+def kinds(src: Bytes, given: Given) -> Int:
     """Bits of FLAG_* by `role`, `itemprop` and `aria-expanded`."""
     bits = FLAG_UNFOLDS if given.start[_AT_EXPANDED] >= 0 else 0
     if given.start[_AT_ROLE] >= 0:
@@ -369,7 +397,7 @@ _COLUMN_HEAD, _ROW_HEAD = np.uint64(fnv(b"columnheader")), np.uint64(fnv(b"rowhe
 
 
 @borrowing
-def is_cell(src, given):  # type: ignore[no-untyped-def]
+def is_cell(src: Bytes, given: Given) -> Bool:
     """Whether the role of an element is that of a cell of a table."""
     role = hash_lower(src, given.start[_AT_ROLE], given.end[_AT_ROLE])
     return role == _CELL or role == _GRID_CELL or role == _COLUMN_HEAD or role == _ROW_HEAD
@@ -388,7 +416,7 @@ _BEGINS[[letter for word in _FORMULA_SOURCES for letter in (word[0], word[0] - 3
 
 
 @borrowing
-def formula_image(src, alt_start, alt_end, src_start, src_end):  # type: ignore[no-untyped-def]
+def formula_image(src: Bytes, alt_start: Int, alt_end: Int, src_start: Int, src_end: Int) -> Bool:
     """Whether an image shows a formula, by its address or by TeX in its alternative text."""
     for k in range(alt_start, alt_end - 1):
         if src[k] == ch.BACKSLASH and BYTES[src[k + 1]] & LETTER:
@@ -414,7 +442,7 @@ _LETTERS = 4  # in a row, which no name of a variable has
 
 
 @borrowing
-def _equation(src, i, j):  # type: ignore[no-untyped-def]
+def _equation(src: Bytes, i: Int, j: Int) -> Bool:
     """Whether an alternative text is an equation written without TeX: `x = y + z`, `a ≤ b`.
 
     It has a sign that relates two sides, and no words.

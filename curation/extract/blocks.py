@@ -11,11 +11,10 @@ Ints = npt.NDArray[np.int32]
 
 # Kinds of atoms: what is inside a block and is no plain text.
 MATHML, TEX_INLINE, TEX_DISPLAY, IMAGE = 1, 2, 3, 4
-DATA_MATHML, SCRIPT_MATHML, ASCIIMATH = 5, 6, 7
+DATA_MATHML, SCRIPT_MATHML = 5, 6
 HTML_INLINE, HTML_DISPLAY = 8, 9  # TeX with references and perhaps tags, as attributes have it
-DATA_JSON, KATEX_INLINE, KATEX_DISPLAY = 10, 11, 12  # in an attribute; as KaTeX draws it
+DATA_JSON = 10  # in an attribute
 KATEX_TEXT, KATEX_TEXT_DISPLAY = 13, 14  # text of MathML whose tags are gone, then the TeX
-MATHJAX_INLINE, MATHJAX_DISPLAY = 15, 16  # as MathJax 3 and 4 draw it
 CODE_ON, CODE_OFF = 20, 21
 CODE_CLASS = 22  # a <code> in a listing: its class
 

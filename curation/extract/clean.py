@@ -7,7 +7,7 @@ import unicodedata
 import numpy as np
 import regex
 
-from curation.compiled import borrowing
+from curation.compiled import Int, Uint32s, borrowing
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
 # zero-width space (but between words of Thai, Lao, Burmese and Khmer), soft hyphen, word joiner, invisible operators, interlinear marks. Of the
@@ -49,7 +49,7 @@ def normal(text: str) -> str:
 
 
 @borrowing
-def _longest_run(points):  # type: ignore[no-untyped-def]
+def _longest_run(points: Uint32s) -> Int:
     """Length of the longest run of combining marks among code points."""
     longest = 0
     run = 0

@@ -8,7 +8,7 @@ import html
 import numpy as np
 import regex
 
-from curation.compiled import kernel
+from curation.compiled import Bools, Int32s, kernel
 from curation.extract import blocks as s
 
 _LEVELS = 4  # elements around code whose class may name its language
@@ -76,7 +76,15 @@ class StatedLanguages:
 
 
 @kernel
-def _classed(b_start, b_end, b_element, e_parent, e_class, a_at, a_kind):  # type: ignore[no-untyped-def]
+def _classed(
+    b_start: Int32s,
+    b_end: Int32s,
+    b_element: Int32s,
+    e_parent: Int32s,
+    e_class: Int32s,
+    a_at: Int32s,
+    a_kind: Int32s,
+) -> Bools:
     """Whether each block [n] has a class in it, or on an element near around it."""
     out = np.zeros(len(b_start), np.bool_)
     atom = 0

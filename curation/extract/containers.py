@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, kernel
+from curation.bytes.hash_tables import first_keys, intern, slot_of
+from curation.compiled import Float, Float32s, Float64s, Int, Int32s, Uint64s, borrowing, kernel
 from curation.extract import words as w
-from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG, first_keys, slot_of
+from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
+
+if TYPE_CHECKING:
+    from curation.extract.blocks import Page
 
 _H1, _H6, _P, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["article"]
 DOMINANT = 0.5  # share of the long text that makes a container dominant
@@ -21,7 +25,9 @@ WEIGHED = 1 << 30
 
 
 @kernel
-def class_scores(e_tokens, tokens, keys, weights, bits):  # type: ignore[no-untyped-def]
+def class_scores(
+    e_tokens: Int32s, tokens: Uint64s, keys: Uint64s, weights: Float32s, bits: Int32s
+) -> tuple[Float32s, Int32s]:
     """Score [m] and region bits [m] of the class and id names of each element."""
     m = len(e_tokens) - 1
     score = np.zeros(m, np.float32)
@@ -32,8 +38,10 @@ def class_scores(e_tokens, tokens, keys, weights, bits):  # type: ignore[no-unty
         hits = 0
         found = 0
         for k in range(e_tokens[e], e_tokens[e + 1]):
-            slot = slot_of(keys, first[k], tokens[k])
-            if slot >= 0:
+            if first[k] == 0:
+                continue
+            slot = slot_of(keys, tokens[k], tokens[k], np.uint64(0))
+            if keys[slot] != 0:
                 found |= bits[slot]
                 if bits[slot] & WEIGHED:
                     total += weights[slot]
@@ -45,7 +53,7 @@ def class_scores(e_tokens, tokens, keys, weights, bits):  # type: ignore[no-unty
 
 
 @kernel
-def group(keys):  # type: ignore[no-untyped-def]
+def group(keys: Uint64s) -> tuple[Int32s, Int32s]:
     """Number equal keys alike: group of each key [n], size of each group."""
     n = len(keys)
     size = 16
@@ -54,20 +62,12 @@ def group(keys):  # type: ignore[no-untyped-def]
     table = np.full(size, -1, np.int32)
     groups = np.empty(n, np.int32)
     sizes = np.zeros(n + 1, np.int32)
-    first = np.empty(n + 1, np.int32)
+    distinct = np.empty(n + 1, np.uint64)
     count = 0
     for i in range(n):
-        h = keys[i]
-        h ^= h >> np.uint64(29)
-        slot = np.int64(h & np.uint64(size - 1))
-        while table[slot] >= 0 and keys[first[table[slot]]] != keys[i]:
-            slot = (slot + 1) & (size - 1)
-        if table[slot] < 0:
-            table[slot] = count
-            first[count] = i
-            count += 1
-        groups[i] = table[slot]
-        sizes[table[slot]] += 1
+        groups[i] = intern(keys[i], table, distinct, np.uint64(size - 1), count)
+        count = max(count, groups[i] + 1)
+        sizes[groups[i]] += 1
     return groups, sizes
 
 
@@ -94,7 +94,9 @@ class Siblings(NamedTuple):
 
 
 @kernel
-def inherited(e_parent, e_tag, e_flags, class_score, regions):  # type: ignore[no-untyped-def]
+def inherited(
+    e_parent: Int32s, e_tag: Int32s, e_flags: Int32s, class_score: Float32s, regions: Int32s
+) -> Chain:
     """The Chain of a page."""
     m = len(e_parent)
     chain_regions = regions.copy()
@@ -123,7 +125,7 @@ def inherited(e_parent, e_tag, e_flags, class_score, regions):  # type: ignore[n
 
 
 @kernel
-def dominant(e_parent, long, page_long):  # type: ignore[no-untyped-def]
+def dominant(e_parent: Int32s, long: Float64s, page_long: Float) -> tuple[Int32s, Int, Int]:
     """The innermost element with most of the long text: how each element [m] relates to it, how many
     steps it is from the body, and which it is.
 
@@ -151,7 +153,7 @@ def dominant(e_parent, long, page_long):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def like(e_parent, e_signature):  # type: ignore[no-untyped-def]
+def like(e_parent: Int32s, e_signature: Uint64s) -> tuple[Int32s, Int32s]:
     """The group [m] of elements of one tag and class under one parent, and the size of each group."""
     keys = np.empty(len(e_parent), np.uint64)
     for e in range(len(e_parent)):
@@ -160,7 +162,7 @@ def like(e_parent, e_signature):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def siblings_of(e_parent, e_sig, words):  # type: ignore[no-untyped-def]
+def siblings_of(e_parent: Int32s, e_sig: Uint64s, words: Float64s) -> Siblings:
     """The Siblings of a page whose elements have so many words."""
     m = len(e_parent)
     siblings, sizes = like(e_parent, e_sig)
@@ -176,7 +178,7 @@ def siblings_of(e_parent, e_sig, words):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cards_of(e_parent, e_tag, siblings, sizes):  # type: ignore[no-untyped-def]
+def cards_of(e_parent: Int32s, e_tag: Int32s, siblings: Int32s, sizes: Int32s) -> Int32s:
     """The outermost of many like elements that each element [m] is in; -1: none."""
     m = len(e_parent)
     card = np.full(m, -1, np.int32)
@@ -189,7 +191,7 @@ def cards_of(e_parent, e_tag, siblings, sizes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def kinds_of(b_element, e_parent, e_sig, levels):  # type: ignore[no-untyped-def]
+def kinds_of(b_element: Int32s, e_parent: Int32s, e_sig: Uint64s, levels: Int) -> Uint64s:
     """Hash [n] of the tags and classes of a block's element and those above it, `levels` in all."""
     keys = np.zeros(len(b_element), np.uint64)
     for b in range(len(b_element)):
@@ -203,7 +205,9 @@ def kinds_of(b_element, e_parent, e_sig, levels):  # type: ignore[no-untyped-def
 
 
 @borrowing
-def title_of_page(page, b_words, counts, title_size):  # type: ignore[no-untyped-def]
+def title_of_page(
+    page: Page, b_words: Float64s, counts: Float32s, title_size: Int
+) -> tuple[Int, Int]:
     """The block that repeats the page's title and its kind: 3 a heading, 2 another, 1 an <h1> that
     does not, 0 there is none.
     """
@@ -227,7 +231,7 @@ def title_of_page(page, b_words, counts, title_size):  # type: ignore[no-untyped
 
 
 @kernel
-def meeting(e_parent, element):  # type: ignore[no-untyped-def]
+def meeting(e_parent: Int32s, element: Int) -> Int32s:
     """The innermost element [m] that holds both each element and the given one."""
     meets = np.zeros(len(e_parent), np.int32)
     x = element

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel, merged
+from curation.compiled import (
+    Bool,
+    Bools,
+    Bytes,
+    Float,
+    Float32s,
+    Float64s,
+    Int,
+    Int32s,
+    Int64s,
+    borrowing,
+    kernel,
+    merged,
+)
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of, like
 from curation.extract.features import NAMES
@@ -16,6 +29,9 @@ from curation.extract.parts import drop_others, keep_end, parts_of
 from curation.extract.repeated import copies, title_again
 from curation.extract.tables import whole_tables
 from curation.extract.units import whole
+
+if TYPE_CHECKING:
+    from curation.extract.tables import Tables
 
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
@@ -35,7 +51,9 @@ _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 
 @kernel
-def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-untyped-def]
+def attached(
+    probabilities: Float64s, special: Bools, b_element: Int32s, e_parent: Int32s
+) -> Float64s:
     """Probabilities [n] where code and formulas (`special` [n]) are decided as the text around them is.
 
     Their words say little about them; what they are in says more.
@@ -71,7 +89,7 @@ def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-un
 
 
 @borrowing
-def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
+def _containers(element: Int, e_parent: Int32s, levels: Int, out: Int32s) -> Int:
     """The element and so many above it, the body left out, into `out`; how many."""
     out[0] = element
     count = 1
@@ -147,7 +165,9 @@ class Places(NamedTuple):
 
 
 @kernel
-def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-untyped-def]
+def find_places(
+    b_element: Int32s, e_above: Int32s, measured: Float32s, rows: Int64s, limits: Limits
+) -> Places:
     """Return the Places of a page; row `rows` [n] of `measured` has the features of each block."""
     remark = np.float32(np.log1p(np.float64(limits.remark_words)))  # as `b_words` counts
     n = len(b_element)
@@ -176,7 +196,7 @@ def find_places(b_element, e_above, measured, rows, limits):  # type: ignore[no-
 
 
 @kernel
-def _line_numbers(text, b_start, b_end, gutter):  # type: ignore[no-untyped-def]
+def _line_numbers(text: Bytes, b_start: Int32s, b_end: Int32s, gutter: Bools) -> Bools:
     """Which blocks [n] in a gutter are nothing but numbers."""
     out = np.zeros(len(gutter), np.bool_)
     for b in range(len(gutter)):
@@ -197,14 +217,21 @@ class BlockDecisions(NamedTuple):
     kept: npt.NDArray[np.bool_]  # [n]
     score: npt.NDArray[np.float64]  # [n] probability to be content, as the decision saw it
     threshold: npt.NDArray[np.float64]  # [n] score that the block needed
-    article: bool  # held to the threshold of articles
+    article: Bool  # held to the threshold of articles
     copied: npt.NDArray[np.bool_]  # [n] reached their thresholds, but are earlier on the page
     filled: npt.NDArray[np.bool_]  # [n] kept because they are inside a kept run
     ended: npt.NDArray[np.bool_]  # [n] reached their thresholds, but end the text as stock
 
 
 @merged
-def decide_blocks(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
+def decide_blocks(
+    probabilities: Float64s,
+    page: s.Page,
+    tables: Tables,
+    where: Places,
+    comments: Bool,
+    limits: Limits,
+) -> BlockDecisions:
     """Return the BlockDecisions, given the blocks' probabilities [n], their Tables and Places.
 
     A page with a sure body of text, an article, is held to one high threshold; where nothing is as
@@ -241,7 +268,9 @@ def decide_blocks(probabilities, page, tables, where, comments, limits):  # type
 
 
 @kernel
-def _first_look(probabilities, page, limits):  # type: ignore[no-untyped-def]
+def _first_look(
+    probabilities: Float64s, page: s.Page, limits: Limits
+) -> tuple[Float64s, Bools, Float64s, Bools]:
     """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
     n = len(probabilities)
     score = np.empty(n, np.float64)
@@ -262,7 +291,9 @@ def _first_look(probabilities, page, limits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _shared(score, weight, alike, sizes, share):  # type: ignore[no-untyped-def]
+def _shared(
+    score: Float64s, weight: Float64s, alike: Int32s, sizes: Int32s, share: Float
+) -> Float64s:
     """Scores [n] of which `share` is the mean of like blocks. 0 and 1 are rules' and stay."""
     n = len(score)
     total = np.zeros(len(sizes), np.float64)
@@ -280,7 +311,7 @@ def _shared(score, weight, alike, sizes, share):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
+def best_cut(score: Float64s, weight: Float64s, few: Float, recall_weight: Float) -> Float:
     """The threshold whose blocks agree best with what may be the content.
 
     Blocks are right or wrong together: what is content is taken to be all of a score over some u,
@@ -312,7 +343,15 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
 
 
 @merged
-def _weighed(score, weight, page, where, comments, limits, alike):  # type: ignore[no-untyped-def]
+def _weighed(
+    score: Float64s,
+    weight: Float64s,
+    page: s.Page,
+    where: Places,
+    comments: Bool,
+    limits: Limits,
+    alike: tuple[Int32s, Int32s],
+) -> tuple[Bools, Float64s, Float64s, Bool]:
     """What is kept by scores and thresholds alone, both, and whether the page is an article."""
     n = len(score)
     score = score.copy()

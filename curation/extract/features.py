@@ -8,12 +8,28 @@ it (neighbours, the last heading, the dominant container, the page as a whole).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel, merged
+from curation.bytes.hash_tables import slot_of
+from curation.compiled import (
+    Bool,
+    Bools,
+    Bytes,
+    Float,
+    Float32s,
+    Float64s,
+    Int,
+    Int32s,
+    Record,
+    Records,
+    Uint64s,
+    inlined,
+    kernel,
+    merged,
+)
 from curation.extract import blocks as s
 from curation.extract import words as w
 from curation.extract.containers import (
@@ -35,6 +51,9 @@ from curation.extract.markup import (
     FLAG_SIDE,
     TAG,
 )
+
+if TYPE_CHECKING:
+    from curation.extract.containers import Chain, Siblings
 
 Weights = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
 Names = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], npt.NDArray[np.int32]]
@@ -169,7 +188,7 @@ _LOGS = np.array([math.log1p(count) for count in range(1 << 10)], np.float32)
 
 
 @inlined
-def _log(x):  # type: ignore[no-untyped-def]
+def _log(x: Float) -> Float:
     count = np.int64(x)
     if count == x and 0 <= count < len(_LOGS):
         return _LOGS[count]
@@ -201,7 +220,7 @@ class Sums(NamedTuple):
 
 
 @inlined
-def _text_row(row, page, b, sums, counts):  # type: ignore[no-untyped-def]
+def _text_row(row: Record, page: s.Page, b: Int, sums: Sums, counts: Float32s) -> None:
     """What is in the block itself."""
     t = max(np.float64(counts[w.WORDS]), 1.0)
     c = max(np.float64(page.b_chars[b]), 1.0)
@@ -233,7 +252,9 @@ def _text_row(row, page, b, sums, counts):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _level(row, x, sums, class_score, siblings, page_long):  # type: ignore[no-untyped-def]
+def _level(
+    row: Record, x: Int, sums: Sums, class_score: Float32s, siblings: Siblings, page_long: Float
+) -> None:
     """The element of the block, or one above it."""
     size = siblings.sizes[siblings.group[x]]
     row.words = _log(sums.words[x])
@@ -248,7 +269,7 @@ def _level(row, x, sums, class_score, siblings, page_long):  # type: ignore[no-u
 
 
 @inlined
-def _chain_row(row, e, chain):  # type: ignore[no-untyped-def]
+def _chain_row(row: Record, e: Int, chain: Chain) -> None:
     """What the elements around the block are called and say that they are."""
     flags = chain.flags[e]
     row.class_min = chain.low[e]
@@ -261,7 +282,9 @@ def _chain_row(row, e, chain):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _title_row(row, title_depth, depth, long, page_long, distance):  # type: ignore[no-untyped-def]
+def _title_row(
+    row: Record, title_depth: Int, depth: Int, long: Float, page_long: Float, distance: Float
+) -> None:
     """How far the block is from the title: in the tree, from where they meet, and in the text."""
     row.title_up = title_depth
     row.title_down = depth
@@ -271,7 +294,15 @@ def _title_row(row, title_depth, depth, long, page_long, distance):  # type: ign
 
 
 @inlined
-def _card_row(row, x, sums, siblings, page_words, depth, holds_title):  # type: ignore[no-untyped-def]
+def _card_row(
+    row: Record,
+    x: Int,
+    sums: Sums,
+    siblings: Siblings,
+    page_words: Float,
+    depth: Int,
+    holds_title: Bool,
+) -> None:
     """The card that the block is in."""
     g = siblings.group[x]
     row.card_count = _log(siblings.sizes[g])
@@ -285,7 +316,15 @@ def _card_row(row, x, sums, siblings, page_words, depth, holds_title):  # type: 
 
 
 @inlined
-def _neighbour(row, b, o, b_element, sums, word_score, total):  # type: ignore[no-untyped-def]
+def _neighbour(
+    row: Record,
+    b: Int,
+    o: Int,
+    b_element: Int32s,
+    sums: Sums,
+    word_score: Float32s,
+    total: Float32s,
+) -> None:
     """One of the two blocks before and behind."""
     row.words = _log(sums.b_words[o])
     row.link_density = sums.density[o]
@@ -295,7 +334,7 @@ def _neighbour(row, b, o, b_element, sums, word_score, total):  # type: ignore[n
 
 
 @inlined
-def _weigh(page, counts, b_words):  # type: ignore[no-untyped-def]
+def _weigh(page: s.Page, counts: Float32s, b_words: Float64s) -> tuple[Float, Float]:
     """Fill `b_words`: words of each block, formulas among them; return those of the long blocks
     that are seen, and of those that are not."""
     seen = 0.0
@@ -312,7 +351,7 @@ def _weigh(page, counts, b_words):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add_to_parents(e_parent, sums):  # type: ignore[no-untyped-def]
+def _add_to_parents(e_parent: Int32s, sums: Sums) -> None:
     """Sums over elements, from those over the blocks right under each."""
     for e in range(len(e_parent) - 1, 0, -1):
         p = e_parent[e]
@@ -325,7 +364,7 @@ def _add_to_parents(e_parent, sums):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _sum_up(page, counts, chain, sums, of_page):  # type: ignore[no-untyped-def]
+def _sum_up(page: s.Page, counts: Float32s, chain: Chain, sums: Sums, of_page: Record) -> None:
     """Fill `sums` and the page's own features."""
     n = len(page.b_element)
     page_links = 0.0
@@ -370,7 +409,15 @@ def _sum_up(page, counts, chain, sums, of_page):  # type: ignore[no-untyped-def]
 
 
 @merged
-def _features(page, texts, word_score, names, judged, rows, of_page):  # type: ignore[no-untyped-def]
+def _features(
+    page: s.Page,
+    texts: TextCounts,
+    word_score: Float32s,
+    names: tuple[Float32s, Int32s],
+    judged: Bools,
+    rows: Records,
+    of_page: Records,
+) -> None:
     """Fill the rows of the blocks that are judged, and the features of the page."""
     b_element, e_parent, e_depth = page.b_element, page.e_parent, page.e_depth
     n = len(b_element)
@@ -494,7 +541,7 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
 
 
 @kernel
-def measure(said, page, lexicons, judged):  # type: ignore[no-untyped-def]
+def measure(said: Stated, page: s.Page, lexicons: Lexicons, judged: Bools) -> Float32s:
     """The features of the blocks that are judged [n]; `said` is what the page says of itself."""
     texts = _text_counts(said.title, page.text, page.b_start, page.b_end)
     word_score = w.word_scores(texts.hashes, texts.hash_starts, *lexicons.words)
@@ -537,26 +584,19 @@ def _title(source: bytes, page: s.Page) -> npt.NDArray[np.uint8]:
 
 
 @kernel
-def _text_counts(title, text, b_start, b_end):  # type: ignore[no-untyped-def]
+def _text_counts(title: Bytes, text: Bytes, b_start: Int32s, b_end: Int32s) -> TextCounts:
     in_title = w.title_words(title, 0, len(title) - 8)
-    keys, values = title_table(in_title)
-    counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, keys, values)
+    counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, _set_of(in_title))
     return TextCounts(counts, text_hash, hashes, starts, len(in_title))
 
 
 @kernel
-def title_table(hashes):  # type: ignore[no-untyped-def]
-    """`hash_table` of a few hashes, each with value 0."""
+def _set_of(hashes: Uint64s) -> Uint64s:
+    """Return the keys of a table of a few hashes."""
     size = 16
     while size < 2 * len(hashes) + 2:
         size *= 2
     keys = np.zeros(size, np.uint64)
-    values = np.zeros(size, np.int32)
     for h in hashes:
-        if h == 0:
-            continue
-        slot = np.int64(h & np.uint64(size - 1))
-        while keys[slot] != 0 and keys[slot] != h:
-            slot = (slot + 1) & (size - 1)
-        keys[slot] = h
-    return keys, values
+        keys[slot_of(keys, h, h, np.uint64(0))] = h
+    return keys

@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined
+from curation.bytes import byte_names as ch
+from curation.bytes.code_points import code_point, last_character, put
+from curation.bytes.search import LOWER
+from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
 from curation.extract import blocks as s
-from curation.extract import byte_names as ch
-from curation.extract.lexing import code_point, reference
+from curation.extract.lexing import reference
 from curation.extract.markup import (
     BYTES,
     CAPITAL,
     CASE,
     LETTER,
-    LOWER,
     PLAIN,
     SMALL,
     SPACE,
@@ -26,51 +27,67 @@ from curation.extract.markup import (
     THREE,
     TWO,
 )
-from curation.text.plain import put
+
+
+class State:
+    """The state of a scan, a record of whole numbers."""
+
+    # How much there is so far.
+    length: Int
+    blocks: Int
+    elements: Int
+    tokens: Int
+    atoms: Int
+    linked_scripts: Int
+    # The block under way.
+    start: Int
+    chars: Int
+    link_chars: Int
+    links: Int
+    tags: Int
+    bold_chars: Int
+    formulas: Int
+    flags: Int
+    space_due: Int  # white space comes before the next character: BLANK, LINE_FEED, NO_WIDTH
+    after_break: Int  # the last thing was a <br>
+    atom_at: Int  # end of the last formula; -1: none
+    atom_soft: Int  # it may give way to a better source of the same formula, or is STATED
+    line_at: Int  # where the last line element of a listing began; -1: none did
+    reading: Int  # where the reading (<rt>) that is open began; 0: none is
+    braced: Int  # `}` is due behind a script
+    tilted: Int  # where the last <i>, <em> or <var> ended
+    # Inline elements: a link, where it began and how deep, and how many of others are open.
+    linked: Int
+    link_at: Int
+    link_top: Int
+    bold: Int
+    code: Int
+    seam: Int  # where the tags end that are between two runs of text
+    seam_kind: Int  # and what they are: EDGE, BESIDE, ...
+    ended_tag: Int  # of the last end tag of an inline element
+    # Code.
+    pre_top: Int  # depth of the outermost element that keeps white space; -1: none
+    typed_top: Int  # how deep a font for code was asked for; -1: it wasn't
+    indents: Int  # the block may be code: blanks that begin its lines are kept
+    line_depth: Int  # spans open within one that is a line of a listing, itself included
+    note_depth: Int  # the same of a note
+    note_at: Int  # and where it began
+    line_due: Int  # a line ended without a line break yet
+    line_start: Int
+    # The stack.
+    top: Int
+    element: Int
+    over: Int  # open block elements beyond the depth that is kept
+    # What is passed over.
+    skip_depth: Int
+    skip_math: Int
+    displayed: Int  # it is the drawing of a formula on a line of its own
+    skip_hash: Int  # of the tag of the element that is passed over
+    class_hash: Int  # of the class of the last inline element that has one
+
 
 STATE = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            # How much there is so far.
-            *("length", "blocks", "elements", "tokens", "atoms", "linked_scripts"),
-            # The block under way.
-            *("start", "chars", "link_chars", "links", "tags", "bold_chars", "formulas", "flags"),
-            "space_due",  # white space comes before the next character: BLANK, LINE_FEED, NO_WIDTH
-            "after_break",  # the last thing was a <br>
-            "atom_at",  # end of the last formula; -1: none
-            "atom_soft",  # it may be replaced by a better source of the same formula, or is STATED
-            "line_at",  # where the last line element of a listing began; -1: none did
-            "reading",  # where the reading (<rt>) that is open began; 0: none is
-            "braced",  # `}` is due behind a script
-            "tilted",  # where the last <i>, <em> or <var> ended
-            # Inline elements: a link, where it began and how deep, and how many of others are open.
-            *("linked", "link_at", "link_top", "bold", "code"),
-            # Where the tags end that are between two runs of text, and what they are: EDGE, BESIDE, ...
-            *("seam", "seam_kind"),
-            "ended_tag",  # of the last end tag of an inline element
-            # Code.
-            "pre_top",  # depth of the outermost element that keeps white space; -1: none
-            "typed_top",  # how deep a font for code was asked for; -1: it wasn't
-            "indents",  # the block may be code: blanks that begin its lines are kept
-            "line_depth",  # spans open within one that is a line of a listing, itself included
-            *("note_depth", "note_at"),  # the same of a note, and where it began
-            *("line_due", "line_start"),  # a line ended without a line break yet
-            # The stack.
-            *("top", "element"),
-            "over",  # open block elements beyond the depth that is kept
-            # What is passed over.
-            *("skip_depth", "skip_math"),
-            *(
-                "drawn_at",
-                "drawn_kind",
-            ),  # drawing of a formula without a source; -1: none; its atom
-        )
-    ]
-    + [
-        ("skip_hash", np.uint64),  # of the tag of the element that is passed over
-        ("class_hash", np.uint64),  # of the class of the last inline element that has one
-    ]
+    [(n, np.uint64 if n.endswith("_hash") else np.int64) for n in State.__annotations__]
 )
 
 
@@ -104,7 +121,7 @@ class Flow(NamedTuple):
     text: Any  # uint8
     atoms: Atoms
     points: Any  # [2] code points of the last reference
-    now: Any  # STATE
+    now: State
 
 
 #: What is between two runs of text: the edge of an element, or the end of one and the beginning of
@@ -127,7 +144,7 @@ _I, _EM, _VAR, _SUB, _SUP = TAG["i"], TAG["em"], TAG["var"], TAG["sub"], TAG["su
 
 
 @inlined
-def _role(point):  # type: ignore[no-untyped-def]
+def _role(point: Int) -> Int:
     """Whether a character is white space, text, or nothing: controls, invisible and no characters."""
     if point <= ch.SPACE:
         return _WHITE if point == ch.SPACE or ch.TAB <= point <= ch.CR else _NOTHING
@@ -155,7 +172,7 @@ def _role(point):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_wide(point):  # type: ignore[no-untyped-def]
+def _is_wide(point: Int) -> Bool:
     """Whether a character is one of Chinese or Japanese, whose lines end without a blank."""
     if point < 0x2E80:
         return False
@@ -169,24 +186,21 @@ def _is_wide(point):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _has_no_blanks(point):  # type: ignore[no-untyped-def]
+def _has_no_blanks(point: Int) -> Bool:
     """Whether a character is one of Thai, Lao, Burmese or Khmer, which part words by U+200B."""
     return 0xE00 <= point <= 0xEFF or 0x1000 <= point <= 0x109F or 0x1780 <= point <= 0x17FF
 
 
 @inlined
-def _last_point(text, o):  # type: ignore[no-untyped-def]
+def _last_point(text: Bytes, o: Int) -> Int:
     """The character that ends at o, 0 where it is one of ASCII."""
     if text[o - 1] < 0x80:
         return np.int64(0)
-    k = o - 2
-    while k > o - 4 and text[k] & 0xC0 == 0x80:
-        k -= 1
-    return code_point(text, k)[0]
+    return code_point(text, last_character(text, o - 4, o))[0]
 
 
 @inlined
-def _parted(text, o, due, point):  # type: ignore[no-untyped-def]
+def _parted(text: Bytes, o: Int, due: Int, point: Int) -> Int:
     """Write the white space that is `due` between two characters; return where the text ends."""
     last = _last_point(text, o)
     if due == NO_WIDTH:
@@ -200,146 +214,179 @@ def _parted(text, o, due, point):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def run_of_text(src, n, i, flow):  # type: ignore[no-untyped-def]
+def _is_markup(src: Bytes, i: Int) -> Bool:
+    """Whether markup begins at i."""
+    if src[i] != ch.LESS:
+        return False
+    d = src[i + 1]
+    return BYTES[d] & LETTER != 0 or d == ch.SLASH or d == ch.BANG or d == ch.QUESTION
+
+
+@inlined
+def _point_at(src: Bytes, n: Int, i: Int, points: Int64s) -> tuple[Int, Int, Int]:
+    """The character at i, or the one or two that a reference there stands for, and where they end."""
+    if src[i] == ch.AMPERSAND:
+        size = reference(src, n, i, points)
+        if size:
+            return points[0], points[1], i + size
+    point, size = code_point(src, i)
+    return point, np.int64(0), i + size
+
+
+@inlined
+def _is_shown(role: Int, joins: Bool) -> Bool:
+    """Whether a character is text; a joiner is where there is something that it `joins`."""
+    return role == _TEXT or role == _DIRECTION or (role == _JOINER and joins)
+
+
+@inlined
+def _add_chars(now: State, chars: Int) -> None:
+    now.chars += chars
+    if now.linked:
+        now.link_chars += chars
+    if now.bold:
+        now.bold_chars += chars
+
+
+@borrowing
+def _run_of_code(src: Bytes, n: Int, i: Int, flow: Flow) -> Int:
+    """`run_of_text` where white space is kept."""
+    text, now = flow.text, flow.now
+    o, line_start, line_due = now.length, now.line_start, now.line_due != 0
+    chars = 0
+    while i < n and not _is_markup(src, i):
+        point, second, i = _point_at(src, n, i, flow.points)
+        while True:
+            role = _role(point)
+            feed = point == ch.LF or point == 0x85 or point == 0x2028 or point == 0x2029
+            feed = feed or (point == ch.CR and src[i] != ch.LF)
+            blank = role == _WHITE and point != ch.CR and not feed
+            joins = o > now.start and now.space_due == 0 and text[o - 1] > ch.SPACE
+            shown = _is_shown(role, joins)
+            if feed or (line_due and (blank or shown)):
+                text[o] = ch.LF
+                o += 1
+                line_due = False
+                line_start = o
+            if blank:
+                text[o] = ch.TAB if point == ch.TAB else ch.SPACE
+                o += 1
+            elif shown:
+                now.after_break = 0
+                o = put(text, o, point)
+                chars += role != _DIRECTION
+            if second == 0:
+                break
+            point, second = second, np.int64(0)
+    now.length, now.line_start, now.line_due = o, line_start, line_due
+    _add_chars(now, chars)
+    return i
+
+
+@inlined
+def _white(src: Bytes, i: Int, space: Int) -> tuple[Int, Int]:
+    """Pass over the white space at i; return where it ends, and what is due then."""
+    due = LINE_FEED if space == LINE_FEED else BLANK
+    while BYTES[src[i]] & SPACE:  # the padding is neither white nor plain
+        if src[i] == ch.LF:
+            due = LINE_FEED
+        i += 1
+    return i, due
+
+
+@inlined
+def _plain(src: Bytes, i: Int, text: Bytes, o: Int) -> tuple[Int, Int, Int]:
+    """Take characters that are text whatever is around them; return where both end, and how many."""
+    chars = 0
+    c = src[i]
+    while True:
+        text[o] = c
+        if BYTES[c] & PLAIN:
+            chars += 1
+        elif BYTES[c] & (TWO | THREE):
+            chars += 1
+            o += 1
+            i += 1
+            text[o] = src[i]
+            if BYTES[c] & THREE:
+                o += 1
+                i += 1
+                text[o] = src[i]
+        elif c != ch.SPACE or not BYTES[src[i + 1]] & _RUN:
+            return i, o, chars
+        o += 1
+        i += 1
+        c = src[i]
+
+
+@inlined
+def _blank(text: Bytes, o: Int, space: Int, point: Int, now: State) -> tuple[Int, Int]:
+    """Take a character of white space; return where the text ends, and what is due then."""
+    indents = now.indents != 0 and (o == now.start or text[o - 1] <= ch.SPACE)
+    if point != 0xA0 or not (now.code > 0 or now.typed_top >= 0 or indents):
+        return o, LINE_FEED if point == ch.LF or space == LINE_FEED else BLANK
+    if space and o > now.start and text[o - 1] != ch.LF:
+        text[o] = ch.SPACE
+        o += 1
+    text[o] = ch.SPACE
+    return o + 1, 0
+
+
+@inlined
+def run_of_text(src: Bytes, n: Int, i: Int, flow: Flow) -> Int:
     """Take the text from i to the next markup; return where that is."""
-    text, points, now = flow.text, flow.points, flow.now
-    o = now.length
-    start = now.start
-    space = now.space_due
-    atom_at = now.atom_at
+    text, now = flow.text, flow.now
+    if now.pre_top >= 0:
+        return _run_of_code(src, n, i, flow)
+    o, start, space, atom_at = now.length, now.start, now.space_due, now.atom_at
     after_break = now.after_break != 0
-    line_due = now.line_due != 0
-    line_start = now.line_start
-    keep = now.pre_top >= 0
-    code = now.code > 0 or now.typed_top >= 0
-    indents = now.indents != 0
     chars = 0
     while i < n:
         c = src[i]
-        if not keep and BYTES[c] & SPACE:
-            if space != LINE_FEED:
-                space = BLANK
-            while BYTES[c] & SPACE:  # the padding is neither white nor plain
-                if c == ch.LF:
-                    space = LINE_FEED
-                i += 1
-                c = src[i]
+        if BYTES[c] & SPACE:
+            i, space = _white(src, i, space)
             continue
-        if not keep and BYTES[c] & (PLAIN if space else _RUN):
+        if BYTES[c] & (PLAIN if space else _RUN):
             if space:
                 if space != NO_WIDTH and (o == atom_at or (o > start and text[o - 1] != ch.LF)):
                     text[o] = ch.SPACE
                     o += 1
                 space = 0
             after_break = False
-            while True:
-                text[o] = c
-                if BYTES[c] & PLAIN:
-                    chars += 1
-                elif BYTES[c] & (TWO | THREE):
-                    chars += 1
-                    o += 1
-                    i += 1
-                    text[o] = src[i]
-                    if BYTES[c] & THREE:
-                        o += 1
-                        i += 1
-                        text[o] = src[i]
-                elif c != ch.SPACE or not BYTES[src[i + 1]] & _RUN:
-                    break
-                o += 1
-                i += 1
-                c = src[i]
+            i, o, more = _plain(src, i, text, o)
+            chars += more
             continue
-        second = np.int64(0)  # a reference may stand for two characters
-        if c >= 128:
-            point, size = code_point(src, i)
-            i += size
-        elif c == ch.LESS:
-            d = src[i + 1]
-            if BYTES[d] & LETTER or d == ch.SLASH or d == ch.BANG or d == ch.QUESTION:
-                break
-            i += 1
-            point = np.int64(60)
-        elif c == ch.AMPERSAND:
-            size = reference(src, n, i, points)
-            point = points[0] if size else np.int64(38)
-            second = points[1] if size else np.int64(0)
-            i += max(size, 1)
-        else:
-            i += 1
-            point = np.int64(c)
+        if c == ch.LESS and _is_markup(src, i):
+            break
+        point, second, i = _point_at(src, n, i, flow.points)
         while True:
             role = _role(point)
             if role == _WHITE:
-                if keep:
-                    new_line = point == ch.LF or point == 0x85 or point == 0x2028 or point == 0x2029
-                    if new_line or (point == ch.CR and src[i] != ch.LF):
-                        text[o] = ch.LF
-                        o += 1
-                        line_due = False
-                        line_start = o
-                    elif point != ch.CR:
-                        if line_due:
-                            text[o] = ch.LF
-                            o += 1
-                            line_due = False
-                            line_start = o
-                        text[o] = ch.TAB if point == ch.TAB else ch.SPACE
-                        o += 1
-                elif point == 0xA0 and (
-                    code or (indents and (o == start or text[o - 1] <= ch.SPACE))
-                ):
-                    if space and o > start and text[o - 1] != ch.LF:
-                        text[o] = ch.SPACE
-                        o += 1
-                    space = 0
+                o, space = _blank(text, o, space, point, now)
+            elif role == _NO_WIDTH_SPACE:
+                space = space if space else NO_WIDTH
+            elif _is_shown(role, o > start and space == 0 and text[o - 1] > ch.SPACE):
+                if space and o == atom_at and space != NO_WIDTH:
                     text[o] = ch.SPACE
                     o += 1
-                else:
-                    space = LINE_FEED if point == ch.LF or space == LINE_FEED else BLANK
-            elif role == _NO_WIDTH_SPACE:
-                if not keep and space == 0:
-                    space = NO_WIDTH
-            elif role == _TEXT or (
-                role != _NOTHING
-                and (role == _DIRECTION or (o > start and not space and text[o - 1] > ch.SPACE))
-            ):
-                if keep:
-                    if line_due:
-                        text[o] = ch.LF
-                        o += 1
-                        line_due = False
-                        line_start = o
-                elif space:
-                    if o == atom_at and space != NO_WIDTH:
-                        text[o] = ch.SPACE
-                        o += 1
-                    elif o > start and text[o - 1] != ch.LF:
-                        o = _parted(text, o, space, point)
-                    space = 0
+                elif space and o > start and text[o - 1] != ch.LF:
+                    o = _parted(text, o, space, point)
+                space = 0
                 after_break = False
                 o = put(text, o, point)
                 chars += role != _DIRECTION
             if second == 0:
                 break
-            point = second
-            second = np.int64(0)
+            point, second = second, np.int64(0)
     now.length = o
     now.space_due = space
     now.after_break = after_break
-    now.line_due = line_due
-    now.line_start = line_start
-    now.chars += chars
-    if now.linked:
-        now.link_chars += chars
-    if now.bold:
-        now.bold_chars += chars
+    _add_chars(now, chars)
     return i
 
 
 @inlined
-def new_line(text, now):  # type: ignore[no-untyped-def]
+def new_line(text: Bytes, now: State) -> None:
     """Break a line of code."""
     text[now.length] = ch.LF
     now.length += 1
@@ -348,7 +395,7 @@ def new_line(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _space(text, now):  # type: ignore[no-untyped-def]
+def _space(text: Bytes, now: State) -> None:
     """Write the white space that is due."""
     due = (now.space_due != 0) & (now.space_due != NO_WIDTH)
     if due & ((now.length > now.start) | (now.atom_at == now.length)):
@@ -358,7 +405,7 @@ def _space(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _atom(flow, kind, start, end):  # type: ignore[no-untyped-def]
+def _atom(flow: Flow, kind: Int, start: Int, end: Int) -> None:
     atoms, now = flow.atoms, flow.now
     atoms.at[now.atoms] = now.length
     atoms.kind[now.atoms] = kind
@@ -368,13 +415,13 @@ def _atom(flow, kind, start, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def has_room(flow):  # type: ignore[no-untyped-def]
+def has_room(flow: Flow) -> Bool:
     """Whether one more atom is allowed."""
     return flow.now.atoms < len(flow.atoms.at) - 1
 
 
 @borrowing
-def formula(flow, kind, start, end, soft):  # type: ignore[no-untyped-def]
+def formula(flow: Flow, kind: Int, start: Int, end: Int, soft: Int) -> None:
     """A formula is here, with its source in src[start:end]. A `soft` one gives way to a better
     source of the same formula; one that is STATED keeps its place."""
     now = flow.now
@@ -386,7 +433,7 @@ def formula(flow, kind, start, end, soft):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def drop_soft(atoms, now):  # type: ignore[no-untyped-def]
+def drop_soft(atoms: Atoms, now: State) -> None:
     """Take back the formula just read where a better source of the same one follows."""
     last = now.atoms - 1
     same = (now.atom_soft == 1) & (now.atom_at == now.length)
@@ -396,7 +443,7 @@ def drop_soft(atoms, now):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def line_break(text, now):  # type: ignore[no-untyped-def]
+def line_break(text: Bytes, now: State) -> Bool:
     """A <br>: whether it is the second in a row, which ends the block."""
     if now.pre_top >= 0:
         new_line(text, now)
@@ -418,7 +465,7 @@ def line_break(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _in_brackets(text, now):  # type: ignore[no-untyped-def]
+def _in_brackets(text: Bytes, now: State) -> Bool:
     """Whether the text so far ends in a bracket that opens, as <rp> has it before a reading."""
     o = now.length
     wide = text[o - 1] == 0x88 and text[o - 2] == 0xBC and text[o - 3] == 0xEF
@@ -426,7 +473,7 @@ def _in_brackets(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end_reading(text, now):  # type: ignore[no-untyped-def]
+def end_reading(text: Bytes, now: State) -> None:
     """The reading of a character ends, with a bracket where one was set before it."""
     if now.reading:
         if now.length == now.reading:  # it is empty
@@ -438,7 +485,7 @@ def end_reading(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _drop_sign(text, now):  # type: ignore[no-untyped-def]
+def _drop_sign(text: Bytes, now: State) -> None:
     """Take back a link that has nothing but a sign: to a heading itself, or back to the text."""
     at = now.link_at
     end = now.length
@@ -470,7 +517,7 @@ def _drop_sign(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _mark(text, now, sign):  # type: ignore[no-untyped-def]
+def _mark(text: Bytes, now: State, sign: Int) -> None:
     text[now.length] = sign
     now.length += 1
     now.chars += 1
@@ -479,7 +526,7 @@ def _mark(text, now, sign):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _script_of(src, n, i):  # type: ignore[no-untyped-def]
+def _script_of(src: Bytes, n: Int, i: Int) -> tuple[Int, Bool, Bool, Bool, Bool]:
     """The content of a superscript or subscript from i on: how many characters it has, whether it is
     in italics, has a letter, a sign of arithmetic, a comma. More than _SCRIPT characters: it is none
     that is understood."""
@@ -526,7 +573,7 @@ def _script_of(src, n, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def script(src, n, i, text, now, tag):  # type: ignore[no-untyped-def]
+def script(src: Bytes, n: Int, i: Int, text: Bytes, now: State, tag: Int) -> None:
     """A superscript or subscript opens right behind a character, its content from i on.
 
     Numbers set high are powers; sums, and what belongs to a variable, are scripts of formulas
@@ -551,7 +598,7 @@ def script(src, n, i, text, now, tag):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _power(src, n, i, text, now):  # type: ignore[no-untyped-def]
+def _power(src: Bytes, n: Int, i: Int, text: Bytes, now: State) -> None:
     """Write `^` before a number that is set high."""
     k = i
     if src[k] == ch.LESS and src[k + 1] != ch.SLASH:
@@ -568,12 +615,12 @@ def _power(src, n, i, text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _case(point):  # type: ignore[no-untyped-def]
+def _case(point: Int) -> Int:
     return CASE[point] if point < len(CASE) else 0
 
 
 @borrowing
-def _words_meet(src, i, text, now):  # type: ignore[no-untyped-def]
+def _words_meet(src: Bytes, i: Int, text: Bytes, now: State) -> Bool:
     """Whether a word ends at the end of the text and another begins in src[i:], by the letters and
     digits on both sides."""
     o = now.length
@@ -583,10 +630,7 @@ def _words_meet(src, i, text, now):  # type: ignore[no-untyped-def]
         last = np.int64(text[o - 1])
         before = o - 2
     else:
-        before = o - 1
-        while before > now.start and text[before] & 0xC0 == 0x80:
-            before -= 1
-        before -= 1
+        before = last_character(text, now.start, o) - 1
     if before < now.start:
         return False
     if first >= 0x80:
@@ -616,7 +660,7 @@ def _words_meet(src, i, text, now):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def keep_apart(src, i, text, now):  # type: ignore[no-untyped-def]
+def keep_apart(src: Bytes, i: Int, text: Bytes, now: State) -> None:
     """Set a space between two runs of text that tags part, and often their style, where these are
     words; the tags end at i."""
     now.seam = i
@@ -628,7 +672,9 @@ def keep_apart(src, i, text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def inline_opened(src, at, i, tag, hashed, text, now):  # type: ignore[no-untyped-def]
+def inline_opened(
+    src: Bytes, at: Int, i: Int, tag: Int, hashed: Int, text: Bytes, now: State
+) -> None:
     """An inline element, its tag in src[at:i], its class of this hash, opens: a word may begin in it."""
     if tag == _SUB or tag == _SUP:
         return
@@ -646,7 +692,7 @@ def inline_opened(src, at, i, tag, hashed, text, now):  # type: ignore[no-untype
 
 
 @inlined
-def inline_closed(src, at, i, tag, text, now):  # type: ignore[no-untyped-def]
+def inline_closed(src: Bytes, at: Int, i: Int, tag: Int, text: Bytes, now: State) -> None:
     """An inline element ended, or an image, its tag in src[at:i]: a word may begin behind it."""
     if now.seam != at:
         now.seam_kind = EDGE
@@ -655,7 +701,7 @@ def inline_closed(src, at, i, tag, text, now):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def picture_of_sign(src, alt, alt_end, text, now):  # type: ignore[no-untyped-def]
+def picture_of_sign(src: Bytes, alt: Int, alt_end: Int, text: Bytes, now: State) -> None:
     """An image stands for the sign in its alternative text, as those of emoji do."""
     _space(text, now)
     o = now.length
@@ -668,7 +714,7 @@ def picture_of_sign(src, alt, alt_end, text, now):  # type: ignore[no-untyped-de
 
 
 @inlined
-def line_element(text, now):  # type: ignore[no-untyped-def]
+def line_element(text: Bytes, now: State) -> None:
     """An element opens that holds a line of a listing: a line begins if none has since the last."""
     if now.line_at >= now.start and now.line_start <= now.line_at:
         new_line(text, now)
@@ -677,7 +723,7 @@ def line_element(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _line_ended(text, now):  # type: ignore[no-untyped-def]
+def _line_ended(text: Bytes, now: State) -> None:
     """The element of a line of a listing ends: other text begins a line."""
     now.line_depth -= 1
     if now.line_depth == 0 and now.length > now.line_start:
@@ -685,7 +731,7 @@ def _line_ended(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def note_opened(text, now):  # type: ignore[no-untyped-def]
+def note_opened(text: Bytes, now: State) -> None:
     """A note opens in the middle of a sentence: it is set in brackets."""
     if now.length == now.start or now.note_depth or now.pre_top >= 0:
         return
@@ -698,7 +744,7 @@ def note_opened(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _note_ended(text, now):  # type: ignore[no-untyped-def]
+def _note_ended(text: Bytes, now: State) -> None:
     now.note_depth -= 1
     if now.note_depth:
         return
@@ -711,7 +757,7 @@ def _note_ended(text, now):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def verbatim(src, i, stop, flow):  # type: ignore[no-untyped-def]
+def verbatim(src: Bytes, i: Int, stop: Int, flow: Flow) -> None:
     """Take text from i to `stop` that has references, but no markup."""
     text, now = flow.text, flow.now
     while i < stop:
@@ -724,7 +770,7 @@ def verbatim(src, i, stop, flow):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def alternative(src, i, stop, flow):  # type: ignore[no-untyped-def]
+def alternative(src: Bytes, i: Int, stop: Int, flow: Flow) -> None:
     """Take the alternative text of an image, in src[i:stop], as words."""
     now = flow.now
     now.space_due = BLANK
@@ -737,14 +783,14 @@ def alternative(src, i, stop, flow):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def class_of_code(flow, start, end):  # type: ignore[no-untyped-def]
+def class_of_code(flow: Flow, start: Int, end: Int) -> None:
     """A <code> with a class opens in a listing: the class may say the language."""
     if has_room(flow):
         _atom(flow, s.CODE_CLASS, start, end)
 
 
 @inlined
-def inline_start(flow, tag, has_address):  # type: ignore[no-untyped-def]
+def inline_start(flow: Flow, tag: Int, has_address: Bool) -> None:
     """An inline element opens. `has_address`: it has an `href`."""
     if tag == _WBR or tag == _INPUT:
         return
@@ -776,7 +822,7 @@ def inline_start(flow, tag, has_address):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def inline_end(flow, tag):  # type: ignore[no-untyped-def]
+def inline_end(flow: Flow, tag: Int) -> None:
     """An inline element ends."""
     text, now = flow.text, flow.now
     if tag == _SPAN:
@@ -809,7 +855,7 @@ def inline_end(flow, tag):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def close_block(flow, blocks, continued):  # type: ignore[no-untyped-def]
+def close_block(flow: Flow, blocks: Blocks, continued: Bool) -> Bool:
     """End the block under way and begin the next; False when there are too many.
 
     `continued`: the next one is in the same element.

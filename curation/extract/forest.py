@@ -20,7 +20,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import (
+    Float,
+    Float32s,
+    Float64s,
+    Int,
+    Int32s,
+    Int64s,
+    Uint32s,
+    borrowing,
+    inlined,
+    kernel,
+)
 
 MAX_LEAVES = 32  # a bit each
 _ROWS = 32  # rows side by side: their features fit the first cache
@@ -96,20 +107,28 @@ class Forest:
 
 
 @borrowing
-def _turn(rows, chosen, columns):  # type: ignore[no-untyped-def]
+def _turn(rows: Float32s, chosen: Int64s, columns: Float32s) -> None:
     for r in range(len(chosen)):
         for f in range(len(columns)):
             columns[f, r] = rows[chosen[r], f]
 
 
 @inlined
-def _left(at, edge, left_out):  # type: ignore[no-untyped-def]
+def _left(at: Float, edge: Float, left_out: Int) -> Int:
     """The leaves that a node leaves to a row whose feature is `at`."""
     return left_out | (np.uint32(at > edge) - np.uint32(1))
 
 
 @borrowing
-def _strike_out(columns, feature, threshold, left_out, start, end, alive):  # type: ignore[no-untyped-def]
+def _strike_out(
+    columns: Float32s,
+    feature: Int32s,
+    threshold: Float32s,
+    left_out: Uint32s,
+    start: Int,
+    end: Int,
+    alive: Uint32s,
+) -> None:
     for r in range(len(alive)):
         alive[r] = _ALL
     # Four nodes for each time that `alive` is read and written, which takes most of the time.
@@ -128,14 +147,16 @@ def _strike_out(columns, feature, threshold, left_out, start, end, alive):  # ty
 
 
 @borrowing
-def _add_leaves(alive, values, tree, out, chosen):  # type: ignore[no-untyped-def]
+def _add_leaves(alive: Uint32s, values: Float32s, tree: Int, out: Float64s, chosen: Int64s) -> None:
     for r in range(len(chosen)):
         lowest = alive[r] & (~alive[r] + np.uint32(1))
         out[chosen[r]] += values[tree, _BIT[np.uint32(lowest * _DE_BRUIJN) >> np.uint32(27)]]
 
 
 @kernel
-def _add_trees(branches, first, last, rows, chosen, out):  # type: ignore[no-untyped-def]
+def _add_trees(
+    branches: Branches, first: Int, last: Int, rows: Float32s, chosen: Int64s, out: Float64s
+) -> None:
     """Add the leaves of trees first to last - 1 to `out` for the rows that are chosen."""
     starts, feature, threshold, left_out, values = branches
     columns = np.zeros((rows.shape[1], _ROWS), np.float32)
@@ -149,7 +170,7 @@ def _add_trees(branches, first, last, rows, chosen, out):  # type: ignore[no-unt
 
 
 @kernel
-def judge_rows(branches, bases, sure, rows):  # type: ignore[no-untyped-def]
+def judge_rows(branches: Branches, bases: Float64s, sure: Float, rows: Float32s) -> Float64s:
     """The `probabilities` of rows [n, features]."""
     bags, trees = len(bases), len(branches.values)
     out = np.full(len(rows), bases[0])

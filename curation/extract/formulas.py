@@ -6,13 +6,11 @@ import functools
 import html
 import json
 import urllib.parse
+from collections.abc import Callable
 
 import regex
 
 from curation.extract import blocks as s
-from curation.extract.asciimath import asciimath
-from curation.extract.katex import katex_to_tex
-from curation.extract.mathjax import drawing_to_mathml
 
 _ANNOTATION_TAG = regex.compile(r"<(?:\w+:)?annotation\b([^<>]*+)>", regex.I)
 _ANNOTATION_END = regex.compile(r"</(?:\w+:)?annotation", regex.I)
@@ -38,6 +36,7 @@ _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("[tex]
 _TAG = regex.compile(r"<[^<>]*+>")
 _SHOWN = regex.compile(r"(?:^|[-\s])display(?:ed)?\b", regex.I)  # in class names
 _SERVER = regex.compile(r"codecogs|mimetex|mathtex", regex.I)
+_TYPED = regex.compile(r"\[(latex|i?tex)\]((?:[^\[]|\[(?!/?(?:latex|i?tex)\]))++)\[/\1\]")
 _WIRIS = str.maketrans("«»¨§", '<>"&')  # how Wiris writes MathML in an attribute
 _MAX_SOURCE = 200_000  # characters; longer "formulas" are damage
 _SHORT_SOURCE = 400  # characters; formulas as short are often the same
@@ -66,8 +65,6 @@ def _tex(kind: int, source: str) -> str:
     if kind in (s.TEX_INLINE, s.TEX_DISPLAY):
         found = _CDATA.match(source)
         return delimited(tidy(found.group(1) if found else source), kind == s.TEX_DISPLAY)
-    if kind == s.ASCIIMATH:
-        return delimited(asciimath(html.unescape(source)), False)
     if kind == s.IMAGE:
         return image(source)
     if kind in (s.HTML_INLINE, s.HTML_DISPLAY):
@@ -75,15 +72,17 @@ def _tex(kind: int, source: str) -> str:
         return delimited(tidy(formula), kind == s.HTML_DISPLAY or formula.startswith("$$"))
     if kind == s.DATA_JSON:
         return _expression(html.unescape(source))
-    if kind in (s.KATEX_INLINE, s.KATEX_DISPLAY):
-        return delimited(tidy(katex_to_tex(source)), kind == s.KATEX_DISPLAY)
-    if kind in (s.MATHJAX_INLINE, s.MATHJAX_DISPLAY):
-        formula = tidy(mathml_to_tex(drawing_to_mathml(source)))
-        return delimited(formula, kind == s.MATHJAX_DISPLAY)
     if kind in (s.KATEX_TEXT, s.KATEX_TEXT_DISPLAY):
         annotation = _BLANK_LINES.split(html.unescape(source).strip())[-1]
         return delimited(tidy(annotation), kind == s.KATEX_TEXT_DISPLAY)
     return ""
+
+
+def with_typed_formulas(text: str) -> str:
+    """Return a text with formulas between dollars that are between `[latex]` and `[/latex]`."""
+    if "tex]" not in text:
+        return text
+    return _TYPED.sub(lambda found: delimited(tidy(found[2]), False), text)
 
 
 def _expression(data: str) -> str:
@@ -307,39 +306,42 @@ def _convert(node: _Node, depth: int) -> str:
     if tag == "mmultiscripts":
         return _multiscripts(node, depth)
     children = [_convert(child, depth + 1) for child in node.children]
-    if tag == "semantics":
-        return children[0] if children else ""
-    count = len(children)
-    if tag == "mfrac" and count == 2:
-        return f"\\frac{{{children[0]}}}{{{children[1]}}}"
-    if tag == "msqrt":
-        return f"\\sqrt{{{_join(children)}}}"
-    if tag == "menclose" and "strike" in (node.attributes.get("notation") or ""):
-        return f"\\cancel{{{_join(children)}}}"
-    if tag == "mroot" and count == 2:
-        return f"\\sqrt[{children[1]}]{{{children[0]}}}"
-    if tag == "msup" and count == 2 and children[1] and not children[1].strip("'"):
+    if tag == "msup" and len(children) == 2 and children[1] and not children[1].strip("'"):
         return _base(children[0]) + children[1]  # f''
-    if tag in ("msup", "msub") and count == 2:
-        mark = "^" if tag == "msup" else "_"
-        return f"{_base(children[0])}{mark}{{{children[1]}}}"
-    if tag == "msubsup" and count == 3:
-        return f"{_base(children[0])}_{{{children[1]}}}^{{{children[2]}}}"
-    if tag in ("mover", "munder", "munderover"):
-        return _stacked(tag, node, children)
-    if tag == "mtable":
-        return _array(_AROUND.get(("", ""), "") if not _is_aligned(node) else "aligned", children)
-    if tag in ("mtr", "mlabeledtr"):
-        return " & ".join(children)
-    if tag == "mfenced":
-        opening = node.attributes.get("open")
-        closing = node.attributes.get("close")
-        inner = (node.attributes.get("separators") or ",")[:1].join(children)
-        left, right = "(" if opening is None else opening, ")" if closing is None else closing
-        if count == 1 and (rows := _rows(node.children[0], depth)) and (left, right) in _AROUND:
-            return _array(_AROUND[left, right], rows)
-        return f"\\left{_symbols(left) or '.'}{inner}\\right{_symbols(right) or '.'}"
+    if form := _FORMS.get((tag, len(children))):
+        return form.format(*children, base=_base(children[0]))
+    if tag in _CONVERTERS:
+        return _CONVERTERS[tag](node, children, depth)
     return _join(children) or _symbols(node.text)
+
+
+#: TeX of elements by their number of children.
+_FORMS = {
+    ("mfrac", 2): r"\frac{{{0}}}{{{1}}}",
+    ("mroot", 2): r"\sqrt[{1}]{{{0}}}",
+    ("msup", 2): "{base}^{{{1}}}",
+    ("msub", 2): "{base}_{{{1}}}",
+    ("msubsup", 3): "{base}_{{{1}}}^{{{2}}}",
+}
+
+
+def _enclosed(node: _Node, children: list[str], depth: int) -> str:
+    struck = "strike" in (node.attributes.get("notation") or "")
+    return f"\\cancel{{{_join(children)}}}" if struck else _join(children) or _symbols(node.text)
+
+
+def _grid(node: _Node, children: list[str], depth: int) -> str:
+    return _array(_AROUND.get(("", ""), "") if not _is_aligned(node) else "aligned", children)
+
+
+def _in_fences(node: _Node, children: list[str], depth: int) -> str:
+    opening = node.attributes.get("open")
+    closing = node.attributes.get("close")
+    inner = (node.attributes.get("separators") or ",")[:1].join(children)
+    left, right = "(" if opening is None else opening, ")" if closing is None else closing
+    if len(children) == 1 and (rows := _rows(node.children[0], depth)) and (left, right) in _AROUND:
+        return _array(_AROUND[left, right], rows)
+    return f"\\left{_symbols(left) or '.'}{inner}\\right{_symbols(right) or '.'}"
 
 
 #: Environments of TeX by the fences around a table.
@@ -451,7 +453,8 @@ def _base(base: str) -> str:
 _SINGLE = regex.compile(r"\\[A-Za-z]+|\\math\w+\{\w+\}|\d+|[()\[\]|]|\\[{}|]")
 
 
-def _stacked(tag: str, node: _Node, children: list[str]) -> str:
+def _stacked(node: _Node, children: list[str], depth: int) -> str:
+    tag = node.tag
     if tag == "munderover" and len(children) == 3:
         return f"{_base(children[0])}_{{{children[1]}}}^{{{children[2]}}}"
     if len(children) != 2:
@@ -468,3 +471,15 @@ def _stacked(tag: str, node: _Node, children: list[str]) -> str:
 
 def _text(node: _Node) -> str:
     return node.text + "".join(_text(child) for child in node.children)
+
+
+_CONVERTERS: dict[str, Callable[[_Node, list[str], int], str]] = {
+    "semantics": lambda node, children, depth: children[0] if children else "",
+    "msqrt": lambda node, children, depth: f"\\sqrt{{{_join(children)}}}",
+    "menclose": _enclosed,
+    "mfenced": _in_fences,
+    "mtable": _grid,
+} | {
+    **dict.fromkeys(("mover", "munder", "munderover"), _stacked),
+    **dict.fromkeys(("mtr", "mlabeledtr"), lambda node, children, depth: " & ".join(children)),
+}

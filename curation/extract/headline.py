@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.bytes import ascii
+from curation.bytes.search import LOWER
+from curation.compiled import Bool, Bools, Bytes, Int, Int32s, Int64s, borrowing, kernel
 from curation.extract import blocks as s
-from curation.extract.markup import ANCESTOR, LOWER
-from curation.text import ascii
+from curation.extract.markup import ANCESTOR
 
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"] | ANCESTOR["button"]
 _ELSEWHERE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"] | ANCESTOR["hidden"]
@@ -46,7 +47,7 @@ def with_headline(
 
 
 @borrowing
-def _may_repeat(text, start, end, pairs):  # type: ignore[no-untyped-def]
+def _may_repeat(text: Bytes, start: Int, end: Int, pairs: Bools) -> Bool:
     """Whether all letters and digits of ASCII that follow each other in a short text do so in a title."""
     if end - start > _BYTES:
         return False
@@ -63,7 +64,15 @@ def _may_repeat(text, start, end, pairs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _candidates(titles, kept, text, b_start, b_end, b_element, e_above):  # type: ignore[no-untyped-def]
+def _candidates(
+    titles: Bytes,
+    kept: Bools,
+    text: Bytes,
+    b_start: Int32s,
+    b_end: Int32s,
+    b_element: Int32s,
+    e_above: Int32s,
+) -> tuple[Int64s, Int64s]:
     """The headings, and other blocks near the first kept one, that may repeat a title, last first.
 
     `titles` are squeezed and one below the other. Few blocks are left, to be looked at as Unicode.

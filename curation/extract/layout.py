@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.bytes import byte_names as ch
+from curation.compiled import Bools, Bytes, Int32s, Int64s, kernel
 from curation.extract import blocks as s
-from curation.extract import byte_names as ch
 from curation.extract.normalized import is_normalized
 from curation.extract.tables import Tables
 
@@ -34,7 +34,11 @@ def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layou
 
 
 @kernel
-def _laid_out(page_columns, table_columns, kept):  # type: ignore[no-untyped-def]
+def _laid_out(
+    page_columns: tuple[Any, ...],
+    table_columns: tuple[Any, ...],
+    kept: Bools,
+) -> Layout:
     page, tables = s.Page(*page_columns), Tables(*table_columns)
     chosen = np.flatnonzero(kept)
     beside, empty, cells = _joints(chosen, page, tables)
@@ -48,7 +52,7 @@ def _laid_out(page_columns, table_columns, kept):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _joints(chosen, page, tables):  # type: ignore[no-untyped-def]
+def _joints(chosen: Int64s, page: s.Page, tables: Tables) -> tuple[Bools, Int32s, Bools]:
     row, cell, short = tables.row, tables.cell, tables.short
     beside = np.zeros(len(chosen), np.bool_)
     empty = np.zeros(len(chosen), np.int32)
@@ -69,7 +73,15 @@ def _joints(chosen, page, tables):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _joined(chosen, beside, empty, cells, text, b_start, b_end):  # type: ignore[no-untyped-def]
+def _joined(
+    chosen: Int64s,
+    beside: Bools,
+    empty: Int32s,
+    cells: Bools,
+    text: Bytes,
+    b_start: Int32s,
+    b_end: Int32s,
+) -> Bytes:
     size = 0
     for i in range(len(chosen)):
         size += 3 + 2 * empty[i] + b_end[chosen[i]] - b_start[chosen[i]]

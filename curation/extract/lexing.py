@@ -10,8 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined
-from curation.extract import byte_names as ch
+from curation.bytes import byte_names as ch
+from curation.bytes.hash_tables import find
+from curation.bytes.search import (
+    HIGH,
+    LOWER,
+    ONES,
+    bits_below,
+    count_bytes,
+    eight_at,
+    eight_of,
+    next_byte,
+    stands_at,
+)
+from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
 from curation.extract.markup import (
     AT_LANGUAGE,
     ATTRIBUTE_KEYS,
@@ -25,20 +37,9 @@ from curation.extract.markup import (
     FNV_START,
     LETTER,
     LONGEST_ENTITY,
-    LOWER,
     NAME_END,
     SHORT_NAME,
     SPACE,
-    find,
-)
-from curation.text.search import (
-    HIGH,
-    ONES,
-    bits_below,
-    count_bytes,
-    eight_at,
-    eight_of,
-    next_byte,
 )
 
 #: Attributes that are read: those of ATTRIBUTE, and the language.
@@ -60,7 +61,7 @@ NEVER = 3
 
 
 @borrowing
-def hash_lower(src, i, j):  # type: ignore[no-untyped-def]
+def hash_lower(src: Bytes, i: Int, j: Int) -> Int:
     h = FNV_START
     for k in range(i, j):
         h = (h ^ np.uint64(LOWER[src[k]])) * FNV_PRIME
@@ -72,7 +73,7 @@ _COUNTED = 128  # bytes in a row, of which a byte counts those of one value
 
 
 @borrowing
-def count_open(src):  # type: ignore[no-untyped-def]
+def count_open(src: Bytes) -> Int:
     """How many `<` the page has."""
     count = 0
     for begin in range(0, len(src), _COUNTED):
@@ -84,7 +85,7 @@ def count_open(src):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _find_end(src, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
+def _find_end(src: Bytes, n: Int, at: Int, name_start: Int, name_end: Int) -> Int:
     """Where `</name` starts, from `at`; -1 when it doesn't."""
     size = name_end - name_start
     last = n - size - 2
@@ -101,7 +102,9 @@ def _find_end(src, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def end_of(src, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-untyped-def]
+def end_of(
+    src: Bytes, n: Int, at: Int, name_start: Int, name_end: Int, no_end: Bytes, tag: Int
+) -> Int:
     """`_find_end`, which searches to the end of the page only once for a tag that never ends."""
     if no_end[tag]:
         return -1
@@ -111,17 +114,8 @@ def end_of(src, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-un
     return stop
 
 
-@inlined
-def stands_at(src, i, j, word):  # type: ignore[no-untyped-def]
-    """Whether src[i:j] begins with the lower-case `word`, in any case."""
-    m = 0
-    while m < len(word) and LOWER[src[i + m]] == word[m]:
-        m += 1
-    return m == len(word) and i + m <= j
-
-
 @borrowing
-def contains(src, i, j, word):  # type: ignore[no-untyped-def]
+def contains(src: Bytes, i: Int, j: Int, word: Bytes) -> Bool:
     """Whether src[i:j] has the lower-case `word`, in any case."""
     last = j - len(word)
     while i <= last and not stands_at(src, i, j, word):
@@ -130,7 +124,7 @@ def contains(src, i, j, word):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def has_name(src, i, j, word):  # type: ignore[no-untyped-def]
+def has_name(src: Bytes, i: Int, j: Int, word: Bytes) -> Bool:
     """Whether the class src[i:j] has the name `word` (lower case)."""
     size = len(word)
     start = i
@@ -143,7 +137,7 @@ def has_name(src, i, j, word):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_tag(src, i):  # type: ignore[no-untyped-def]
+def is_tag(src: Bytes, i: Int) -> Bool:
     """Whether the `<` at i begins a start tag or an end tag."""
     first = src[i + 1]
     if first == ch.SLASH:
@@ -152,7 +146,7 @@ def is_tag(src, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def passed_over(src, n, i, visible, never):  # type: ignore[no-untyped-def]
+def passed_over(src: Bytes, n: Int, i: Int, visible: Bool, never: Bytes) -> Int:
     """The position behind what begins with the `<` at i and is no tag: comments, declarations.
 
     The text of a CDATA section counts where it is `visible`, its brackets don't.
@@ -169,12 +163,12 @@ def passed_over(src, n, i, visible, never):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _behind_bracket(src, n, i):  # type: ignore[no-untyped-def]
+def _behind_bracket(src: Bytes, n: Int, i: Int) -> Int:
     return min(n, next_byte(src, i, n, _CLOSE) + 1)
 
 
 @borrowing
-def _comment(src, n, i, never):  # type: ignore[no-untyped-def]
+def _comment(src: Bytes, n: Int, i: Int, never: Bytes) -> Int:
     if src[i + 4] == ch.GREATER:
         return i + 5
     j = i + 2
@@ -198,13 +192,13 @@ _FROM_A, _ABOVE_Z = eight_of.py_func(0x80 - ch.UPPER_A), eight_of.py_func(0x7F -
 
 
 @inlined
-def _mixed(name):  # type: ignore[no-untyped-def]
+def _mixed(name: Int) -> Int:
     name *= FNV_PRIME
     return name ^ (name >> np.uint64(32))
 
 
 @inlined
-def _short_name(src, i):  # type: ignore[no-untyped-def]
+def _short_name(src: Bytes, i: Int) -> tuple[Int, Int]:
     """Size and hash (`name_hash`) of the name at i, in lower case, if it is short; else 0 and 0.
 
     Names end where `=` or NAME_END is; where this one ends in another byte, it is longer.
@@ -224,7 +218,7 @@ def _short_name(src, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _name_hash(src, i, j):  # type: ignore[no-untyped-def]
+def _name_hash(src: Bytes, i: Int, j: Int) -> Int:
     """`name_hash` of src[i:j] in lower case."""
     short = j - i <= SHORT_NAME
     name = np.uint64(0)
@@ -236,7 +230,7 @@ def _name_hash(src, i, j):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def tag_name(src, n, i):  # type: ignore[no-untyped-def]
+def tag_name(src: Bytes, n: Int, i: Int) -> tuple[Int, Int]:
     """Hash of the tag name at i, in lower case, and where it ends."""
     size, name = _short_name(src, i)
     if size > 0 and BYTES[src[i + size]] & NAME_END:
@@ -248,7 +242,9 @@ def tag_name(src, n, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def]
+def attributes(
+    src: Bytes, n: Int, j: Int, opening: Bool, given: Given, never: Bytes
+) -> tuple[Int, Bool]:
     """Read a tag from behind its name: where its `>` is, and whether a `/` precedes it.
 
     Of a start tag (`opening`), `given` gets the first value of each known attribute.
@@ -286,7 +282,7 @@ def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _value(src, n, j, never):  # type: ignore[no-untyped-def]
+def _value(src: Bytes, n: Int, j: Int, never: Bytes) -> tuple[Int, Int, Int]:
     """Start and end of the value behind a `=`, and where reading goes on."""
     while j < n and BYTES[src[j]] & SPACE:
         j += 1
@@ -308,7 +304,7 @@ def _value(src, n, j, never):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def reference(src, n, i, points):  # type: ignore[no-untyped-def]
+def reference(src: Bytes, n: Int, i: Int, points: Int64s) -> Int:
     """Read the reference at src[i] == '&': bytes it takes (0: none) and its code points."""
     points[1] = 0
     k = i + 1
@@ -373,16 +369,3 @@ def reference(src, n, i, points):  # type: ignore[no-untyped-def]
     points[0] = ENTITY_POINTS[best, 0]
     points[1] = ENTITY_POINTS[best, 1]
     return length
-
-
-@inlined
-def code_point(data, i):  # type: ignore[no-untyped-def]
-    """The character of more than one byte at i, and its size."""
-    c = data[i]
-    if c < 0xE0:
-        return (np.int64(c & 31) << 6) | np.int64(data[i + 1] & 63), 2
-    if c < 0xF0:
-        high = (np.int64(c & 15) << 12) | (np.int64(data[i + 1] & 63) << 6)
-        return high | np.int64(data[i + 2] & 63), 3
-    high = (np.int64(c & 7) << 18) | (np.int64(data[i + 1] & 63) << 12)
-    return high | (np.int64(data[i + 2] & 63) << 6) | np.int64(data[i + 3] & 63), 4

@@ -86,12 +86,3 @@ def _is_code(rests: list[str], glued: bool) -> bool:
     signs = sum(1 for text in texts if _CODE.search(text))
     # Directly behind its number hardly anything is indented but code.
     return bool(signs) if glued and indented else 2 * signs >= len(texts)
-
-
-def is_gutter(listing: str, beside: str) -> bool:
-    """Whether a listing is nothing but the numbers, from 1, of the lines of the code next to it."""
-    lines = beside.rstrip().split("\n")
-    numbers = listing.split()
-    if len(numbers) != len(lines) or numbers != [str(i + 1) for i in range(len(lines))]:
-        return False
-    return len(lines) >= _LINES and _is_code(lines, glued=False)

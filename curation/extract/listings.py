@@ -1,4 +1,4 @@
-"""Listings among the blocks that are kept: what they lose and gain, and which are lines of one."""
+"""Listings among the blocks that are kept: what they lose, and which are lines of one."""
 
 from __future__ import annotations
 
@@ -9,59 +9,60 @@ import numpy.typing as npt
 import regex
 
 from curation.extract import blocks as s
-from curation.extract.copy_buttons import CopyLabels
-from curation.extract.line_numbers import is_gutter, without_line_numbers
+from curation.extract.line_numbers import without_line_numbers
 from curation.extract.markup import TAG
-from curation.extract.tables import Tables
 
 _FAR = 1000  # elements between two lines of one listing
-#: Sign of an added or removed line, which a diff may have in an attribute alone.
-_MARKER = regex.compile(rb"""data-code-marker=["']([-+ ])["']""")
-_REACH = 1000  # bytes from the class of a line's cell to the attribute
-_NUMBER_BLANK = regex.compile(
-    rb"""class=["']lineno["']>\s*\d+\s*(?:</a>)?</span>(?:</a>)?(?:&#160;|&nbsp;|\xc2\xa0)"""
-)
-_FIRST_BLANK = regex.compile(r"^ ", regex.M)
 _LINES = (TAG["td"], TAG["div"])  # elements that hold one line of a listing each
+#: What buttons say that copy a listing.
+_LABELS = frozenset(
+    label.casefold()
+    for label in """
+Copy|Copy code|Copy to clipboard|Copy snippet|Copied|Copied!|Copy text|Copy Code
+Kopieren|Code kopieren|In die Zwischenablage kopieren|Copier|Copier le code|Copier dans le presse-papiers
+Copiar|Copiar código|Copiar al portapapeles|Copiar para a área de transferência|Copia|Copia codice
+Kopiëren|Code kopiëren|Kopiera|Kopiér|Kopier|Kopioi|Kopiuj|Kopiuj kod|Kopírovat|Másolás|Copiază
+Копировать|Скопировать|Скопировать код|Копіювати|Скопіювати|Копирай|Αντιγραφή|Kopyala|Kodu kopyala
+复制|复制代码|拷贝|複製|複製程式碼|コピー|コードをコピー|コピーする|복사|코드 복사|복사하기
+Sao chép|Salin|Salin kode|คัดลอก|คัดลอกโค้ด|نسخ|نسخ الكود|העתק|کپی|कॉपी करें
+""".replace("\n", "|").split("|")
+    if label
+)
+#: What selects a listing in forums (phpBB, SMF, WoltLab), behind `Code:`.
+_SELECT = """
+select all|select|expand|expand view|alles auswählen|auswählen|tout sélectionner|sélectionner tout|sélectionner
+seleccionar todo|seleccionar|selecionar todos|selecionar|seleziona tutto|alles selecteren|selecteer alles
+markera allt|markér alt|valitse kaikki|zaznacz cały|zaznacz|vybrat vše|vybrat|mindet kijelöl|выделить всё|выделить
+выбрать|виділити все|επιλογή όλων|tümünü seç|全选|全選|すべて選択|모두 선택|chọn hết
+""".strip().replace("\n", "|")
+_HEADS = "code|quellcode|código|codice|kod|kód|koodi|код|κώδικας|kodu|代码|代碼|コード|코드|mã"
+_LABEL = regex.compile(
+    rf"(?:(?:{_HEADS})\s*:?\s*)(?:\[\s*)?(?:{_SELECT})(?:\s*\])?(?:\s*(?:copy to clipboard|download))?"
+    r"|(?:hide|shrink)?\s*(?:expand)?\s*copy code"
+)
+
+
+def is_copy_label(label: str) -> bool:
+    """Return whether a line of text before a listing, in lower case, is nothing but its button."""
+    return len(label) < 60 and (label in _LABELS or _LABEL.fullmatch(label) is not None)
 
 
 class Listings:
     """Listings of one page, by their places among the blocks that are `chosen` [k]."""
 
-    def __init__(
-        self,
-        source: bytes,
-        page: s.Page,
-        tables: Tables,
-        chosen: npt.NDArray[np.int64],
-    ) -> None:
-        self._source, self._page, self._tables, self._chosen = source, page, tables, chosen
-        self._labels = CopyLabels(source)
-        self._marked = b"data-code-marker=" in source
-        self._numbered = b"lineno" in source
-        self._signs: dict[int, str] = {}  # of the lines of diffs
+    def __init__(self, page: s.Page, chosen: npt.NDArray[np.int64]) -> None:
+        self._page, self._chosen = page, chosen
 
-    def text(self, i: int, code: str) -> str:
-        """The listing without its line numbers and button; "" when nothing is left."""
-        if "\n" in code:
-            code = without_line_numbers(self._labels.taken_off(code))
-        if not code or code.isspace() or self._numbers_the_next(i, code):
-            return ""
-        if code[0] == " " and self._numbered and self._is_set_off(i):
-            code = _FIRST_BLANK.sub("", code)
-        if self._marked:
-            element = self._element(i)
-            self._signs[i] = _marker_of(self._source, int(self._page.e_class[element, 1]))
-            code = self._signs[i] + code
-        return code
+    def text(self, code: str) -> str:
+        """Return a listing without its line numbers; "" if it is blank."""
+        return "" if code.isspace() else without_line_numbers(code)
 
     def continues(self, previous: int, i: int) -> bool:
         """Whether listing i is a line of the listing before it: like elements hold them."""
         page, one, other = self._page, self._element(previous), self._element(i)
         if one == other or page.e_tag[other] not in _LINES:
             return False
-        signed = self._signs.get(previous) and self._signs.get(i)
-        if signed or page.e_signature[one] == page.e_signature[other]:
+        if page.e_signature[one] == page.e_signature[other]:
             return True
         # GeSHi has every fifth line in another style.
         items = page.e_parent[one], page.e_parent[other]
@@ -78,31 +79,5 @@ class Listings:
         )
         return int((~np.isin(alike, page.b_element)).sum()) if len(alike) else 0
 
-    def _is_set_off(self, i: int) -> bool:
-        """Whether the first line number of the listing is parted from its line by a blank (Doxygen)."""
-        start = int(self._page.e_at[self._element(i)])
-        return _NUMBER_BLANK.search(self._source, start, start + _REACH) is not None
-
     def _element(self, i: int) -> Any:
         return self._page.b_element[self._chosen[i]]
-
-    def _numbers_the_next(self, i: int, code: str) -> bool:
-        """Whether the listing is the gutter of the one in the next cell of its row."""
-        if not code.startswith("1\n") or i + 1 >= len(self._chosen):
-            return False
-        one, other = self._element(i), self._element(i + 1)
-        row, cell = self._tables.row, self._tables.cell
-        page, beside = self._page, self._chosen[i + 1]
-        if row[one] < 0 or row[one] != row[other] or cell[one] == cell[other]:
-            return False
-        span = page.text[page.b_start[beside] : page.b_end[beside]]
-        return bool(page.b_flags[beside] & s.PRE) and is_gutter(code, span.tobytes().decode())
-
-
-def _marker_of(source: bytes, class_end: int) -> str:
-    """Sign of the line whose cell has its class before `class_end`: `+`, `-`, a space, or none."""
-    if not class_end:
-        return ""
-    stop = source.find(b"</td", class_end, class_end + _REACH)
-    found = _MARKER.search(source, class_end, stop if stop >= 0 else class_end + _REACH)
-    return found[1].decode() if found else ""

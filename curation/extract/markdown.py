@@ -42,7 +42,7 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     chosen = np.flatnonzero(kept)
     outline = Outline(page)
     starts = {grid.first: grid for grid in _grids(page, tables, chosen)}
-    listings, stated = Listings(source, page, tables, chosen), StatedLanguages(source, page)
+    listings, stated = Listings(page, chosen), StatedLanguages(source, page)
     words = _Words(source, page, chosen)
     elements = page.b_element[chosen].tolist()
     listed = (page.b_flags[chosen] & s.PRE != 0).tolist()
@@ -133,10 +133,10 @@ def _listing(
     words: _Words,
 ) -> tuple[int, str]:
     """The listing at i with all lines that are blocks of their own, and where it ends."""
-    lines = [listings.text(i, words.listing(i))]
+    lines = [listings.text(words.listing(i))]
     i += 1
     while lines[0] and i < len(listed) and listed[i] and listings.continues(i - 1, i):
-        lines.append(listings.text(i, words.listing(i)))
+        lines.append(listings.text(words.listing(i)))
         i += 1
     return i, "\n".join(lines)
 

@@ -8,12 +8,10 @@ other words by the 64-bit FNV-1a hash.
 from __future__ import annotations
 
 import html.entities
-from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.bytes.hash_tables import of_hashes
 
 FNV_START = np.uint64(0xCBF29CE484222325)
 FNV_PRIME = np.uint64(0x100000001B3)
@@ -39,60 +37,6 @@ def name_hash(name: bytes) -> int:
     return value ^ (value >> 32)
 
 
-def hash_table(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Open-addressing table (keys, values) of a power-of-two size at most half full; key 0 is free."""
-    size = 16
-    while size < 2 * len(entries) + 2:
-        size *= 2
-    keys, values = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-    for key, value in entries.items():
-        slot = key & (size - 1)
-        while keys[slot]:
-            slot = (slot + 1) & (size - 1)
-        keys[slot], values[slot] = key, value
-    return keys, values
-
-
-@borrowing
-def find(keys, values, key):  # type: ignore[no-untyped-def]
-    """Value of a key in a `hash_table`, -1 when it is absent."""
-    mask = np.int64(len(keys) - 1)
-    slot = np.int64(key & np.uint64(mask))
-    while keys[slot] != 0:
-        if keys[slot] == key:
-            return np.int64(values[slot])
-        slot = (slot + 1) & mask
-    return np.int64(-1)
-
-
-@kernel
-def first_keys(keys, hashes, count):  # type: ignore[no-untyped-def]
-    """What is in the first slot of each of the first `count` hashes.
-
-    Large tables lie in slow memory: reads that don't wait for each other's outcome overlap.
-    """
-    mask = np.uint64(len(keys) - 1)
-    out = np.empty(count, np.uint64)
-    for k in range(count):
-        out[k] = keys[hashes[k] & mask]
-    return out
-
-
-@borrowing
-def slot_of(keys, first, key):  # type: ignore[no-untyped-def]
-    """Slot of a key whose first slot holds `first`, -1 when it is absent."""
-    if first == 0:
-        return np.int64(-1)
-    mask = np.int64(len(keys) - 1)
-    slot = np.int64(key & np.uint64(mask))
-    while first != key:
-        slot = (slot + 1) & mask
-        first = keys[slot]
-        if first == 0:
-            return np.int64(-1)
-    return slot
-
-
 # Elements that end the run of text around them, in an order that models may rely on: append only.
 BLOCKS = """
 body p div li h1 h2 h3 h4 h5 h6 td th dd dt blockquote pre figcaption caption article section main
@@ -114,7 +58,7 @@ TAG = {name: index for index, name in enumerate(BLOCKS + SKIPPED + INLINE)}
 OTHER = len(TAG)
 LAST_BLOCK = len(BLOCKS) - 1
 LAST_SKIPPED = LAST_BLOCK + len(SKIPPED)
-TAG_KEYS, TAG_VALUES = hash_table({name_hash(name.encode()): index for name, index in TAG.items()})
+TAG_KEYS, TAG_VALUES = of_hashes({name_hash(name.encode()): index for name, index in TAG.items()})
 
 # Attributes that the scanner looks at.
 ATTRIBUTES = """
@@ -126,7 +70,7 @@ ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 # Other names of an attribute: WeChat and Canvas keep the TeX of a formula in attributes of their own.
 _SAME_ATTRIBUTE = {"data-formula": "data-tex", "data-equation-content": "data-tex"}
 AT_LANGUAGE = len(ATTRIBUTE)
-ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = hash_table(
+ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = of_hashes(
     {name_hash(name.encode()): index for name, index in ATTRIBUTE.items()}
     | {name_hash(name.encode()): ATTRIBUTE[same] for name, same in _SAME_ATTRIBUTE.items()}
     | {name_hash(name): AT_LANGUAGE for name in (b"lang", b"xml:lang")}
@@ -175,7 +119,7 @@ _FLAGS = {
     FLAG_PANEL: "tabpanel region",
     FLAG_BODY: "articlebody text description mainentity reviewbody acceptedanswer suggestedanswer",
 }
-VALUE_FLAGS = hash_table(
+VALUE_FLAGS = of_hashes(
     {fnv(word.encode()): flag for flag, words in _FLAGS.items() for word in words.split()}
 )
 
@@ -233,7 +177,7 @@ _MARKS = {
         latex-image formula equation mimetex wp-latex ql-img-inline-formula
         ql-img-displayed-equation mathtex texrender texhtml""",
 }
-MARKS = hash_table(
+MARKS = of_hashes(
     {fnv(word.encode()): mark for mark, words in _MARKS.items() for word in words.split()}
 )
 
@@ -242,7 +186,7 @@ _ENTITIES = {name: value for name, value in html.entities.html5.items() if len(v
 ENTITY_POINTS = np.zeros((len(_ENTITIES), 2), np.int64)
 for _index, _value in enumerate(_ENTITIES.values()):
     ENTITY_POINTS[_index, : len(_value)] = [ord(character) for character in _value]
-ENTITY_KEYS, ENTITY_VALUES = hash_table(
+ENTITY_KEYS, ENTITY_VALUES = of_hashes(
     {fnv(name.encode()): index for index, name in enumerate(_ENTITIES)}
 )
 LONGEST_ENTITY = max(map(len, _ENTITIES))
@@ -278,5 +222,3 @@ CASE = np.array(
     [SMALL * chr(point).islower() + CAPITAL * chr(point).isupper() for point in range(0x590)],
     np.uint8,
 )
-LOWER = np.arange(256, dtype=np.uint8)
-LOWER[65:91] += 32

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_as, read_headed
+from curation.bytes.hash_tables import of_hashes
 from curation.errors import ConfigError
 from curation.extract.containers import WEIGHED
 from curation.extract.features import COUNT, VERSION, Lexicons, Names, Weights
 from curation.extract.forest import Forest
-from curation.extract.markup import hash_table
 from curation.models import ModelFile, locate
 
 #: A fixed date inside archives: the same model gives the same bytes.
@@ -84,14 +84,14 @@ class Model:
 
 
 def _weights(lexicon: Lexicon) -> Weights:
-    keys, entries = hash_table({key: i for i, key in enumerate(lexicon.keys.tolist())})
+    keys, entries = of_hashes({key: i for i, key in enumerate(lexicon.keys.tolist())})
     return keys, _at(entries, lexicon.values.astype(np.float32))
 
 
 def _names(classes: Lexicon, regions: Lexicon) -> Names:
     """One table for both, so that each name of a page is looked up once."""
     all_keys = np.union1d(classes.keys, regions.keys)
-    keys, entries = hash_table({key: i for i, key in enumerate(all_keys.tolist())})
+    keys, entries = of_hashes({key: i for i, key in enumerate(all_keys.tolist())})
     weights = np.zeros(len(all_keys), np.float32)
     bits = np.zeros(len(all_keys), np.int32)
     weighed = np.searchsorted(all_keys, classes.keys)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel
-from curation.text.words import code_point
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bytes, Int, borrowing, inlined, kernel
 
 _BYTE = np.uint8
 _BLOCK = 512  # bytes that are looked at before those of a block that may have what would be lost
@@ -92,13 +92,13 @@ def _repaired(source: bytes) -> bytes:
 
 
 @inlined
-def _is_control(data, i):  # type: ignore[no-untyped-def]
+def _is_control(data: Bytes, i: Int) -> Bool:
     """Whether a C1 control is at byte i, which is not the last."""
     return (data[i] == 0xC2) & (data[i + 1] < 0xA0)  # no branch: loops over it are vectorised
 
 
 @borrowing
-def _may_lose(first, second, third, fourth):  # type: ignore[no-untyped-def]
+def _may_lose(first: Bytes, second: Bytes, third: Bytes, fourth: Bytes) -> Bool:
     """Whether four views that are a byte apart each have a C1 control, or a letter of the Latin-1
     block before a no-break space.
 
@@ -115,7 +115,7 @@ def _may_lose(first, second, third, fourth):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _loses(source, start, end):  # type: ignore[no-untyped-def]
+def _loses(source: Bytes, start: Int, end: Int) -> Bool:
     for i in range(start, end):
         if _is_control(source, i):
             return True
@@ -126,7 +126,7 @@ def _loses(source, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _would_lose(source):  # type: ignore[no-untyped-def]
+def _would_lose(source: Bytes) -> Bool:
     """Whether UTF-8 has C1 controls, or `_SPACED` before a no-break space."""
     last = max(0, len(source) - 3)
     for begin in range(0, last, _BLOCK):
@@ -142,7 +142,7 @@ def _would_lose(source):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _controls(src):  # type: ignore[no-untyped-def]
+def _controls(src: Bytes) -> Int:
     """Number of C1 controls."""
     n = 0
     for i in range(len(src) - 1):
@@ -151,7 +151,7 @@ def _controls(src):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _has_hints(src):  # type: ignore[no-untyped-def]
+def _has_hints(src: Bytes) -> Bool:
     for i in range(len(src) - 1):
         if src[i] != 0xC3:
             continue
@@ -164,14 +164,14 @@ def _has_hints(src):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _read(src, i):  # type: ignore[no-untyped-def]
+def _read(src: Bytes, i: Int) -> tuple[Int, Int]:
     """(byte, size): of windows-1252 for the character at i, 0 where it has none."""
     c, size = code_point(src, i)
     return _BYTE_OF[c] if c < len(_BYTE_OF) else np.uint8(0), size
 
 
 @borrowing
-def _run(src, i, run):  # type: ignore[no-untyped-def]
+def _run(src: Bytes, i: Int, run: Bytes) -> tuple[Int, Int, Bool]:
     """Read the longest run at i into `run`: (its end, its bytes, whether it tells something).
 
     It is made of letters such as "Ã", each with one to three signs behind it. It tells nothing with
@@ -207,7 +207,7 @@ def _run(src, i, run):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _is_utf8(run, n):  # type: ignore[no-untyped-def]
+def _is_utf8(run: Bytes, n: Int) -> Bool:
     """Whether run[:n] is UTF-8: no overlong forms, no surrogates, nothing over U+10FFFF."""
     i = 0
     while i < n:
@@ -228,7 +228,7 @@ def _is_utf8(run, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _is_certain(src):  # type: ignore[no-untyped-def]
+def _is_certain(src: Bytes) -> tuple[Bool, Int]:
     """Whether the runs of a text are to be mended, and the C1 controls that would then be left."""
     run = np.empty(len(src) + 4, np.uint8)
     seen = 0  # runs
@@ -265,7 +265,7 @@ def _is_certain(src):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write(src, mend, out):  # type: ignore[no-untyped-def]
+def _write(src: Bytes, mend: Bool, out: Bytes) -> Int:
     """Write the text to `out`, its runs mended or not; return its size."""
     run = np.empty(len(src) + 4, np.uint8)
     size = 0
@@ -292,7 +292,7 @@ def _write(src, mend, out):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _copy(data, i, end, out, size):  # type: ignore[no-untyped-def]
+def _copy(data: Bytes, i: Int, end: Int, out: Bytes, size: Int) -> Int:
     """Append data[i:end] to out[:size] with signs for its C1 controls; return the size."""
     while i < end:
         if i + 1 < end and _is_control(data, i):

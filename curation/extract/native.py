@@ -10,7 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import kernel
+from curation.compiled import (
+    Bools,
+    Float,
+    Float32s,
+    Float64s,
+    Int32s,
+    Int64s,
+    kernel,
+)
 from curation.config import read_values
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
@@ -26,8 +34,8 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import PageTooLargeError
 from curation.extract.features import Lexicons, Stated, measure, stated
 from curation.extract.forest import Branches, judge_rows
+from curation.extract.formulas import with_typed_formulas
 from curation.extract.headline import with_headline
-from curation.extract.latex_listings import with_sources
 from curation.extract.linked_data import linked_data
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
@@ -37,7 +45,6 @@ from curation.extract.page_state import stated_article
 from curation.extract.references import unescaped
 from curation.extract.sampling import representatives
 from curation.extract.scan import NOSCRIPT_BYTES, scan
-from curation.extract.shortcodes import with_typed_formulas, without_shortcodes
 from curation.extract.stated_posts import stated_posts
 from curation.extract.streaming import in_place
 from curation.extract.tables import DATA, Tables, find_tables, tables_of
@@ -92,7 +99,7 @@ class Result:
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
     """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
     sound = mended(source)
-    is_mended, source = sound is not source, with_sources(in_place(sound))
+    is_mended, source = sound is not source, in_place(sound)
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
     if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.decisions.kept):
@@ -131,13 +138,19 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     )
 
 
-def _limits(settings: ExtractSettings) -> tuple[object, ...]:
+def _limits(settings: ExtractSettings) -> tuple[Any, ...]:
     """Return what `_judge_blocks` goes by."""
     return DATA, settings.comments, tuple(read_values(settings.decision, Limits))
 
 
 @kernel
-def _judge_blocks(columns, said, sample, model, limits):  # type: ignore[no-untyped-def]
+def _judge_blocks(
+    columns: tuple[Any, ...],
+    said: tuple[Any, ...],
+    sample: tuple[Bools, Int64s],
+    model: tuple[Any, ...],
+    limits: tuple[Any, ...],
+) -> tuple[Tables, Float32s, Places, BlockDecisions]:
     """Measure the blocks of a page and decide on them.
 
     One call, and plain tuples: to hand over a page costs as much as to decide on its blocks, and
@@ -182,7 +195,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
             text, stated = body, True
     title = next(filter(None, judged.titles), "") or _headline(page)
     if "[" in text and not _has_code(page):
-        text = with_typed_formulas(without_shortcodes(text))
+        text = with_typed_formulas(text)
     if ("&" in text or "&" in title) and not _has_code(page):
         text, title = unescaped(text, title)
     if not made.normalized or text is not made.text:
@@ -197,11 +210,11 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
 def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:
     """Return what the kept blocks of a page say about its quality; zeros where none has text."""
     score, share = _means(decisions.kept, decisions.score, page.b_chars, page.b_link_chars)
-    return Evidence(round(score, 4), round(share, 4))
+    return Evidence(round(float(score), 4), round(float(share), 4))
 
 
 @kernel
-def _means(kept, score, chars, link_chars):  # type: ignore[no-untyped-def]
+def _means(kept: Bools, score: Float64s, chars: Int32s, link_chars: Int32s) -> tuple[Float, Float]:
     """Of the characters of the kept blocks: their mean score, and the share that is in links."""
     total = 0.0
     sure = 0.0

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from curation.compiled import borrowing, inlined
-from curation.extract import byte_names as ch
-from curation.extract.flow import new_line
+from curation.bytes import byte_names as ch
+from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
+from curation.extract.flow import State, new_line
 from curation.extract.markup import TAG
 
 
@@ -31,7 +31,7 @@ _STEPS = 512  # how far a tag looks for the one that it closes
 
 
 @inlined
-def push(stack, now, tag, element):  # type: ignore[no-untyped-def]
+def push(stack: Stack, now: State, tag: Int, element: Int) -> None:
     """Open a block element."""
     now.top += 1
     stack.tags[now.top] = tag
@@ -40,7 +40,7 @@ def push(stack, now, tag, element):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _pop(stack, now, depth):  # type: ignore[no-untyped-def]
+def _pop(stack: Stack, now: State, depth: Int) -> None:
     """Close the elements from `depth` on."""
     for k in range(now.top, depth - 1, -1):
         stack.open_count[stack.tags[k]] -= 1
@@ -48,12 +48,12 @@ def _pop(stack, now, depth):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _section(tag):  # type: ignore[no-untyped-def]
+def _section(tag: Int) -> Bool:
     return tag == _TBODY or tag == _THEAD or tag == _TFOOT
 
 
 @borrowing
-def _over_text(tags, k):  # type: ignore[no-untyped-def]
+def _over_text(tags: Int64s, k: Int) -> Int:
     """The depth below k that is neither paragraph nor division."""
     while k > 0 and (tags[k] == _P or tags[k] == _DIV):
         k -= 1
@@ -61,7 +61,7 @@ def _over_text(tags, k):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _cell_ended(tags, top):  # type: ignore[no-untyped-def]
+def _cell_ended(tags: Int64s, top: Int) -> Int:
     """The depth of the cell that a new cell ends; -1: none."""
     found = -1
     for k in range(top, max(-1, top - _STEPS - 1), -1):
@@ -73,7 +73,7 @@ def _cell_ended(tags, top):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _row_ended(tags, top, is_row):  # type: ignore[no-untyped-def]
+def _row_ended(tags: Int64s, top: Int, is_row: Bool) -> Int:
     """The depth of the row or section that a new one ends; -1: none."""
     found = -1
     for k in range(top, max(-1, top - _STEPS - 1), -1):
@@ -86,7 +86,7 @@ def _row_ended(tags, top, is_row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _implied_end(tags, open_count, top, tag):  # type: ignore[no-untyped-def]
+def _implied_end(tags: Int64s, open_count: Int64s, top: Int, tag: Int) -> Int:
     """The depth of the element that a start tag ends; -1: none."""
     if tag == _LI:
         k = _over_text(tags, top) if open_count[_LI] > 0 else 0
@@ -104,7 +104,7 @@ def _implied_end(tags, open_count, top, tag):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end_implied(stack, now, tag):  # type: ignore[no-untyped-def]
+def end_implied(stack: Stack, now: State, tag: Int) -> None:
     """Close what a start tag ends: paragraphs, items, cells, rows, headings (WHATWG HTML, 13.2.6)."""
     if now.over > 0 or now.top == 0:
         return
@@ -123,7 +123,7 @@ def end_implied(stack, now, tag):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _closed(tags, top, tag):  # type: ignore[no-untyped-def]
+def _closed(tags: Int64s, top: Int, tag: Int) -> Int:
     """The depth of the element that an end tag closes; 0: none."""
     table_part = tag == _TABLE or tag == _TR or tag == _TD or tag == _TH or _section(tag)
     heading = _H1 <= tag <= _H6
@@ -139,7 +139,7 @@ def _closed(tags, top, tag):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end_element(stack, now, tag):  # type: ignore[no-untyped-def]
+def end_element(stack: Stack, now: State, tag: Int) -> None:
     """Close what an end tag closes."""
     if now.over > 0:
         now.over -= 1
@@ -159,7 +159,7 @@ def end_element(stack, now, tag):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def ends_code(stack, now, tag, end_tag):  # type: ignore[no-untyped-def]
+def ends_code(stack: Stack, now: State, tag: Int, end_tag: Bool) -> Bool:
     """Whether a block tag inside code ends it: the end tag of its element, or of one around it."""
     tags, pre_top = stack.tags, now.pre_top
     k = now.top
@@ -173,7 +173,9 @@ def ends_code(stack, now, tag, end_tag):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def line_of_code(text, stack, now, tag, end_tag, self_closing):  # type: ignore[no-untyped-def]
+def line_of_code(
+    text: Bytes, stack: Stack, now: State, tag: Int, end_tag: Bool, self_closing: Bool
+) -> None:
     """A block element inside code is a line of it."""
     if not end_tag:
         if now.line_due or now.length > now.line_start:

@@ -10,10 +10,10 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bytes, borrowing
 from curation.extract.clean import IS_MARK
 from curation.extract.mojibake import FIRST_LETTERS
-from curation.text.words import code_point
 
 _TABLE = 0x3000
 _JAMO = slice(0x1100, 0x1200)  # which compose by rule, without an entry of their own
@@ -43,7 +43,7 @@ _ENDS = np.array([last for _, last in _SETTLED])
 
 
 @borrowing
-def is_normalized(data):  # type: ignore[no-untyped-def]
+def is_normalized(data: Bytes) -> Bool:
     """Whether UTF-8 (uint8 array) surely comes back from `repaired` and `normal` as it is."""
     i = 0
     while i < len(data):

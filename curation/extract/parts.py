@@ -5,17 +5,31 @@ as far as they are prose.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel, merged
+from curation.bytes.byte_names import COLON
+from curation.compiled import (
+    Bool,
+    Bools,
+    Float,
+    Float64s,
+    Int,
+    Int32s,
+    borrowing,
+    inlined,
+    kernel,
+    merged,
+)
 from curation.extract import blocks as s
-from curation.extract.byte_names import COLON
 from curation.extract.containers import group
 from curation.extract.markup import ANCESTOR, FLAG_ASKS, OTHER, TAG
 from curation.extract.units import ends_in_colon
 from curation.hashing import xxh64
+
+if TYPE_CHECKING:
+    from curation.extract.decide import Limits, Places
 
 _P, _FIGURE, _FORM = TAG["p"], TAG["figure"], TAG["form"]
 _QUOTE = TAG["blockquote"]
@@ -49,7 +63,7 @@ class Parts(NamedTuple):
 
 
 @kernel
-def _holders(kept, page, alike):  # type: ignore[no-untyped-def]
+def _holders(kept: Bools, page: s.Page, alike: tuple[Int32s, Int32s]) -> Bools:
     """Which elements [m] hold the paragraphs of an article: like elements of one parent whose own text and
     paragraphs are most of what is kept, and if they are several, their parent. The body holds none."""
     groups, sizes = alike
@@ -70,7 +84,13 @@ def _holders(kept, page, alike):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def parts_of(kept, probabilities, score, page, alike):  # type: ignore[no-untyped-def]
+def parts_of(
+    kept: Bools,
+    probabilities: Float64s,
+    score: Float64s,
+    page: s.Page,
+    alike: tuple[Int32s, Int32s],
+) -> Parts:
     """The Parts of a page whose blocks [n] are kept or not, none where no elements hold its paragraphs;
     `alike` is what `like` says of its elements."""
     n, m = len(kept), len(page.e_parent)
@@ -118,13 +138,13 @@ def parts_of(kept, probabilities, score, page, alike):  # type: ignore[no-untype
 
 
 @inlined
-def _is_prose(parts, k, limits):  # type: ignore[no-untyped-def]
+def _is_prose(parts: Parts, k: Int, limits: Limits) -> Bool:
     long = parts.chars[k] >= limits.ending_characters
     return long and 2 * parts.linked[k] < parts.chars[k]
 
 
 @borrowing
-def _label_of(page, b):  # type: ignore[no-untyped-def]
+def _label_of(page: s.Page, b: Int) -> Int:
     """Characters of a block up to its first colon, 0 if it has none."""
     text, count = page.text, 0
     for i in range(page.b_start[b], page.b_end[b]):
@@ -137,7 +157,7 @@ def _label_of(page, b):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _points_away(parts, k, page, where, limits):  # type: ignore[no-untyped-def]
+def _points_away(parts: Parts, k: Int, page: s.Page, where: Places, limits: Limits) -> Bool:
     """Whether a paragraph between two others is a headline that is a link, by itself or behind a label
     with a colon."""
     b, rest = parts.start[k], parts.chars[k] - parts.linked[k]
@@ -153,7 +173,9 @@ def _points_away(parts, k, page, where, limits):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-def]
+def _needed(
+    parts: Parts, k: Int, page: s.Page, where: Places, names: Float, limits: Limits
+) -> Float:
     """The mean probability that a part between paragraphs needs; `names` is what the names around these say."""
     b, tag = parts.start[k + 1] - 1, page.e_tag[parts.element[k]]
     if parts.own[k] or _TEXT[tag]:
@@ -170,7 +192,7 @@ def _needed(parts, k, page, where, names, limits):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _labels(parts, page, where, limits):  # type: ignore[no-untyped-def]
+def _labels(parts: Parts, page: s.Page, where: Places, limits: Limits) -> Bools:
     """Which parts [k] are short, next to prose, and say the same as a fifth of all of their tag and class:
     `Advertisement`."""
     said = np.arange(len(parts.own)).astype(np.uint64)  # each something else
@@ -190,7 +212,7 @@ def _labels(parts, page, where, limits):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _list_of_links(parts, k, page, where, limits):  # type: ignore[no-untyped-def]
+def _list_of_links(parts: Parts, k: Int, page: s.Page, where: Places, limits: Limits) -> Int:
     """Of a part that is nothing but links: 1 if it completes a sentence that ends in a colon, -1 if it is a
     list of headlines below a label, which is shorter than they are; 0 otherwise."""
     if k == 0 or parts.links[k] < 2 or parts.linked[k] <= limits.link_share * parts.chars[k]:
@@ -205,7 +227,15 @@ def _list_of_links(parts, k, page, where, limits):  # type: ignore[no-untyped-de
 
 
 @merged
-def drop_others(parts, kept, score, page, where, article, limits):  # type: ignore[no-untyped-def]
+def drop_others(
+    parts: Parts,
+    kept: Bools,
+    score: Float64s,
+    page: s.Page,
+    where: Places,
+    article: Bool,
+    limits: Limits,
+) -> Bools:
     """Take from `kept` [n] the parts between paragraphs that are none of the article, and set their `score`
     [n] to 0; return the blocks [n] of lists of links that were added to it."""
     added = np.zeros(len(kept), np.bool_)
@@ -242,7 +272,7 @@ def drop_others(parts, kept, score, page, where, article, limits):  # type: igno
 
 
 @kernel
-def _is_beside(parts, k, last, page, where):  # type: ignore[no-untyped-def]
+def _is_beside(parts: Parts, k: Int, last: Int, page: s.Page, where: Places) -> Bool:
     """Whether part k asks for something, or is outside what the kept block `last` is in."""
     start, end = parts.start[k], parts.start[k + 1]
     above = page.e_above[page.b_element[start:end]]
@@ -251,7 +281,7 @@ def _is_beside(parts, k, last, page, where):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _own_characters(start, end, page, where):  # type: ignore[no-untyped-def]
+def _own_characters(start: Int, end: Int, page: s.Page, where: Places) -> Int:
     """Characters of blocks that are neither links for the most part nor stock phrases."""
     chars = 0
     for b in range(start, end):
@@ -261,7 +291,16 @@ def _own_characters(start, end, page, where):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep_end(parts, kept, added, probabilities, score, page, where, limits):  # type: ignore[no-untyped-def]
+def keep_end(
+    parts: Parts,
+    kept: Bools,
+    added: Bools,
+    probabilities: Float64s,
+    score: Float64s,
+    page: s.Page,
+    where: Places,
+    limits: Limits,
+) -> None:
     """Add to `kept` [n] the parts behind the last kept block that are prose, whatever holds it, and note
     them in `added` [n]: paragraphs are judged like each other, and what ends them by itself."""
     last = len(kept) - 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import kernel
+from curation.compiled import Bools, Int, kernel
 from curation.extract import blocks as s
 from curation.extract.containers import group
 from curation.extract.markup import ANCESTOR
@@ -22,7 +22,7 @@ _BLOCKS = 2  # of a passage; what single blocks say twice is mostly a motto or a
 
 
 @kernel
-def copies(kept, page, in_comments, least, least_near):  # type: ignore[no-untyped-def]
+def copies(kept: Bools, page: s.Page, in_comments: Bools, least: Int, least_near: Int) -> Bools:
     """Return which of the kept blocks [n] are copies: runs of two or more blocks, `least`
     characters or more in all, that occur earlier on the page in the same order under other parents.
     Of several earlier places the one after what the previous run repeats is taken, else the first.
@@ -71,7 +71,7 @@ def copies(kept, page, in_comments, least, least_near):  # type: ignore[no-untyp
 
 
 @kernel
-def title_again(kept, page):  # type: ignore[no-untyped-def]
+def title_again(kept: Bools, page: s.Page) -> Int:
     """Return the one of the first two kept blocks that says what the other, a heading, says; -1 for
     none. Manuals have a page's title in a row for navigation, above the title itself."""
     first = second = -1

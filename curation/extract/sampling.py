@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import Int, Int32s, Uint64s, kernel
 from curation.extract.blocks import Page
 from curation.extract.containers import kinds_of
 
@@ -14,7 +14,7 @@ _KINDS = 4096  # kinds of blocks distinguished; a power of two
 
 
 @kernel
-def _stand_in(keys, every):  # type: ignore[no-untyped-def]
+def _stand_in(keys: Uint64s, every: Int) -> Int32s:
     out = np.empty(len(keys), np.int32)
     seen = np.zeros(_KINDS, np.int32)
     last = np.zeros(_KINDS, np.int32)

@@ -12,14 +12,15 @@ the stack; here is what each tag does.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes import byte_names as ch
+from curation.bytes.hash_tables import find
+from curation.bytes.search import next_byte, stands_at, word
+from curation.compiled import Bool, Bytes, Int, Int32s, borrowing, inlined, kernel
 from curation.extract import blocks as s
-from curation.extract import byte_names as ch
 from curation.extract import flow as f
 from curation.extract import lexing as x
 from curation.extract.attributes import (
@@ -33,7 +34,7 @@ from curation.extract.attributes import (
     names,
     visibility,
 )
-from curation.extract.lexing import OPEN, Given, contains, has_name, stands_at
+from curation.extract.lexing import OPEN, Given, contains, has_name
 from curation.extract.markup import (
     ANCESTOR_OF_TAG,
     AT_LANGUAGE,
@@ -44,7 +45,6 @@ from curation.extract.markup import (
     LAST_BLOCK,
     LAST_SKIPPED,
     LETTER,
-    LOWER,
     MARK_CODE,
     MARK_CODE_CELL,
     MARK_FORMULA,
@@ -58,7 +58,6 @@ from curation.extract.markup import (
     TAG,
     TAG_KEYS,
     TAG_VALUES,
-    find,
     fnv,
     name_hash,
 )
@@ -70,9 +69,6 @@ from curation.extract.nesting import (
     line_of_code,
     push,
 )
-from curation.text.search import next_byte
-
-_word = functools.partial(np.frombuffer, dtype=np.uint8)
 
 _LABEL = TAG["label"]
 _IMG, _BR, _WBR, _INPUT, _MATH = TAG["img"], TAG["br"], TAG["wbr"], TAG["input"], TAG["math"]
@@ -96,38 +92,43 @@ _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTR
 _META_HASH = np.uint64(name_hash(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
 _OG_TITLE_HASH = np.uint64(fnv(b"og:title"))
-_MATH_TYPE, _DISPLAY = _word(b"math/"), _word(b"display")
-_MML, _ASCII = _word(b"mml"), _word(b"ascii")
-_SCHEMA = _word(b"schema.org/")
-_QA_PAGE, _QUESTION = _word(b"qapage"), _word(b"question")
-_FAQ_PAGE, _FORUM_POST = _word(b"faqpage"), _word(b"discussionforumposting")
-_LD_JSON = _word(b"ld+json")
-_COLON_MATH = _word(b":math")
-_MJX_MATH, _MJX_CONTAINER = _word(b"mjx-math"), _word(b"mjx-container")
-_DATA_LATEX = _word(b'data-latex="')
-_EXPRESSION = _word(b"persistentexpression")
-_OF_DISPLAY, _IN_DISPLAY = _word(b"_display"), _word(b"-display")
-_DISPLAYED = _word(b'display="true"')
-_KATEX_SHOWN = _word(b"katex-display")
-_KATEX_MATHML = _word(b"katex-mathml")
-_TITLE_TAG = _word(b"<title")
-_LINE_DIV, _LINE = _word(b'<div class="line"'), _word(b"line")
-_DIV_TAG, _DIV_END, _SPAN_TAG = _word(b"<div"), _word(b"</div"), _word(b"<span")
-_PRE_TAG, _LIST_TAG, _TABLE_TAG = _word(b"<pre"), _word(b"<ol"), _word(b"<table")
+_MATH_TYPE, _DISPLAY = word(b"math/"), word(b"display")
+_MML = word(b"mml")
+_SCHEMA = word(b"schema.org/")
+_QA_PAGE, _QUESTION = word(b"qapage"), word(b"question")
+_FAQ_PAGE, _FORUM_POST = word(b"faqpage"), word(b"discussionforumposting")
+_LD_JSON = word(b"ld+json")
+_COLON_MATH = word(b":math")
+_MJX_MATH = word(b"mjx-math")
+_DATA_LATEX = word(b'data-latex="')
+_EXPRESSION = word(b"persistentexpression")
+_OF_DISPLAY, _IN_DISPLAY = word(b"_display"), word(b"-display")
+_DISPLAYED = word(b'display="true"')
+_KATEX_SHOWN = word(b"katex-display")
+_KATEX_MATHML = word(b"katex-mathml")
+_TITLE_TAG = word(b"<title")
+_LINE_DIV, _LINE = word(b'<div class="line"'), word(b"line")
+_DIV_TAG, _DIV_END, _SPAN_TAG = word(b"<div"), word(b"</div"), word(b"<span")
+_PRE_TAG, _LIST_TAG, _TABLE_TAG = word(b"<pre"), word(b"<ol"), word(b"<table")
 _TAGS_AHEAD = 6
 _OF_LISTINGS = (MARK_CODE, MARK_CODE_CELL, MARK_FRAGMENT)
 _HOLDERS = (TAG["pre"], TAG["table"], TAG["tr"], TAG["td"], TAG["ol"], TAG["li"])
-_CURSOR = _word(b"read-only-cursor")  # GitHub's, over the code that it shows
-_COLSPAN, _ROWSPAN = _word(b"colspan="), _word(b"rowspan=")
-_RENDER_MATH = _word(b"js-render-math")  # GitLab
-_CODE_TAG, _CODE_END = _word(b"<code"), _word(b"</code")
-_CODE_NAME, _SPAN_END = _word(b"code"), _word(b"</span")
+_CURSOR = word(b"read-only-cursor")  # GitHub's, over the code that it shows
+_COLSPAN, _ROWSPAN = word(b"colspan="), word(b"rowspan=")
+_RENDER_MATH = word(b"js-render-math")  # GitLab
+_CODE_TAG, _CODE_END = word(b"<code"), word(b"</code")
+_CODE_NAME, _SPAN_END = word(b"code"), word(b"</span")
 _MOST_SPAN = 1000  # columns (HTML standard); rows are as limited here
 _TEX_BYTES = 2000  # of an element that has nothing but a formula
 _ABOVE = 80  # bytes before a drawing, where the element around it begins
-_EMOJI = _word(b"emoji")
+_EMOJI = word(b"emoji")
 _SIGN_BYTES = 40  # of a sign with its selectors and joiners
 _TOKENS_ROOM = 32  # class tokens for each element that there is room for
+#: By number of the tag: elements without content, and those that keep white space.
+_IS_EMPTY, _IS_LISTING = np.zeros((2, OTHER + 1), np.bool_)
+_IS_EMPTY[[_BR, _IMG, _INPUT, _WBR, _HR]] = True
+_IS_LISTING[[_PRE, _LISTING, _XMP]] = True
+_NOTHING = np.uint64(0)
 _PADDING = 16  # bytes at least, so that looking ahead needs no care
 
 
@@ -171,14 +172,14 @@ NOSCRIPT_BYTES = 2000
 class Options(NamedTuple):
     """What `scan` is asked for."""
 
-    max_depth: int
-    noscript_bytes: int
-    keep_hidden: bool
-    images: bool
+    max_depth: Int
+    noscript_bytes: Int
+    keep_hidden: Bool
+    images: Bool
 
 
 @borrowing
-def _note(facts, slot, start, end):  # type: ignore[no-untyped-def]
+def _note(facts: Int32s, slot: Int, start: Int, end: Int) -> None:
     """Keep the first span of the source that says a fact."""
     if facts[slot] == 0:
         facts[slot] = start
@@ -186,7 +187,7 @@ def _note(facts, slot, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _meta(src, given, facts):  # type: ignore[no-untyped-def]
+def _meta(src: Bytes, given: Given, facts: Int32s) -> None:
     """What a <meta> says of the page."""
     if given.start[_AT_CONTENT] < 0:
         return
@@ -203,7 +204,7 @@ def _meta(src, given, facts):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _script(src, given, start, end, flow, facts):  # type: ignore[no-untyped-def]
+def _script(src: Bytes, given: Given, start: Int, end: Int, flow: f.Flow, facts: Int32s) -> Bool:
     """A script may be the source of a formula, or linked data. False: too many formulas."""
     now = flow.now
     if given.start[_AT_TYPE] < 0:
@@ -214,8 +215,6 @@ def _script(src, given, start, end, flow, facts):  # type: ignore[no-untyped-def
         kind = s.TEX_INLINE
         if contains(src, first, last, _MML):
             kind = s.SCRIPT_MATHML
-        elif contains(src, first, last, _ASCII):
-            kind = s.ASCIIMATH
         elif contains(src, first, last, _DISPLAY):
             kind = s.TEX_DISPLAY
         f.drop_soft(flow.atoms, now)
@@ -231,7 +230,7 @@ def _script(src, given, start, end, flow, facts):  # type: ignore[no-untyped-def
 
 
 @borrowing
-def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
+def _image(src: Bytes, at: Int, i: Int, given: Given, mark: Int, flow: f.Flow) -> None:
     """An image, its tag in src[at:i], may be a formula."""
     alt = given.start[_AT_ALT]
     if alt >= 0 and given.start[_AT_CLASS] >= 0 and 0 < given.end[_AT_ALT] - alt <= _SIGN_BYTES:
@@ -253,64 +252,31 @@ def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _just_said(now):  # type: ignore[no-untyped-def]
+def _just_said(now: f.State) -> Bool:
     """Whether a formula ends right here, which another form of it would repeat."""
     return now.atom_at == now.length
 
 
-@inlined
-def _is_drawn(flow):  # type: ignore[no-untyped-def]
-    """Whether the source of a drawing of KaTeX precedes it, not the drawing of another formula."""
-    now = flow.now
-    kind = flow.atoms.kind[max(now.atoms - 1, 0)]
-    drawing = kind == s.KATEX_INLINE or kind == s.KATEX_DISPLAY
-    return _just_said(now) and not (drawing and now.space_due != 0)
-
-
 @borrowing
-def _drawing(src, at, i, given, flow):  # type: ignore[no-untyped-def]
+def _drawing(src: Bytes, at: Int, i: Int, given: Given, flow: f.Flow) -> None:
     """The drawing of a formula begins, its tag in src[at:i], and is passed over.
 
-    Its source precedes it (KaTeX), follows it, or is in an attribute (MathJax). The drawing of
-    KaTeX without its source is all there is, and the source of its atom.
+    Its source precedes it (KaTeX), is in it, follows it, or is in an attribute (MathJax).
     """
-    now = flow.now
     shown = contains(src, at, i, _OF_DISPLAY) or contains(src, at, i, _IN_DISPLAY)
-    shown = shown or contains(src, at, i, _DISPLAYED)
-    now.drawn_at = -1
-    now.drawn_kind = s.HTML_DISPLAY if shown else s.HTML_INLINE
-    if stands_at(src, at + 1, i, _MJX_CONTAINER):
-        now.drawn_at = at
-        now.drawn_kind = s.MATHJAX_DISPLAY if shown else s.MATHJAX_INLINE
-        return
+    flow.now.displayed = shown or contains(src, at, i, _DISPLAYED)
     if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
         f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], True)
-    elif LOWER[src[given.start[_AT_CLASS]]] == ch.LOWER_K and not _is_drawn(flow):  # k
-        now.drawn_at = at
-        shown = contains(src, max(0, at - _ABOVE), at, _KATEX_SHOWN)
-        now.drawn_kind = s.KATEX_DISPLAY if shown else s.KATEX_INLINE
 
 
 @inlined
-def _source_kind(now):  # type: ignore[no-untyped-def]
+def _source_kind(now: f.State) -> Int:
     """The kind of a formula whose source is in an attribute of its drawing."""
-    shown = now.drawn_kind == s.HTML_DISPLAY or now.drawn_kind == s.MATHJAX_DISPLAY
-    return s.HTML_DISPLAY if shown else s.HTML_INLINE
-
-
-@inlined
-def _end_drawing(at, flow):  # type: ignore[no-untyped-def]
-    """The drawing of a formula ends at `at`: it is the source itself where it has no other."""
-    now = flow.now
-    kind = now.drawn_kind
-    has_source = kind == s.MATHJAX_INLINE or kind == s.MATHJAX_DISPLAY
-    has_source = has_source and _just_said(now) and now.space_due == 0
-    if now.drawn_at >= 0 and not has_source and f.has_room(flow):
-        f.formula(flow, kind, now.drawn_at, at, False)
+    return s.HTML_DISPLAY if now.displayed else s.HTML_INLINE
 
 
 @borrowing
-def _drawn(src, given, flow):  # type: ignore[no-untyped-def]
+def _drawn(src: Bytes, given: Given, flow: f.Flow) -> None:
     """An element within the drawing of a formula may have its source in an attribute."""
     start, end = given.start[_AT_LATEX], given.end[_AT_LATEX]
     if start < 0 and given.start[_AT_LABEL] >= 0 and given.start[_AT_CLASS] >= 0:
@@ -322,7 +288,7 @@ def _drawn(src, given, flow):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _vector_drawing(src, i, stop, flow):  # type: ignore[no-untyped-def]
+def _vector_drawing(src: Bytes, i: Int, stop: Int, flow: f.Flow) -> None:
     """An <svg>, its content in src[i:stop], may be a formula by its title or by what MathJax notes."""
     now = flow.now
     if not f.has_room(flow) or _just_said(now):
@@ -354,7 +320,7 @@ def _vector_drawing(src, i, stop, flow):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _tex_end(src, n, i, stated, in_code):  # type: ignore[no-untyped-def]
+def _tex_end(src: Bytes, n: Int, i: Int, stated: Bool, in_code: Bool) -> Int:
     """Where the content of an element from i on ends if it is nothing but TeX, -1 if it isn't.
 
     `stated`: it surely is TeX. Elsewhere signs of it are asked for, and no delimiters. `in_code`:
@@ -379,7 +345,7 @@ def _tex_end(src, n, i, stated, in_code):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _bare_text(src, n, i):  # type: ignore[no-untyped-def]
+def _bare_text(src: Bytes, n: Int, i: Int) -> Int:
     """The end of the text at i if that is all of its <span>, -1 otherwise."""
     filled = False
     k = i
@@ -390,7 +356,7 @@ def _bare_text(src, n, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _behind_copy(src, n, i):  # type: ignore[no-untyped-def]
+def _behind_copy(src: Bytes, n: Int, i: Int) -> Int:
     """The end of the text behind a </math> at i, which CSDN has a second time there."""
     last = min(n, i + _TEX_BYTES)
     k = i
@@ -403,7 +369,7 @@ def _behind_copy(src, n, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _lines_follow(src, n, i, mark, tag, above):  # type: ignore[no-untyped-def]
+def _lines_follow(src: Bytes, n: Int, i: Int, mark: Int, tag: Int, above: Int) -> Bool:
     """Whether lines of a listing begin at i, behind a `tag` inside `above` with a class's `mark`.
 
     Themes of pages use the same names around paragraphs. A cell or an item may be a line itself.
@@ -432,7 +398,7 @@ def _lines_follow(src, n, i, mark, tag, above):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _span(src, at, i):  # type: ignore[no-untyped-def]
+def _span(src: Bytes, at: Int, i: Int) -> Int:
     """Columns and rows of a cell, its tag in src[at:i], as `Page.e_span`."""
     columns = _number_behind(src, at, i, _COLSPAN)
     rows = _number_behind(src, at, i, _ROWSPAN)
@@ -440,7 +406,7 @@ def _span(src, at, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _number_behind(src, at, i, word):  # type: ignore[no-untyped-def]
+def _number_behind(src: Bytes, at: Int, i: Int, word: Bytes) -> Int:
     k = at
     while k < i and not stands_at(src, k, i, word):
         k += 1
@@ -455,7 +421,7 @@ def _number_behind(src, at, i, word):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _title(src, n, i, stop, facts):  # type: ignore[no-untyped-def]
+def _title(src: Bytes, n: Int, i: Int, stop: Int, facts: Int32s) -> Int:
     """Keep the title at i, whose end tag is at `stop`; return where it ends, -1 if nowhere.
 
     The first one ends at the next tag where it is not closed.
@@ -471,7 +437,9 @@ def _title(src, n, i, stop, facts):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _root(given, tag, first_token, element_tokens, facts, now):  # type: ignore[no-untyped-def]
+def _root(
+    given: Given, tag: Int, first_token: Int, element_tokens: Int32s, facts: Int32s, now: f.State
+) -> None:
     """What <html> and <body> say: the page's language, and the names of a body before all else."""
     if tag == _HTML and given.start[AT_LANGUAGE] >= 0:
         _note(facts, s.LANGUAGE, given.start[AT_LANGUAGE], given.end[AT_LANGUAGE])
@@ -483,7 +451,7 @@ def _root(given, tag, first_token, element_tokens, facts, now):  # type: ignore[
 
 
 @inlined
-def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
+def _inline(scan: Scan, at: Int, i: Int, tag: Int, mark: Int, hashed: Int) -> Bool:
     """An inline element begins, its tag in src[at:i]. Whether it ends the block, as lines do."""
     src, given, flow = scan.src, scan.given, scan.flow
     text, now = flow.text, flow.now
@@ -518,7 +486,7 @@ def _inline(scan, at, i, tag, mark, hashed):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _open(scan, at, i, tag, kind, above):  # type: ignore[no-untyped-def]
+def _open(scan: Scan, at: Int, i: Int, tag: Int, kind: Int, above: Int) -> Bool:
     """Add a block element, its tag in src[at:i]. False when there are too many."""
     elements, given, now = scan.elements, scan.given, scan.flow.now
     e = now.elements
@@ -543,7 +511,7 @@ def _open(scan, at, i, tag, kind, above):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _skip(now, name, with_math):  # type: ignore[no-untyped-def]
+def _skip(now: f.State, name: Int, with_math: Bool) -> None:
     """Pass over an element of this name, but, if asked to, for formulas in it."""
     now.skip_hash = name
     now.skip_depth = 1
@@ -551,7 +519,7 @@ def _skip(now, name, with_math):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_listing(src, given):  # type: ignore[no-untyped-def]
+def _is_listing(src: Bytes, given: Given) -> Bool:
     """Whether a <textarea> is for reading: it is read-only, or of class `code` (Go's examples)."""
     if given.start[_AT_READONLY] >= 0 or given.start[_AT_CLASS] < 0:
         return given.start[_AT_READONLY] >= 0
@@ -559,7 +527,7 @@ def _is_listing(src, given):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _textarea(scan, at, i, stop, max_depth):  # type: ignore[no-untyped-def]
+def _textarea(scan: Scan, at: Int, i: Int, stop: Int, max_depth: Int) -> Bool:
     """A <textarea> for reading, its content in src[i:stop], is a listing. False: too many blocks."""
     src, given, now = scan.src, scan.given, scan.flow.now
     is_cursor = given.start[_AT_ID] >= 0 and contains(
@@ -582,7 +550,7 @@ def _textarea(scan, at, i, stop, max_depth):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _after_text(src, n, i, name):  # type: ignore[no-untyped-def]
+def _after_text(src: Bytes, n: Int, i: Int, name: Int) -> Int:
     """Where reading goes on after `<style />` and the like, which ends at i.
 
     In XHTML it is empty; but HTML ignores the slash, so text with an end tag of its own is its
@@ -595,7 +563,7 @@ def _after_text(src, n, i, name):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _opaque(scan, at, i, stop, tag, max_depth):  # type: ignore[no-untyped-def]
+def _opaque(scan: Scan, at: Int, i: Int, stop: Int, tag: Int, max_depth: Int) -> Int:
     """An element whose content, src[i:stop], is no markup; return where reading goes on, -1 where
     there are too many blocks or formulas."""
     src, given, now = scan.src, scan.given, scan.flow.now
@@ -612,7 +580,7 @@ def _opaque(scan, at, i, stop, tag, max_depth):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _math(scan, at, i, stop):  # type: ignore[no-untyped-def]
+def _math(scan: Scan, at: Int, i: Int, stop: Int) -> Int:
     """A <math>, its tag from `at` on, its content in src[i:stop]; return where reading goes on."""
     flow, now = scan.flow, scan.flow.now
     f.drop_soft(flow.atoms, now)
@@ -626,7 +594,7 @@ def _math(scan, at, i, stop):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tag_number(src, start, end, name):  # type: ignore[no-untyped-def]
+def _tag_number(src: Bytes, start: Int, end: Int, name: Int) -> Int:
     """The number of the tag whose name, of hash `name`, is src[start:end]."""
     tag = find(TAG_KEYS, TAG_VALUES, name)
     if tag >= 0:
@@ -636,7 +604,7 @@ def _tag_number(src, start, end, name):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_words(stack, now, opening):  # type: ignore[no-untyped-def]
+def _is_words(stack: Stack, now: f.State, opening: Bool) -> Bool:
     """Whether the tag of a button belongs to one that is part of the text around it.
 
     A paragraph says which button to press; headings, terms and summaries that unfold what is
@@ -650,7 +618,7 @@ def _is_words(stack, now, opening):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _item_types(src, start, end):  # type: ignore[no-untyped-def]
+def _item_types(src: Bytes, start: Int, end: Int) -> Int:
     """Bits of the schema.org types that an `itemtype` names."""
     if not contains(src, start, end, _SCHEMA):
         return 0
@@ -660,203 +628,279 @@ def _item_types(src, start, end):  # type: ignore[no-untyped-def]
     return types | (s.FORUM_POST if contains(src, start, end, _FORUM_POST) else 0)
 
 
+class Tag(NamedTuple):
+    """The tag under way, its attributes in Scan.given."""
+
+    at: Any  # its `<`
+    end: Any  # behind its `>`
+    name: Any  # hash of its name
+    name_end: Any
+    number: Any  # TAG
+    opening: Any
+    self_closing: Any
+
+
+class Look(NamedTuple):
+    """What the attributes of a start tag say of its element; of an end tag, nothing."""
+
+    hashed: Any  # of its class
+    mark: Any
+    kind: Any
+    hidden: Any
+    keeps_space: Any
+    typed: Any  # in a font for code
+    above: Any  # bits for `e_above`
+
+
 @inlined
-def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
-    """What the tag at `at` does; return where reading goes on, -1 where there are too many elements,
-    blocks or formulas."""
-    src, n, flow, stack, given = scan.src, scan.size, scan.flow, scan.stack, scan.given
-    now = flow.now
+def _tag_at(scan: Scan, at: Int) -> Tag:
+    """Read the tag at `at`."""
+    src, n, given = scan.src, scan.size, scan.given
     opening = src[at + 1] != ch.SLASH
-    name_start = at + 1 if opening else at + 2
-    name, name_end = x.tag_name(src, n, name_start)
-    tag = _tag_number(src, name_start, name_end, name)
-    j, self_closing = x.attributes(src, n, name_end, opening, given, scan.never)
-    i = min(n, j + 1)
-    kind = given.start[_AT_ITEMTYPE]
-    if kind >= 0:
-        scan.facts[s.ITEM_TYPES] |= _item_types(src, kind, given.end[_AT_ITEMTYPE])
+    start = at + 1 if opening else at + 2
+    name, end = x.tag_name(src, n, start)
+    number = _tag_number(src, start, end, name)
+    j, self_closing = x.attributes(src, n, end, opening, given, scan.never)
+    return Tag(at, min(n, j + 1), name, end, number, opening, self_closing)
 
-    if LAST_BLOCK < tag <= LAST_SKIPPED:
-        if not opening:
-            return i
-        if tag == _TEMPLATE and given.start[_AT_SHADOW] >= 0:
-            return i  # a browser shows what is in it in the place of its element
-        if self_closing and tag != _SCRIPT and tag != _TITLE:
-            return _after_text(src, n, i, name)
-        stop = x.end_of(src, n, i, name_start, name_end, scan.no_end, tag)
-        return _opaque(scan, at, i, stop, tag, options.max_depth)
 
-    if tag == _NOSCRIPT and now.skip_depth == 0:
-        if opening:
-            stop = x.end_of(src, n, i, name_start, name_end, scan.no_end, tag)
-            long = stop >= i + options.noscript_bytes or (options.keep_hidden and stop >= 0)
-            if not long:
-                return max(i, stop)
-        elif stack.open_count[_NOSCRIPT] == 0:
-            return i
+@inlined
+def _end_of(scan: Scan, tag: Tag) -> Int:
+    """Where the end tag of the element that begins is, -1 if nowhere."""
+    return x.end_of(scan.src, scan.size, tag.end, tag.at + 1, tag.name_end, scan.no_end, tag.number)
 
-    if now.skip_depth > 0:
-        if name == now.skip_hash and not self_closing:
-            now.skip_depth += 1 if opening else -1
-            if now.skip_depth == 0:
-                _end_drawing(at, flow)
-        if now.skip_math and opening:
-            _drawn(src, given, flow)
-        if not (now.skip_math and tag == _MATH and opening):
-            return i
 
-    if tag == _MATH:
-        stop = -1
-        if opening:
-            stop = x.end_of(src, n, i, name_start, name_end, scan.no_end, tag)
-        if stop < 0:
-            return i
-        return _math(scan, at, i, stop) if f.has_room(flow) else -1
+@inlined
+def _unread(scan: Scan, tag: Tag, max_depth: Int) -> Int:
+    """Where reading goes on behind the tag of an element whose content is no markup."""
+    if not tag.opening or (tag.number == _TEMPLATE and scan.given.start[_AT_SHADOW] >= 0):
+        return tag.end  # a browser shows what is in a shadow root in the place of its element
+    if tag.self_closing and tag.number != _SCRIPT and tag.number != _TITLE:
+        return _after_text(scan.src, scan.size, tag.end, tag.name)
+    return _opaque(scan, tag.at, tag.end, _end_of(scan, tag), tag.number, max_depth)
 
-    if name == _META_HASH and opening:
-        _meta(src, given, scan.facts)
+
+@inlined
+def _noscript(scan: Scan, tag: Tag, options: Options) -> Int:
+    """Where reading goes on behind a <noscript> that is passed over, -1 if it is read."""
+    if not tag.opening:
+        return tag.end if scan.stack.open_count[_NOSCRIPT] == 0 else -1
+    stop = _end_of(scan, tag)
+    long = stop >= tag.end + options.noscript_bytes or (options.keep_hidden and stop >= 0)
+    return np.int64(-1) if long else max(tag.end, stop)
+
+
+@inlined
+def _is_passed_over(scan: Scan, tag: Tag) -> Bool:
+    """Whether a tag is in an element that is passed over, and no formula of it."""
+    now = scan.flow.now
+    if tag.name == now.skip_hash and not tag.self_closing:
+        now.skip_depth += 1 if tag.opening else -1
+    if now.skip_math and tag.opening:
+        _drawn(scan.src, scan.given, scan.flow)
+    return not (now.skip_math and tag.number == _MATH and tag.opening)
+
+
+@inlined
+def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
+    """What the attributes of a start tag say of its element."""
+    src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
+    now, around = flow.now, scan.stack.tags[scan.flow.now.top]
+    hashed = class_hash(src, given)
+    now.tokens, mark, kind = names(
+        src, given, hashed, is_block, scan.tokens, now.tokens, scan.known
+    )
+    hidden, rendered, keeps_space, typed, above = visibility(
+        src, given, tag.number, mark, is_block, now.pre_top >= 0, options.keep_hidden,
+        _lines_follow(src, scan.size, i, mark, tag.number, around),
+    )  # fmt: skip
+    # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
+    sign = src[i] == ch.SLASH or src[i] == ch.PLUS
+    if mark == MARK_SCREEN_READER and not is_block and sign and src[i + 1] == ch.LESS:
+        hidden = False
+    # A button behind the words of a heading is a tool next to it.
+    hidden = hidden or (tag.number == _BUTTON and is_block and _H1 <= around <= _H6)
+    if rendered:
+        _drawing(src, tag.at, i, given, flow)
+        hidden = True
+    elif hidden:
+        hidden = tag.number != _IMG or mark != MARK_FORMULA
+        now.displayed = 0
+    if hidden and not tag.self_closing and not _IS_EMPTY[tag.number]:
+        _skip(now, tag.name, not is_block or rendered)
+    return Look(hashed, mark, kind, hidden, keeps_space, typed, above)
+
+
+@inlined
+def _tex_of(scan: Scan, tag: Tag, look: Look) -> Int:
+    """The end of an element that has nothing but TeX, -1 if it has anything else."""
+    given = scan.given
+    start, end = given.start[_AT_CLASS], given.end[_AT_CLASS]
+    of_cell = look.mark == MARK_CODE_CELL and has_name(scan.src, start, end, _RENDER_MATH)
+    stated = tag.number == _TEX_MATH
+    if not tag.opening or scan.flow.now.pre_top >= 0:
+        return np.int64(-1)
+    if not (stated or of_cell or look.mark == MARK_FORMULA):
+        return np.int64(-1)
+    return _tex_end(scan.src, scan.size, tag.end, stated, tag.number == _CODE)
+
+
+@inlined
+def _inline_formula(scan: Scan, tag: Tag, look: Look, tex_end: Int) -> Int:
+    """Add the formula that an inline element is; return where reading goes on, -1 if it is none."""
+    src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
+    if not tag.opening or not f.has_room(flow):
+        return np.int64(-1)
+    if tag.number == _SPAN and given.start[_AT_TEX] >= 0:
+        f.formula(flow, s.HTML_INLINE, given.start[_AT_TEX], given.end[_AT_TEX], False)
+        _skip(flow.now, tag.name, False)
         return i
+    if look.mark == MARK_KATEX_SOURCE:
+        end = _bare_text(src, scan.size, i)
+        if end > i:
+            shown = contains(src, max(0, tag.at - _ABOVE), tag.at, _KATEX_SHOWN)
+            f.formula(flow, s.KATEX_TEXT_DISPLAY if shown else s.KATEX_TEXT, i, end, False)
+            return end
+    if tex_end <= i:
+        return np.int64(-1)
+    stated = tag.number == _TEX_MATH
+    if stated and _just_said(flow.now):
+        flow.now.atom_soft = 1  # the MathML of the same formula
+        f.drop_soft(flow.atoms, flow.now)
+    f.formula(flow, s.HTML_INLINE, i, tex_end, f.STATED if stated else 0)
+    return tex_end
 
-    # ------------------------------------------------- what the element is
-    is_block = tag <= LAST_BLOCK
-    if tag == _BUTTON and _is_words(stack, now, opening):
-        is_block = False
-    first_token = now.tokens
-    mark = np.int64(-1)
-    kind = np.uint64(0)
-    hashed = np.uint64(0)
-    keeps_space = False
-    typed = False
-    hidden = False
-    above = 0
-    if opening:
-        hashed = class_hash(src, given)
-        now.tokens, mark, kind = names(
-            src, given, hashed, is_block, scan.tokens, first_token, scan.known
-        )  # fmt: skip
-        hidden, rendered, keeps_space, typed, above = visibility(
-            src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
-            _lines_follow(src, n, i, mark, tag, stack.tags[now.top]),
-        )  # fmt: skip
-        # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
-        sign = src[i] == ch.SLASH or src[i] == ch.PLUS
-        if mark == MARK_SCREEN_READER and not is_block and sign and src[i + 1] == ch.LESS:
-            hidden = False
-        # A button behind the words of a heading is a tool next to it.
-        hidden = hidden or (tag == _BUTTON and is_block and _H1 <= stack.tags[now.top] <= _H6)
-        if rendered:
-            _drawing(src, at, i, given, flow)
-            hidden = True
-        elif hidden:
-            hidden = tag != _IMG or mark != MARK_FORMULA
-            now.drawn_at = -1
-            now.drawn_kind = s.HTML_INLINE
-        if hidden and not self_closing:
-            if tag != _BR and tag != _IMG and tag != _INPUT and tag != _WBR and tag != _HR:
-                _skip(now, name, not is_block or rendered)
-                now.tokens = first_token
-                return i
-            if tag != _BR:
-                return i
-        if tag == _HTML or tag == _BODY:
-            _root(given, tag, first_token, scan.elements.tokens, scan.facts, now)
-            return i
 
-    # ------------------------------------------------- inline
-    tex_end = np.int64(-1)  # of an element that has nothing but TeX
-    if opening and now.pre_top < 0:
-        drawn_later = mark == MARK_FORMULA or (
-            mark == MARK_CODE_CELL
-            and has_name(src, given.start[_AT_CLASS], given.end[_AT_CLASS], _RENDER_MATH)
-        )
-        if drawn_later or tag == _TEX_MATH:
-            tex_end = _tex_end(src, n, i, tag == _TEX_MATH, tag == _CODE)
-    flush = False
-    if not is_block:
-        now.tokens = first_token
-        if opening and tag == _SPAN and given.start[_AT_TEX] >= 0 and f.has_room(flow):
-            f.formula(flow, s.HTML_INLINE, given.start[_AT_TEX], given.end[_AT_TEX], False)
-            _skip(now, name, False)
-            now.drawn_at = -1
-            return i
-        if opening and mark == MARK_KATEX_SOURCE and f.has_room(flow):
-            end = _bare_text(src, n, i)
-            if end > i:
-                shown = contains(src, max(0, at - _ABOVE), at, _KATEX_SHOWN)
-                kind_of = s.KATEX_TEXT_DISPLAY if shown else s.KATEX_TEXT
-                f.formula(flow, kind_of, i, end, False)
-                return end
-        if opening and tex_end > i and f.has_room(flow):
-            if tag == _TEX_MATH and _just_said(now):
-                now.atom_soft = 1  # the MathML of the same formula
-                f.drop_soft(flow.atoms, now)
-            f.formula(flow, s.HTML_INLINE, i, tex_end, f.STATED if tag == _TEX_MATH else 0)
-            return tex_end
-        if opening and options.images and tag == _IMG and given.start[_AT_ALT] >= 0 and not hidden:
-            before = now.atoms
-            _image(src, at, i, given, mark, flow)
-            if now.atoms == before:
-                f.alternative(src, given.start[_AT_ALT], given.end[_AT_ALT], flow)
-        elif opening:
-            code = typed or tag == _TT or tag == _SAMP or mark == MARK_NAMED_CODE
-            if code:
-                now.indents = 1
-            flush = _inline(scan, at, i, tag, mark, hashed)
-        else:
-            f.inline_end(flow, tag)
-            f.inline_closed(src, at, i, tag, flow.text, now)
-        if not flush:
-            return i
-    elif now.pre_top >= 0 and not ends_code(stack, now, tag, not opening):
-        now.tokens = first_token
-        line_of_code(flow.text, stack, now, tag, not opening, self_closing)
-        return i
+@inlined
+def _inline_tag(scan: Scan, tag: Tag, look: Look, images: Bool) -> Bool:
+    """The tag of an inline element that is no formula. Whether it ends the block, as lines do."""
+    src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
+    now, alt = flow.now, given.start[_AT_ALT]
+    if not tag.opening:
+        f.inline_end(flow, tag.number)
+        f.inline_closed(src, tag.at, i, tag.number, flow.text, now)
+        return False
+    if images and tag.number == _IMG and alt >= 0 and not look.hidden:
+        before = now.atoms
+        _image(src, tag.at, i, given, look.mark, flow)
+        if now.atoms == before:
+            f.alternative(src, alt, given.end[_AT_ALT], flow)
+        return False
+    code = tag.number == _TT or tag.number == _SAMP
+    if look.typed or code or look.mark == MARK_NAMED_CODE:
+        now.indents = 1
+    return _inline(scan, tag.at, i, tag.number, look.mark, look.hashed)
 
-    # ------------------------------------------------- a block ends, an element opens or ends
-    if not f.close_block(flow, scan.blocks, flush):
-        return -1
-    if flush:
-        return i
+
+@inlined
+def _block_tag(scan: Scan, tag: Tag, look: Look, tex_end: Int, first_token: Int, depth: Int) -> Int:
+    """An element opens or ends behind the block before it; return where reading goes on, -1 where
+    there are too many."""
+    src, i, flow, given, now = scan.src, tag.end, scan.flow, scan.given, scan.flow.now
     now.bold = 0
-    if not opening:
+    if tag.opening and tag.number != _HR:
+        end_implied(scan.stack, now, tag.number)
+    if not tag.opening or tag.number == _HR or now.top >= depth:
         now.tokens = first_token
-        end_element(stack, now, tag)
+        if not tag.opening:
+            end_element(scan.stack, now, tag.number)
+        elif tag.number != _HR:
+            now.over += 1
         return i
-    if tag == _HR:
-        now.tokens = first_token
-        return i
-    end_implied(stack, now, tag)
-    if now.top >= options.max_depth:
-        now.over += 1
-        now.tokens = first_token
-        return i
-    if not _open(scan, at, i, tag, kind, above):
-        return -1
-    if typed and now.typed_top < 0:
+    if not _open(scan, tag.at, i, tag.number, look.kind, look.above):
+        return np.int64(-1)
+    if look.typed and now.typed_top < 0:
         now.typed_top = now.top
-    now.indents = mark == MARK_NAMED_CODE or mark == MARK_CODE_CELL
+    now.indents = look.mark == MARK_NAMED_CODE or look.mark == MARK_CODE_CELL
     if tex_end > i and f.has_room(flow):
         f.formula(flow, s.HTML_DISPLAY, i, tex_end, 0)
         return tex_end
     data = given.start[_AT_DATA]
-    if tag == _DIV and data >= 0 and f.has_room(flow):
+    if tag.number == _DIV and data >= 0 and f.has_room(flow):
         if contains(src, data, given.end[_AT_DATA], _EXPRESSION):
             f.formula(flow, s.DATA_JSON, data, given.end[_AT_DATA], 0)
-    listing = keeps_space or tag == _PRE or tag == _LISTING or tag == _XMP
-    if listing and now.pre_top < 0:
-        now.pre_top = now.top
-        now.code = 0
-        if i < n and src[i] == ch.CR:
-            i += 1
-        if i < n and src[i] == ch.LF:
-            i += 1  # the first line break of <pre> doesn't count
-    return i
+    return (
+        _listing_begins(scan, tag.number, i) if look.keeps_space or _IS_LISTING[tag.number] else i
+    )
+
+
+@inlined
+def _listing_begins(scan: Scan, tag: Int, i: Int) -> Int:
+    """An element opened that keeps white space; return where its content begins."""
+    src, now = scan.src, scan.flow.now
+    if now.pre_top >= 0:
+        return i
+    now.pre_top = now.top
+    now.code = 0
+    i += i < scan.size and src[i] == ch.CR
+    return i + (i < scan.size and src[i] == ch.LF)  # a line break at its beginning doesn't count
+
+
+@inlined
+def _element(scan: Scan, tag: Tag, options: Options) -> Int:
+    """The tag of an element whose content is markup; return where reading goes on, -1 where there
+    are too many elements, blocks or formulas."""
+    stack, now, i = scan.stack, scan.flow.now, tag.end
+    first_token = now.tokens
+    is_block = tag.number <= LAST_BLOCK
+    is_block = is_block and not (tag.number == _BUTTON and _is_words(stack, now, tag.opening))
+    look = Look(_NOTHING, np.int64(-1), _NOTHING, False, False, False, np.int64(0))
+    if tag.opening:
+        look = _look(scan, tag, is_block, options)
+        if look.hidden and not tag.self_closing and tag.number != _BR:
+            if not _IS_EMPTY[tag.number]:
+                now.tokens = first_token
+            return i
+        if tag.number == _HTML or tag.number == _BODY:
+            _root(scan.given, tag.number, first_token, scan.elements.tokens, scan.facts, now)
+            return i
+    tex_end = _tex_of(scan, tag, look)
+    if not is_block:
+        now.tokens = first_token
+        behind = _inline_formula(scan, tag, look, tex_end)
+        if behind >= 0 or not _inline_tag(scan, tag, look, options.images):
+            return max(behind, i)
+        return i if f.close_block(scan.flow, scan.blocks, True) else np.int64(-1)
+    if now.pre_top >= 0 and not ends_code(stack, now, tag.number, not tag.opening):
+        now.tokens = first_token
+        line_of_code(scan.flow.text, stack, now, tag.number, not tag.opening, tag.self_closing)
+        return i
+    if not f.close_block(scan.flow, scan.blocks, False):
+        return np.int64(-1)
+    return _block_tag(scan, tag, look, tex_end, first_token, options.max_depth)
+
+
+@inlined
+def _read_tag(scan: Scan, at: Int, options: Options) -> Int:
+    """What the tag at `at` does; return where reading goes on, -1 where there are too many elements,
+    blocks or formulas."""
+    tag, now, given = _tag_at(scan, at), scan.flow.now, scan.given
+    types = given.start[_AT_ITEMTYPE]
+    if types >= 0:
+        scan.facts[s.ITEM_TYPES] |= _item_types(scan.src, types, given.end[_AT_ITEMTYPE])
+    if LAST_BLOCK < tag.number <= LAST_SKIPPED:
+        return _unread(scan, tag, options.max_depth)
+    if tag.number == _NOSCRIPT and now.skip_depth == 0:
+        behind = _noscript(scan, tag, options)
+        if behind >= 0:
+            return behind
+    if now.skip_depth > 0 and _is_passed_over(scan, tag):
+        return tag.end
+    if tag.number == _MATH:
+        stop = _end_of(scan, tag) if tag.opening else np.int64(-1)
+        if stop < 0:
+            return tag.end
+        return _math(scan, at, tag.end, stop) if f.has_room(scan.flow) else np.int64(-1)
+    if tag.name == _META_HASH and tag.opening:
+        _meta(scan.src, given, scan.facts)
+        return tag.end
+    return _element(scan, tag, options)
 
 
 @borrowing
-def _begin(elements, stack, now):  # type: ignore[no-untyped-def]
+def _begin(elements: Elements, stack: Stack, now: f.State) -> None:
     """Open the body, whether or not the page has one."""
-    now.atom_at = now.pre_top = now.typed_top = now.line_at = now.drawn_at = -1
+    now.atom_at = now.pre_top = now.typed_top = now.line_at = -1
     now.elements = 1
     elements.parent[0] = -1
     elements.tag[0] = stack.tags[0] = _BODY
@@ -867,7 +911,7 @@ def _begin(elements, stack, now):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _scan(src, n, max_nodes, options):  # type: ignore[no-untyped-def]
+def _scan(src: Bytes, n: Int, max_nodes: Int, options: tuple[Any, ...]) -> s.Page:
     """The Page of a source that is padded to be longer than n."""
     options = Options(*options)
     nodes = min(x.count_open(src), max_nodes) + 2

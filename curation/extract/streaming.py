@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import re
 
-from curation.text.search import has, word
+from curation.bytes.search import has, word
 
 _MOVE = re.compile(rb"""\$R([CS])\(\s*["']([\w:.-]{1,40})["']\s*,\s*["']([\w:.-]{1,40})["']""")
 _TEMPLATE, _COMPLETES, _SHOWS = word(b"<template"), word(b"$RC("), word(b"$RS(")

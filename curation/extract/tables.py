@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import Bools, Float, Float64s, Int, Int32s, borrowing, kernel
 from curation.extract.blocks import Page
 from curation.extract.markup import TAG
 
@@ -31,7 +31,9 @@ class Tables(NamedTuple):
 
 
 @kernel
-def _rows_and_cells(e_parent, e_tag, e_span):  # type: ignore[no-untyped-def]
+def _rows_and_cells(
+    e_parent: Int32s, e_tag: Int32s, e_span: Int32s
+) -> tuple[Int32s, Int32s, Int32s, Int32s, Int32s]:
     """The columns [m] of Tables, and how many columns each row has [m].
 
     A cell of several columns or rows (`e_span`) moves those behind it and below it.
@@ -83,7 +85,7 @@ _OF, _COLUMN, _COLUMNS, _UNTIL = range(4)
 
 
 @borrowing
-def _pass_over(long, table, number, count, row):  # type: ignore[no-untyped-def]
+def _pass_over(long: Int32s, table: Int, number: Int, count: Int32s, row: Int) -> None:
     """Move the next cell of a row, the table's `number`-th, behind cells that reach down into it."""
     moved = True
     while moved:
@@ -96,7 +98,16 @@ def _pass_over(long, table, number, count, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _data_rows(row, cell, table, width, b_element, short, least_rows, regular_share):  # type: ignore[no-untyped-def]
+def _data_rows(
+    row: Int32s,
+    cell: Int32s,
+    table: Int32s,
+    width: Int32s,
+    b_element: Int32s,
+    short: Bools,
+    least_rows: Int,
+    regular_share: Float,
+) -> Int32s:
     m = len(row)
     n = len(b_element)
     cells = np.zeros(m, np.int32)  # of a row that has text, the empty ones too
@@ -140,7 +151,7 @@ def _data_rows(row, cell, table, width, b_element, short, least_rows, regular_sh
 
 
 @kernel
-def find_tables(page, cell_bytes, least_rows, regular_share):  # type: ignore[no-untyped-def]
+def find_tables(page: Page, cell_bytes: Int, least_rows: Int, regular_share: Float) -> Tables:
     """The Tables of a page."""
     row, cell, table, column, width = _rows_and_cells(page.e_parent, page.e_tag, page.e_span)
     b_element = page.b_element
@@ -164,7 +175,15 @@ def tables_of(page: Page) -> Tables:
 
 
 @kernel
-def whole_tables(probabilities, data, table, linked, share, b_element, e_tag):  # type: ignore[no-untyped-def]
+def whole_tables(
+    probabilities: Float64s,
+    data: Int32s,
+    table: Int32s,
+    linked: Bools,
+    share: Float,
+    b_element: Int32s,
+    e_tag: Int32s,
+) -> Float64s:
     """Probabilities [n] where a table of data is judged by more than its cells.
 
     A number or a name in a cell says little about itself. The cells of a row share the highest

@@ -5,16 +5,30 @@ these don't end in what only its neighbours' likelihood keeps.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined, kernel, merged
+from curation.bytes.byte_names import COLON, QUESTION
+from curation.compiled import (
+    Bool,
+    Bools,
+    Float64s,
+    Int,
+    Int32s,
+    Uint64s,
+    borrowing,
+    inlined,
+    kernel,
+    merged,
+)
 from curation.extract import blocks as s
-from curation.extract.byte_names import COLON, QUESTION
 from curation.extract.containers import cards_of, group, like
 from curation.extract.markup import ANCESTOR, FLAG_UNFOLDS, FNV_PRIME, TAG
+
+if TYPE_CHECKING:
+    from curation.extract.decide import Limits
 
 _PRE = s.PRE
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
@@ -35,7 +49,7 @@ class Units(NamedTuple):
 
 
 @kernel
-def _units(b_element, e_parent, e_tag, e_signature):  # type: ignore[no-untyped-def]
+def _units(b_element: Int32s, e_parent: Int32s, e_tag: Int32s, e_signature: Uint64s) -> Units:
     n = len(b_element)
     groups, sizes = like(e_parent, e_signature)
     card = cards_of(e_parent, e_tag, groups, sizes)
@@ -71,7 +85,7 @@ class Run(NamedTuple):
     comments: npt.NDArray[np.bool_]  # in readers' comments
     card: npt.NDArray[np.int32]
     size: npt.NDArray[np.float64]  # what a block counts for in means
-    article: bool  # the page has a sure body of text
+    article: Bool  # the page has a sure body of text
 
 
 class Whole(NamedTuple):
@@ -83,7 +97,7 @@ class Whole(NamedTuple):
 
 
 @inlined
-def _fills_card(run, b):  # type: ignore[no-untyped-def]
+def _fills_card(run: Run, b: Int) -> Bool:
     """Whether block b is all that is kept up to it of the card that it is in."""
     before = b - 1
     while before >= 0 and run.card[before] == run.card[b] and not run.kept[before]:
@@ -92,7 +106,7 @@ def _fills_card(run, b):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _ends_in_heading(page, kept, b):  # type: ignore[no-untyped-def]
+def _ends_in_heading(page: s.Page, kept: Bools, b: Int) -> Bool:
     """Whether block b is a heading behind other text, but not one of a list of headings."""
     before = b - 1
     while before >= 0 and not kept[before]:
@@ -102,7 +116,7 @@ def _ends_in_heading(page, kept, b):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _of_rights(page, b):  # type: ignore[no-untyped-def]
+def _of_rights(page: s.Page, b: Int) -> Bool:
     """Whether block b begins with the sign of copyright."""
     start = page.b_start[b]
     if page.b_end[b] - start < 2:
@@ -111,7 +125,7 @@ def _of_rights(page, b):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def ends_in_colon(page, b):  # type: ignore[no-untyped-def]
+def ends_in_colon(page: s.Page, b: Int) -> Bool:
     """Return whether block b ends in a colon, a wide one of Chinese or Japanese among them."""
     text, end = page.text, page.b_end[b]
     if end - page.b_start[b] < 3:
@@ -121,7 +135,7 @@ def ends_in_colon(page, b):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
+def _drop_ends(run: Run, page: s.Page, data: Int32s, limits: Limits, ended: Bools) -> None:
     """Take from `kept` the short last blocks that are unlikely by themselves, and note them."""
     kept = run.kept
     total = 0.0
@@ -155,7 +169,7 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _among_items(page, last, b):  # type: ignore[no-untyped-def]
+def _among_items(page: s.Page, last: Int, b: Int) -> Bool:
     """Whether the blocks between two are items of lists, and so is one of the two."""
     above, element = page.e_above, page.b_element
     for i in range(last + 1, b):
@@ -165,7 +179,7 @@ def _among_items(page, last, b):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
+def _fill_holes(run: Run, page: s.Page, limits: Limits, filled: Bools) -> None:
     """Add to `kept` what is between two kept blocks and may be content, and note it."""
     kept, comments, card = run.kept, run.comments, run.card
     last = -1
@@ -197,7 +211,7 @@ def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _named_cards(page, groups, sizes):  # type: ignore[no-untyped-def]
+def _named_cards(page: s.Page, groups: Int32s, sizes: Int32s) -> Int32s:
     """As `cards_of`, but divisions of a page that have no class name aren't alike for that."""
     card = np.full(len(groups), -1, np.int32)
     for e in range(1, len(groups)):
@@ -211,7 +225,7 @@ def _named_cards(page, groups, sizes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _parts_of(page, groups, card):  # type: ignore[no-untyped-def]
+def _parts_of(page: s.Page, groups: Int32s, card: Int32s) -> tuple[Int32s, Int]:
     """The part of its card that each block [n] is, by number, and how many parts there are; -1: it
     is in no card. The same part of like cards has one number: the tags and classes down to it."""
     path = np.zeros(len(card), np.uint64)
@@ -228,7 +242,9 @@ def _parts_of(page, groups, card):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _complete_cards(run, parts, in_cards, kept_in, last, filled):  # type: ignore[no-untyped-def]
+def _complete_cards(
+    run: Run, parts: Int32s, in_cards: Int32s, kept_in: Int32s, last: Int32s, filled: Bools
+) -> None:
     """Add to `kept` the parts that at least half of the like cards keep, and note them.
 
     `in_cards`, `kept_in` and `last` are zero, one for each part: of how many cards it is, how many
@@ -252,7 +268,7 @@ def _complete_cards(run, parts, in_cards, kept_in, last, filled):  # type: ignor
 
 
 @borrowing
-def _keep_headings(run, page, limits, filled):  # type: ignore[no-untyped-def]
+def _keep_headings(run: Run, page: s.Page, limits: Limits, filled: Bools) -> None:
     """Add to `kept` the headings inside the run that are directly before kept text and may be content,
     and note them: they are at the heads of cards, where holes are left open."""
     kept = run.kept
@@ -269,7 +285,7 @@ def _keep_headings(run, page, limits, filled):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _same_text(page, one, other):  # type: ignore[no-untyped-def]
+def _same_text(page: s.Page, one: Int, other: Int) -> Bool:
     size = page.b_end[one] - page.b_start[one]
     if page.b_end[other] - page.b_start[other] != size:
         return False
@@ -280,7 +296,7 @@ def _same_text(page, one, other):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _asks(page, b):  # type: ignore[no-untyped-def]
+def _asks(page: s.Page, b: Int) -> Bool:
     """Whether a block ends in a question mark: that of Latin, Arabic or Chinese."""
     text, end = page.text, page.b_end[b]
     if text[end - 1] == QUESTION:
@@ -290,7 +306,7 @@ def _asks(page, b):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _keep_unfolding(run, page, filled):  # type: ignore[no-untyped-def]
+def _keep_unfolding(run: Run, page: s.Page, filled: Bools) -> None:
     """Add to `kept` like buttons that unfold something, or ask, each in words of its own directly before
     kept text, and note them: the questions of an FAQ."""
     kept, signature = run.kept, page.e_signature
@@ -309,7 +325,7 @@ def _keep_unfolding(run, page, filled):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
+def _drop_filled_end(run: Run, page: s.Page, limits: Limits, filled: Bools) -> None:
     """Take a short last block from `kept` that is kept for what surrounds it only; several are the
     rest of a list."""
     kept = run.kept
@@ -326,7 +342,16 @@ def _drop_filled_end(run, page, limits, filled):  # type: ignore[no-untyped-def]
 
 
 @merged
-def whole(kept, probabilities, score, comments, page, data, limits, article):  # type: ignore[no-untyped-def]
+def whole(
+    kept: Bools,
+    probabilities: Float64s,
+    score: Float64s,
+    comments: Bools,
+    page: s.Page,
+    data: Int32s,
+    limits: Limits,
+    article: Bool,
+) -> Whole:
     """Judge the runs of kept blocks [n] as wholes.
 
     `probabilities`, `score` and `comments` [n] are those of Run; comments stay as they are. `data`

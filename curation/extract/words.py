@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel
-from curation.extract.markup import FNV_PRIME, FNV_START, find, first_keys, slot_of
+from curation.bytes.code_points import code_point
+from curation.bytes.hash_tables import first_keys, slot_of
+from curation.compiled import (
+    Bool,
+    Bytes,
+    Float32s,
+    Int,
+    Int32s,
+    Uint64s,
+    borrowing,
+    inlined,
+    kernel,
+)
+from curation.extract.markup import FNV_PRIME, FNV_START
 from curation.hashing import xxh64
-from curation.text.words import code_point
 
 # Columns of the counts that `count_words` returns.
 (
@@ -36,79 +47,54 @@ SCORED_WORDS = 16
 _UPPER, _LOWER, _CASELESS, _HAN, _DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
 
 
+# Code points of each kind, first and last; of rows that overlap, the last one counts.
+_RANGES: tuple[tuple[int, int, int], ...] = (
+    (0, 32, _SPACE), (33, 0xBF, _SYMBOL), (0xC0, 0x1FFF, _CASELESS),
+    *((ord(sign), ord(sign), _SENTENCE) for sign in ".!?\u061f\u06d4\u0964\u0965\u1362\u104a\u104b\u17d4"),
+    *((ord(sign), ord(sign), _COMMA) for sign in ",;\u060c\u061b"),
+    (0x30, 0x39, _DIGIT), (0x41, 0x5A, _UPPER), (0x61, 0x7A, _LOWER),
+    *((ord(sign), ord(sign), _LOWER) for sign in "\u00aa\u00b5\u00ba"),
+    (0xC0, 0xDE, _UPPER), (0x391, 0x3A9, _UPPER), (0x400, 0x42F, _UPPER),
+    (0xDF, 0xFF, _LOWER), (0x3B1, 0x3C9, _LOWER), (0x430, 0x45F, _LOWER),
+    (0xD7, 0xD7, _SYMBOL), (0xF7, 0xF7, _SYMBOL),
+    (0x2000, 0x2BFF, _SYMBOL), (0x2026, 0x2026, _SENTENCE), (0x2C00, 0x2DFF, _CASELESS),
+    (0x2E00, 0x303F, _SYMBOL), (0x3001, 0x3001, _COMMA), (0x3002, 0x3002, _SENTENCE),
+    (0x3040, 0x30FF, _HAN), (0x3100, 0x33FF, _CASELESS),
+)  # fmt: skip
+_HAN_FROM = 0x3400  # kinds of code points below are in a table
+_KINDS = np.zeros(_HAN_FROM, np.uint8)
+for _first, _last, _kind in _RANGES:
+    _KINDS[_first : _last + 1] = _kind
+
+
 @borrowing
-def kind_of(point):  # type: ignore[no-untyped-def]
-    """Coarse kind of a code point, with case distinguished where that is one comparison."""
-    if point < 128:
-        if 97 <= point <= 122:
-            return _LOWER
-        if 65 <= point <= 90:
-            return _UPPER
-        if 48 <= point <= 57:
-            return _DIGIT
-        if point <= 32:
-            return _SPACE
-        if point == 46 or point == 33 or point == 63:
-            return _SENTENCE
-        if point == 44 or point == 59:
-            return _COMMA
-        return _SYMBOL
-    if point < 0x2000:
-        if point < 0xC0:
-            if point == 0xAA or point == 0xB5 or point == 0xBA:
-                return _LOWER
-            return _SYMBOL
-        if point <= 0xDE:
-            return _SYMBOL if point == 0xD7 else _UPPER
-        if point == 0xF7:
-            return _SYMBOL
-        if 0x391 <= point <= 0x3A9 or 0x400 <= point <= 0x42F:
-            return _UPPER
-        if 0xDF <= point <= 0xFF or 0x3B1 <= point <= 0x3C9 or 0x430 <= point <= 0x45F:
-            return _LOWER
-        if point == 0x60C or point == 0x61B:
-            return _COMMA
-        if point == 0x61F or point == 0x6D4 or point == 0x964 or point == 0x965:
-            return _SENTENCE
-        if point == 0x1362 or point == 0x104A or point == 0x104B or point == 0x17D4:
-            return _SENTENCE
-        return _CASELESS
-    if point < 0x2C00:
-        return _SENTENCE if point == 0x2026 else _SYMBOL
-    if point < 0x3040:
-        if point == 0x3002:
-            return _SENTENCE
-        if point == 0x3001:
-            return _COMMA
-        return _CASELESS if point < 0x2E00 else _SYMBOL
+def kind_of(point: Int) -> Int:
+    """Return the coarse kind of a code point, with case where that is one comparison."""
+    if point < _HAN_FROM:
+        return np.int64(_KINDS[point])
     if point < 0xA000:
-        if point >= 0x3400 or point <= 0x30FF:
-            return _HAN if point < 0x4DC0 or point >= 0x4E00 else _SYMBOL
-        return _CASELESS
+        return _HAN if point < 0x4DC0 or point >= 0x4E00 else _SYMBOL
     if 0xF900 <= point <= 0xFAFF or 0x20000 <= point <= 0x3FFFF:
         return _HAN
-    if 0xFE30 <= point <= 0xFE4F:
-        return _SYMBOL
     if 0xFF00 <= point <= 0xFF65:
-        if point == 0xFF01 or point == 0xFF0E or point == 0xFF1F or point == 0xFF61:
-            return _SENTENCE
-        if point == 0xFF0C or point == 0xFF1B or point == 0xFF64:
-            return _COMMA
-        if 0xFF10 <= point <= 0xFF19:
-            return _DIGIT
-        if 0xFF21 <= point <= 0xFF3A:
-            return _UPPER
-        return _LOWER if 0xFF41 <= point <= 0xFF5A else _SYMBOL
-    if point >= 0x1F000 or 0xE000 <= point <= 0xF8FF:
-        return _SYMBOL
-    return _CASELESS
-
-
-_ASCII_KINDS = np.array([kind_of.py_func(point) for point in range(128)] + [_SPACE] * 128, np.uint8)
+        return _full_width(point)
+    sign = 0xFE30 <= point <= 0xFE4F or point >= 0x1F000 or 0xE000 <= point <= 0xF8FF
+    return _SYMBOL if sign else _CASELESS
 
 
 @inlined
-def _next(text, i):  # type: ignore[no-untyped-def]
+def _full_width(point: Int) -> Int:
+    """The kind of a sign of ASCII in the width of Han, or of the half-width ones behind them."""
+    if 0xFF01 <= point <= 0xFF5E:
+        return np.int64(_KINDS[point - 0xFEE0])
+    return _SENTENCE if point == 0xFF61 else _COMMA if point == 0xFF64 else _SYMBOL
+
+
+_ASCII_KINDS = np.append(_KINDS[:128], np.full(128, _SPACE, np.uint8))
+
+
+@inlined
+def _next(text: Bytes, i: Int) -> tuple[Int, Int, Int]:
     """Code point at byte i, its length in bytes, and its kind."""
     byte = text[i]
     if byte < 128:
@@ -118,7 +104,7 @@ def _next(text, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _folded(point, kind):  # type: ignore[no-untyped-def]
+def _folded(point: Int, kind: Int) -> Int:
     """Small letter of a capital, for the scripts where `kind_of` tells them apart."""
     if kind != _UPPER:
         return point
@@ -127,8 +113,34 @@ def _folded(point, kind):  # type: ignore[no-untyped-def]
     return point + 32
 
 
+@inlined
+def _with_letter(word: Int, is_number: Bool, point: Int, kind: Int) -> tuple[Int, Bool]:
+    """The hash of a word and one more letter, and whether it still is a number: all are alike."""
+    if is_number and kind == _DIGIT:
+        return (FNV_START ^ np.uint64(48)) * FNV_PRIME, True
+    return (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME, False
+
+
+@inlined
+def _write_word(hashes: Uint64s, n: Int, word: Int, before: Int, seen: Int) -> Int:
+    """Write the hash of a word and that of the pair with the one before it; return how many."""
+    hashes[n] = word
+    if seen == 0:
+        return n + 1
+    hashes[n + 1] = (before * FNV_PRIME) ^ word
+    return n + 2
+
+
+@inlined
+def _is_full_stop(text: Bytes, i: Int, end: Int) -> Bool:
+    """Whether a stop at i ends a sentence: those inside of numbers and addresses don't."""
+    return i + 1 >= end or text[i + 1] <= 32 or text[i + 1] == 34
+
+
 @kernel
-def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[no-untyped-def]
+def count_words(
+    text: Bytes, starts: Int32s, ends: Int32s, title_keys: Uint64s
+) -> tuple[Float32s, Uint64s, Uint64s, Int32s]:
     """What is in the blocks text[starts:ends].
 
     Counts [n, COLUMNS], text hash [n], and the hashes of the first words and pairs of words of the
@@ -186,24 +198,16 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
                     letters += 1
                     if kind == _UPPER:
                         upper += 1
-                if word_digit and kind == _DIGIT:
-                    word = (FNV_START ^ np.uint64(48)) * FNV_PRIME
-                else:
-                    word_digit = False
-                    word = (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME
+                word, word_digit = _with_letter(word, word_digit, point, kind)
                 word_length += 1
             else:
                 if word_length:
                     if word_length <= 3:
                         short += 1
-                    if find(title_keys, title_values, word) >= 0:
+                    if title_keys[slot_of(title_keys, word, word, np.uint64(0))] != 0:
                         shared += 1
                     if scored and seen < SCORED_WORDS:
-                        hashes[written] = word
-                        written += 1
-                        if seen:
-                            hashes[written] = (previous_word * FNV_PRIME) ^ word
-                            written += 1
+                        written = _write_word(hashes, written, word, previous_word, seen)
                         previous_word = word
                         seen += 1
                     word = FNV_START
@@ -211,9 +215,7 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
                 if size == 0:
                     break
                 if kind == _SENTENCE:
-                    # A full stop inside a number or an address ends no sentence.
-                    if point != 46 or i + 1 >= end or text[i + 1] <= 32 or text[i + 1] == 34:
-                        sentences += 1
+                    sentences += point != 46 or _is_full_stop(text, i, end)
                 elif kind == _COMMA:
                     commas += 1
                 elif kind == _SYMBOL:
@@ -248,7 +250,7 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
 
 
 @kernel
-def word_scores(hashes, starts, keys, values):  # type: ignore[no-untyped-def]
+def word_scores(hashes: Uint64s, starts: Int32s, keys: Uint64s, values: Float32s) -> Float32s:
     """Score [n] of each block: the sum of its weights over the square root of their number."""
     n = len(starts) - 1
     score = np.zeros(n, np.float32)
@@ -257,8 +259,10 @@ def word_scores(hashes, starts, keys, values):  # type: ignore[no-untyped-def]
         total = np.float32(0)
         hits = 0
         for k in range(starts[b], starts[b + 1]):
-            slot = slot_of(keys, first[k], hashes[k])
-            if slot >= 0:
+            if first[k] == 0:
+                continue
+            slot = slot_of(keys, hashes[k], hashes[k], np.uint64(0))
+            if keys[slot] != 0:
                 total += values[slot]
                 hits += 1
         if hits:
@@ -267,7 +271,7 @@ def word_scores(hashes, starts, keys, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def title_words(text, start, end):  # type: ignore[no-untyped-def]
+def title_words(text: Bytes, start: Int, end: Int) -> Uint64s:
     """Hashes of the words of text[start:end], as `count_words` makes them."""
     out = np.empty(end - start + 1, np.uint64)
     n = 0
@@ -286,11 +290,7 @@ def title_words(text, start, end):  # type: ignore[no-untyped-def]
         if kind <= _DIGIT:
             if length == 0:
                 word_digit = kind == _DIGIT
-            if word_digit and kind == _DIGIT:
-                word = (FNV_START ^ np.uint64(48)) * FNV_PRIME
-            else:
-                word_digit = False
-                word = (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME
+            word, word_digit = _with_letter(word, word_digit, point, kind)
             length += 1
         elif length:
             out[n] = word

@@ -27,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from curation.compiled import inlined
 from curation.errors import ConfigError, first_line
 from curation.hosts import ascii_host
 from curation.resources import resolve
@@ -61,18 +60,6 @@ class Entries(NamedTuple):
     pages: npt.NDArray[np.uint64]
     exceptions: npt.NDArray[np.uint64]
     passed: int
-
-
-@inlined
-def begins_www(data, start, end):  # type: ignore[no-untyped-def]
-    """Whether a host begins with `www.` and goes on."""
-    return (
-        end - start > 4
-        and data[start] == 119
-        and data[start + 1] == 119
-        and data[start + 2] == 119
-        and data[start + 3] == 46
-    )
 
 
 def _entry(line: bytes) -> tuple[int, bytes] | None:

@@ -15,11 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, text_buffers
-from curation.compiled import borrowing, kernel
+from curation.bytes import byte_names as by
+from curation.bytes.ascii import byte_set
+from curation.bytes.search import stands_at, word
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint64s, borrowing, kernel
 from curation.errors import ConfigError
 from curation.filters.blocklist_files import (
     SEED,
-    begins_www,
     hash_text,
     lower_bytes,
     read_entries,
@@ -29,6 +31,8 @@ from curation.filters.lists import read_list
 from curation.hashing import xxh64
 from curation.hosts import ascii_host
 
+_ENDS_HOST, _PARTS_PATH = byte_set("/?#\\"), byte_set("/?#&")
+_WWW = word(b"www.")
 _NONE, _SOFT, _HARD, _LISTS = 0, 1, 2, 3  # codes of reasons; list k has the code _LISTS + k
 _BUCKET_BITS = 16
 _SHIFT = np.uint64(64 - _BUCKET_BITS)
@@ -72,7 +76,7 @@ def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 @borrowing
-def _find(table, key):  # type: ignore[no-untyped-def]
+def _find(table: _Hashes, key: Int) -> Int:
     """Index of the first entry with this key, or -1."""
     keys = table.keys
     bucket = np.int64(key >> _SHIFT)
@@ -88,43 +92,45 @@ def _find(table, key):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _host(data, begin, end):  # type: ignore[no-untyped-def]
+def _host(data: Bytes, begin: Int, end: Int) -> tuple[Int, Int, Int]:
     """(start, end) of the host in a URL, and where its path begins."""
     a = begin
     for k in range(begin, min(end - 1, begin + 32)):
-        if data[k] == 47 or data[k] == 63:
-            if data[k] == 47 and data[k + 1] == 47 and (k == begin or data[k - 1] == 58):
+        if data[k] == by.SLASH or data[k] == by.QUESTION:
+            if (
+                data[k] == by.SLASH
+                and data[k + 1] == by.SLASH
+                and (k == begin or data[k - 1] == by.COLON)
+            ):
                 a = k + 2
             break
     path = a
-    while path < end and not (
-        data[path] == 47 or data[path] == 63 or data[path] == 35 or data[path] == 92
-    ):
+    while path < end and not _ENDS_HOST[data[path]]:
         path += 1
     z = path
     for k in range(a, path):
-        if data[k] == 64:
+        if data[k] == by.AT:
             a = k + 1
-    if a < z and data[a] == 91:  # [IPv6]
+    if a < z and data[a] == by.BRACKET:  # [IPv6]
         a += 1
         k = a
-        while k < z and data[k] != 93:
+        while k < z and data[k] != by.END_BRACKET:
             k += 1
         return a, k, path
     for k in range(a, z):
-        if data[k] == 58:
+        if data[k] == by.COLON:
             z = k
             break
-    while z > a and data[z - 1] == 46:
+    while z > a and data[z - 1] == by.DOT:
         z -= 1
     return a, z, path
 
 
 @borrowing
-def _excepted(data, a, z, number, exceptions):  # type: ignore[no-untyped-def]
+def _excepted(data: Bytes, a: Int, z: Int, number: Int, exceptions: _Hashes) -> Bool:
     """Whether list `number` excepts the host data[a:z] or one above it."""
     for k in range(a, z):
-        if k == a or data[k - 1] == 46:
+        if k == a or data[k - 1] == by.DOT:
             key = xxh64(data, k, z, SEED)
             i = _find(exceptions, key)
             while 0 <= i < len(exceptions.keys) and exceptions.keys[i] == key:
@@ -135,7 +141,7 @@ def _excepted(data, a, z, number, exceptions):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _listed(data, a, z, key, table, exceptions):  # type: ignore[no-untyped-def]
+def _listed(data: Bytes, a: Int, z: Int, key: Int, table: _Hashes, exceptions: _Hashes) -> Int:
     """Number of the first list that holds `key` and does not except the host, or -1."""
     i = _find(table, key)
     while 0 <= i < len(table.keys) and table.keys[i] == key:
@@ -146,7 +152,9 @@ def _listed(data, a, z, key, table, exceptions):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _words(data, begin, end, hard, soft, found):  # type: ignore[no-untyped-def]
+def _words(
+    data: Bytes, begin: Int, end: Int, hard: _Hashes, soft: _Hashes, found: Uint64s
+) -> tuple[Bool, Int]:
     """(whether a hard word occurs, number of different soft words) in data[begin:end]."""
     different = 0
     i = begin
@@ -171,7 +179,7 @@ def _words(data, begin, end, hard, soft, found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _check(data, offsets, lists, out):  # type: ignore[no-untyped-def]
+def _check(data: Bytes, offsets: Int64s, lists: _Lists, out: Int64s) -> None:
     pages, exceptions, least = lists.pages, lists.exceptions, lists.min_soft_words
     found = np.zeros(max(least, 1), np.uint64)
     by_word = len(lists.hard.keys) + len(lists.soft.keys) > 0
@@ -185,7 +193,7 @@ def _check(data, offsets, lists, out):  # type: ignore[no-untyped-def]
         code = -1
         free = False
         for k in range(a, z):
-            if k == a or data[k - 1] == 46:
+            if k == a or data[k - 1] == by.DOT:
                 key = xxh64(data, k, z, SEED)
                 if _find(lists.allowed, key) >= 0:
                     free = True
@@ -195,13 +203,11 @@ def _check(data, offsets, lists, out):  # type: ignore[no-untyped-def]
         if free:
             continue
         if code < 0 and len(pages.keys):
-            first = a + 4 if begins_www(data, a, z) else a
+            first = a + 4 if z - a > len(_WWW) and stands_at(data, a, z, _WWW) else a
             for k in range(path + 1, end + 1):
-                if k < end and not (
-                    data[k] == 47 or data[k] == 63 or data[k] == 35 or data[k] == 38
-                ):
+                if k < end and not _PARTS_PATH[data[k]]:
                     continue
-                if k > path + 1 and not (k == end and data[k - 1] == 47):
+                if k > path + 1 and not (k == end and data[k - 1] == by.SLASH):
                     code = _listed(data, a, z, xxh64(data, first, k, SEED), pages, exceptions)
                     if code >= 0:
                         break

@@ -7,22 +7,25 @@ same before and after the lines were cut (curation.filters.edits).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, kernel
+from curation.bytes.code_points import code_point, last_character
+from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing, kernel
 from curation.filters.phrases import Phrases, compile_phrases, find_phrases
 from curation.text import characters as ch
 from curation.text.lines import (
     characters,
     count_sentences,
     ends_in_colon_mark,
-    last_character,
     strip_left,
     strip_right,
 )
-from curation.text.words import code_point
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Scratch
+    from curation.filters.signals import Kit
 
 KEEP, LONG_WORD, NO_TERMINAL, FEW_WORDS, JAVASCRIPT, POLICY = 0, 1, 2, 3, 4, 5
 #: Reasons by code, for the record of cut lines.
@@ -77,13 +80,13 @@ def line_phrases() -> Phrases:
 
 
 @kernel
-def _is_digit(c):  # type: ignore[no-untyped-def]
+def _is_digit(c: Int) -> Bool:
     k = np.searchsorted(_ZEROS, c, "right") - 1
     return k >= 0 and c < _ZEROS[k] + 10
 
 
 @borrowing
-def citation_end(data, i, end):  # type: ignore[no-untyped-def]
+def citation_end(data: Bytes, i: Int, end: Int) -> Int:
     r"""Byte after the citation mark `[12]`, `[]`, `[edit]`, `[citation needed]` at i, or i.
 
     Digits are those of any script, as in the published `\[\d*\]`.
@@ -111,7 +114,7 @@ def citation_end(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _without_citations(data, start, end, buffer):  # type: ignore[no-untyped-def]
+def _without_citations(data: Bytes, start: Int, end: Int, buffer: Bytes) -> Int:
     """Copy a line without its citation marks into `buffer`; return the bytes written."""
     n = 0
     i = start
@@ -127,7 +130,7 @@ def _without_citations(data, start, end, buffer):  # type: ignore[no-untyped-def
 
 
 @borrowing
-def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-untyped-def]
+def _ends_well(data: Bytes, start: Int, end: Int, properties: Uint16s, any_script: Bool) -> Bool:
     """Whether a line ends in `. ? ! " '` but not in `...`; in any script's mark if `any_script`."""
     if start == end:
         return False
@@ -146,7 +149,9 @@ def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-unt
 
 
 @borrowing
-def _count_words(data, start, end, properties, any_script, enough):  # type: ignore[no-untyped-def]
+def _count_words(
+    data: Bytes, start: Int, end: Int, properties: Uint16s, any_script: Bool, enough: Int
+) -> tuple[Int, Int]:
     """(pieces between white space, characters of the longest).
 
     With `any_script` every letter of an unspaced script is a piece. Counting stops at `enough`
@@ -175,7 +180,9 @@ def _count_words(data, start, end, properties, any_script, enough):  # type: ign
 
 
 @borrowing
-def _judge(data, start, end, properties, words, limits, found):  # type: ignore[no-untyped-def]
+def _judge(
+    data: Bytes, start: Int, end: Int, properties: Uint16s, words: Int, limits: C4Limits, found: Int
+) -> tuple[Int, Int, Int]:
     """(code, document bits, sentences) of a line without citations that holds phrases `found`."""
     if limits.terminal_punctuation and not _ends_well(
         data, start, end, properties, limits.any_script
@@ -195,18 +202,16 @@ def _judge(data, start, end, properties, words, limits, found):  # type: ignore[
 
 
 @borrowing
-def _line_end(data, i, stop, properties):  # type: ignore[no-untyped-def]
-    """End of the line that byte i is in."""
-    while i < stop:
-        c, size = code_point(data, i)
-        if properties[c] & _BREAK:
-            break
-        i += size
-    return i
-
-
-@borrowing
-def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # type: ignore[no-untyped-def]
+def judge_line(
+    data: Bytes,
+    start: Int,
+    end: Int,
+    stop: Int,
+    properties: Uint16s,
+    limits: C4Limits,
+    phrases: Phrases,
+    buffer: Bytes,
+) -> tuple[Int, Int, Int]:
     """(code, document bits, sentences) of the stripped line data[start:end], in a document that
     ends at `stop`.
 
@@ -220,7 +225,12 @@ def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # 
         return LONG_WORD, 0, 0
     found, beyond, after = find_phrases(data, start, end, stop, phrases, properties)
     if beyond & _LOREM_BIT:
-        rest = _line_end(data, after, stop, properties)
+        rest = after
+        while rest < stop:
+            c, size = code_point(data, rest)
+            if properties[c] & _BREAK:
+                break
+            rest += size
         more, _ = _count_words(data, end, rest, properties, limits.any_script, limits.min_words)
         if more >= limits.min_words:
             return KEEP, LOREM, 0
@@ -236,7 +246,7 @@ def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # 
 
 
 @borrowing
-def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
     """Measure C4's signals: sentences are those of kept lines, long lines have at least `long_line`
     characters (mC4)."""
     breaks, feeds, limits, properties = space.breaks, space.feeds, kit.c4_limits, kit.properties

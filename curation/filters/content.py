@@ -15,15 +15,26 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts, from_buffers
-from curation.compiled import borrowing, kernel
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
+from curation.compiled import (
+    Bool,
+    Bools,
+    Bytes,
+    Int,
+    Int64s,
+    Record,
+    Records,
+    Uint16s,
+    borrowing,
+    kernel,
+)
 from curation.filters.names import CONTENT, TEXT
 from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.text import characters as ch
-from curation.text.buffers import read_only
 from curation.text.characters import properties
 from curation.text.noise import noise
 from curation.text.structure import BLANK, CODE, FORMULA, PROSE, Structure, structure
-from curation.text.words import code_point
 
 _LINE_FEED, _BACKSLASH, _DOLLAR = 0x0A, 0x5C, 0x24
 _OPEN, _CLOSE = 0x7B, 0x7D
@@ -146,7 +157,7 @@ def prose_of(texts: Texts, found: Content, rows: npt.NDArray[np.bool_]) -> pa.Ar
 
 
 @kernel
-def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
+def _prose(data: Bytes, offsets: Int64s, found: Structure, rows: Bools) -> tuple[Int64s, Bytes]:
     out = np.empty(offsets[-1] - offsets[0], np.uint8)
     new_offsets = np.zeros(len(offsets), np.int64)
     n = 0
@@ -168,7 +179,9 @@ def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_code(data, found, first, past, properties, row):  # type: ignore[no-untyped-def]
+def _measure_code(
+    data: Bytes, found: Structure, first: Int, past: Int, properties: Uint16s, row: Record
+) -> None:
     """Measure the lines of code: letters, mean and longest line, data, size."""
     lines = 0
     visible = letters = dump = total = longest = 0
@@ -203,7 +216,7 @@ def _measure_code(data, found, first, past, properties, row):  # type: ignore[no
 
 
 @borrowing
-def _word_after(data, i, end, word):  # type: ignore[no-untyped-def]
+def _word_after(data: Bytes, i: Int, end: Int, word: Bytes) -> Bool:
     """Whether data[i:] begins with the letters of `word`, and no letter follows."""
     if i + len(word) > end:
         return False
@@ -221,7 +234,7 @@ _RIGHT = np.frombuffer(b"right", np.uint8)
 
 
 @borrowing
-def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
+def _measure_formulas(data: Bytes, begin: Int, end: Int, row: Record) -> None:
     """Measure the share of formulas whose delimiters, braces or environments do not match."""
     formulas = broken = 0
     opened = 0  # 0: outside; else the closing byte: `$`, `)` or `]`
@@ -273,7 +286,7 @@ def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-untyped-def]
+def _measure_numbers(data: Bytes, begin: Int, end: Int, properties: Uint16s, row: Record) -> None:
     """Measure the share of digits among letters and digits."""
     letters = digits = 0
     i = begin
@@ -287,7 +300,14 @@ def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-unty
 
 
 @borrowing
-def _measure(data, offsets, found, paths, properties, signals):  # type: ignore[no-untyped-def]
+def _measure(
+    data: Bytes,
+    offsets: Int64s,
+    found: Structure,
+    paths: Bytes,
+    properties: Uint16s,
+    signals: Records,
+) -> None:
     for d in range(len(offsets) - 1):
         first, past = found.doc_offsets[d], found.doc_offsets[d + 1]
         filled = False

@@ -10,16 +10,23 @@ extractor writes it between the cells of tables, which would seem to be half sym
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from curation.compiled import borrowing
+from curation.bytes import ascii
+from curation.bytes.code_points import code_point, last_character
+from curation.compiled import Bool, Bytes, Float, Int, Record, Uint16s, Uint32s, borrowing
 from curation.filters.dialects import DCLM
 from curation.filters.gopher import count_symbols, ends_in_ellipsis
 from curation.filters.lexicon import is_flagged
-from curation.text import ascii
 from curation.text import characters as ch
-from curation.text.lines import last_character, strip_left, strip_right
-from curation.text.words import PRIME, SEED, code_point, finish
+from curation.text.lines import strip_left, strip_right
+from curation.text.words import PRIME, SEED, finish
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Lines, Scratch
+    from curation.filters.signals import Kit
 
 _ALPHA, _SINGLE, _SPACE = ch.ALPHA, ch.SINGLE, ch.SPACE
 _EXTEND = ch.EXTEND
@@ -32,7 +39,9 @@ _NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
 
 
 @borrowing
-def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
+def _word(
+    data: Bytes, start: Int, end: Int, properties: Uint16s, lower: Uint32s
+) -> tuple[Int, Int, Bool, Bool, Int]:
     """(end, characters, has a letter, is of an unspaced script, hash) of the word at `start`.
 
     The hash is that of the lower-case word, of an unspaced script that of the letter and its marks.
@@ -67,7 +76,7 @@ def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _counts(data, begin, start, properties, dialect):  # type: ignore[no-untyped-def]
+def _counts(data: Bytes, begin: Int, start: Int, properties: Uint16s, dialect: Int) -> Bool:
     """Whether the word at `start`, of a spaced script, is one that DCLM counts: it begins with a
     letter or digit, and no white space that fastText does not know precedes it."""
     if not properties[code_point(data, start)[0]] & _ALNUM:
@@ -78,7 +87,7 @@ def _counts(data, begin, start, properties, dialect):  # type: ignore[no-untyped
 
 
 @borrowing
-def _spaced_ellipses(data, start, end):  # type: ignore[no-untyped-def]
+def _spaced_ellipses(data: Bytes, start: Int, end: Int) -> Int:
     """How often `. . .` is in the text."""
     found = 0
     i = start
@@ -92,7 +101,7 @@ def _spaced_ellipses(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _ends_in_spaced_ellipsis(data, start, end):  # type: ignore[no-untyped-def]
+def _ends_in_spaced_ellipsis(data: Bytes, start: Int, end: Int) -> Bool:
     if end - start < 5:
         return False
     for k in range(5):  # noqa: SIM110
@@ -102,7 +111,7 @@ def _ends_in_spaced_ellipsis(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _line_shares(data, properties, n, lines):  # type: ignore[no-untyped-def]
+def _line_shares(data: Bytes, properties: Uint16s, n: Int, lines: Lines) -> tuple[Float, Float]:
     """Shares of the lines that are not blank which begin with a bullet, and end in an ellipsis."""
     filled = 0
     bullets = 0
@@ -119,7 +128,7 @@ def _line_shares(data, properties, n, lines):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
     """Measure what `gopher.measure` does; symbols are number signs and ellipses in one.
 
     Lines are those between line feeds. No tokens are read.

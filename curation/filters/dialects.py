@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from curation.compiled import borrowing
+from typing import TYPE_CHECKING
+
+from curation.bytes.code_points import code_point
+from curation.compiled import Bytes, Int, Int32s, Uint16s, borrowing
 from curation.filters.scratch import move_token
 from curation.text import characters as ch
-from curation.text.words import IS_WORD, STARTS_ALNUM, code_point
+from curation.text.words import IS_WORD, STARTS_ALNUM
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Tokens
 
 CODES = {"datatrove": 0, "dolma": 1, "dclm": 2, "nemo": 3, "unicode": 4}
 DATATROVE, DOLMA, DCLM, NEMO, UNICODE = 0, 1, 2, 3, 4
@@ -16,7 +22,9 @@ _SPACE = ch.SPACE
 
 
 @borrowing
-def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
+def split_spaces(
+    data: Bytes, begin: Int, end: Int, properties: Uint16s, starts: Int32s, ends: Int32s
+) -> Int:
     """Pieces between white space, as str.split; return how many there are."""
     n = 0
     inside = False
@@ -38,7 +46,7 @@ def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no
 
 
 @borrowing
-def keep_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
+def keep_words(n: Int, tokens: Tokens, dialect: Int) -> Int:
     """Drop described tokens that the dialect does not count; return how many remain.
 
     DCLM counts words that begin with a letter or a digit, the others everything.

@@ -8,25 +8,28 @@ text never begins or ends with them because of one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers
-from curation.compiled import borrowing, kernel
+from curation.bytes.buffers import copy_bytes, read_only
+from curation.bytes.code_points import code_point, last_character
+from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, borrowing, kernel
 from curation.filters import c4, dialects, line_ngrams, refinedweb, repeated, scratch
 from curation.filters.content import Content
 from curation.filters.filter_settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
 from curation.paths import PROSE_PATH
 from curation.text import characters as ch
-from curation.text.buffers import copy_bytes, read_only
-from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
+from curation.text.lines import BREAKING, all_lines, strip_left, strip_right
 from curation.text.plain import in_original
 from curation.text.structure import PROSE
-from curation.text.words import code_point
+
+if TYPE_CHECKING:
+    from curation.filters.signals import Kit
 
 #: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks, copies.
 _REFINEDWEB = len(c4.REASONS)
@@ -113,7 +116,16 @@ def _stays(found: Content | None, rows: int) -> _Stays:
 
 
 @borrowing
-def _judge(data, a, b, end, k, wanted, kit, space):  # type: ignore[no-untyped-def]
+def _judge(
+    data: Bytes,
+    a: Int,
+    b: Int,
+    end: Int,
+    k: Int,
+    wanted: tuple[Bool, Bool, Bool],
+    kit: Kit,
+    space: scratch.Scratch,
+) -> Int:
     """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
     `end`; -1 keeps it."""
     use_c4, use_refinedweb, use_llama3 = wanted
@@ -135,7 +147,16 @@ def _judge(data, a, b, end, k, wanted, kit, space):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _find_cuts(data, offsets, stays, kit, wanted, rule, space, copied):  # type: ignore[no-untyped-def]
+def _find_cuts(
+    data: Bytes,
+    offsets: Int64s,
+    stays: _Stays,
+    kit: Kit,
+    wanted: tuple[Bool, Bool, Bool],
+    rule: repeated.Copies,
+    space: scratch.Scratch,
+    copied: Bools,
+) -> Int64s:
     """Cuts [n, 4], in order: document, first byte and end byte in `data`, reason code."""
     room = len(offsets)
     for i in range(offsets[0], offsets[-1]):
@@ -189,7 +210,11 @@ def _find_cuts(data, offsets, stays, kit, wanted, rule, space, copied):  # type:
             cuts[n, 1] = starts[k]
             cuts[n, 3] = code
             k += 1
-            while blank and k < lines and _is_blank(data, starts[k], ends[k], kit.properties):
+            while (
+                blank
+                and k < lines
+                and strip_left(data, starts[k], ends[k], kit.properties) == ends[k]
+            ):
                 k += 1
             cuts[n, 2] = starts[k] if k < lines else end
             n += 1
@@ -198,12 +223,7 @@ def _find_cuts(data, offsets, stays, kit, wanted, rule, space, copied):  # type:
 
 
 @borrowing
-def _is_blank(data, start, end, properties):  # type: ignore[no-untyped-def]
-    return strip_left(data, start, end, properties) == end
-
-
-@borrowing
-def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def]
+def _cut_citations(data: Bytes, d: Int, start: Int, end: Int, cuts: Int64s, n: Int) -> Int:
     """Append the citation marks of a kept line; return the number of cuts."""
     i = start
     while i < end:
@@ -221,7 +241,9 @@ def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def
 
 
 @borrowing
-def _cut_last_breaks(data, begin, end, properties, cuts, first, n):  # type: ignore[no-untyped-def]
+def _cut_last_breaks(
+    data: Bytes, begin: Int, end: Int, properties: Uint16s, cuts: Int64s, first: Int, n: Int
+) -> None:
     """Where the last lines were cut, cut the line breaks before them too."""
     edge = end
     k = n
@@ -239,7 +261,7 @@ def _cut_last_breaks(data, begin, end, properties, cuts, first, n):  # type: ign
 
 
 @kernel
-def _without(data, offsets, cuts):  # type: ignore[no-untyped-def]
+def _without(data: Bytes, offsets: Int64s, cuts: Int64s) -> tuple[Int64s, Bytes]:
     """Offsets and bytes of the texts without the cuts."""
     new_offsets = np.zeros(len(offsets), np.int64)
     out = np.empty(offsets[-1] - offsets[0], np.uint8)

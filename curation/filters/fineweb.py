@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing
+from curation.bytes.code_points import code_point, last_character
+from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing
 from curation.filters.repetition import drop_blank, duplicate_pieces
 from curation.text import characters as ch
-from curation.text.lines import characters, ends_in_colon_mark, last_character
-from curation.text.words import code_point
+from curation.text.lines import characters, ends_in_colon_mark
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Scratch
+    from curation.filters.signals import Kit
 
 _TERMINAL, _CLOSE = ch.TERMINAL, ch.CLOSE
 #: Characters up to which a line is short, by the paper.
@@ -27,7 +31,7 @@ class FineWeb(NamedTuple):
 
 
 @borrowing
-def _ends_sentence(data, start, end, properties, rule):  # type: ignore[no-untyped-def]
+def _ends_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s, rule: FineWeb) -> Bool:
     """Whether the line data[start:end], which is not empty, ends in a terminal mark."""
     last = last_character(data, start, end)
     c = code_point(data, last)[0]
@@ -43,7 +47,7 @@ def _ends_sentence(data, start, end, properties, rule):  # type: ignore[no-untyp
 
 
 @borrowing
-def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
     """Measure FineWeb's signals; all NaN in a blank text.
 
     Lines are the pieces between line feeds that hold more than white space.

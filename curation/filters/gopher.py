@@ -5,16 +5,23 @@ DCLM's meaning is in `curation.filters.dclm`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from curation.compiled import borrowing, kernel
+from curation.bytes.ascii import byte_set
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bytes, Float, Int, Int32s, Record, Uint16s, borrowing, kernel
 from curation.filters.dialects import DATATROVE, DOLMA
 from curation.filters.lexicon import stop_words
 from curation.filters.scratch import token_characters
 from curation.text import characters as ch
-from curation.text.ascii import byte_set
 from curation.text.lines import strip_left, strip_right
-from curation.text.words import HAS_ALPHA, NOT_PUNCTUATION, code_point
+from curation.text.words import HAS_ALPHA, NOT_PUNCTUATION
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Lines, Scratch, Tokens
+    from curation.filters.signals import Kit
 
 _SPACE = ch.SPACE
 _HASH, _DOT, _DASH, _STAR = 0x23, 0x2E, 0x2D, 0x2A
@@ -24,7 +31,7 @@ _ELLIPSIS, _BULLET = 0x2026, 0x2022
 
 
 @borrowing
-def count_symbols(data, start, end):  # type: ignore[no-untyped-def]
+def count_symbols(data: Bytes, start: Int, end: Int) -> tuple[Int, Int]:
     """(number signs, ellipses as one character or as three full stops)."""
     hashes = 0
     ellipses = 0
@@ -46,7 +53,7 @@ def count_symbols(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def ends_in_ellipsis(data, start, end, dots):  # type: ignore[no-untyped-def]
+def ends_in_ellipsis(data: Bytes, start: Int, end: Int, dots: Bool) -> Bool:
     """Whether data[start:end] ends in `…`, or in `...` where `dots` count."""
     if end - start < 3:
         return False
@@ -57,7 +64,9 @@ def ends_in_ellipsis(data, start, end, dots):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _line_shares(data, properties, n, lines, dialect):  # type: ignore[no-untyped-def]
+def _line_shares(
+    data: Bytes, properties: Uint16s, n: Int, lines: Lines, dialect: Int
+) -> tuple[Float, Float]:
     """Shares of lines that begin with a bullet, and that end in an ellipsis."""
     dolma = dialect == DOLMA
     bullets = 0
@@ -79,7 +88,7 @@ def _line_shares(data, properties, n, lines, dialect):  # type: ignore[no-untype
 
 
 @borrowing
-def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
+def _words_with_mark(data: Bytes, n: Int, tokens: Tokens) -> tuple[Int, Int]:
     """(words with `…`, words with that or a number sign)."""
     ellipses = 0
     either = 0
@@ -98,14 +107,14 @@ def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
+def _median(n: Int, tokens: Tokens, marks: Int32s) -> Float:
     for i in range(n):
         marks[i] = token_characters(tokens, i)
     return np.median(marks[:n])
 
 
 @borrowing
-def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
+def count_words(n: Int, tokens: Tokens, dialect: Int) -> tuple[Int, Int, Int]:
     """(words, characters of words, tokens with a letter) among the first n tokens."""
     words = 0
     chars = 0
@@ -121,7 +130,7 @@ def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
     """Measure Gopher's signals, from tokens as the dialect of `kit` has them. Lines are those
     between line feeds for Dolma, between all breaks for others.
 

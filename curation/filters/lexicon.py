@@ -10,16 +10,34 @@ at most as often as the unmarked ones of the same document, so that a text on po
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.buffers import read_only
+from curation.bytes.hash_tables import Table, build, lookup
+from curation.compiled import (
+    Bool,
+    Bytes,
+    Float,
+    Int,
+    Int64s,
+    Uint16s,
+    Uint32s,
+    Uint64s,
+    borrowing,
+    inlined,
+    kernel,
+)
 from curation.filters.scratch import DIGITS
-from curation.hash_tables import Table, build, lookup
 from curation.text import characters as ch
-from curation.text.buffers import read_only
 from curation.text.words import IS_WORD, describe, finish, words
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Scratch
+    from curation.filters.signals import Kit
+    from curation.text.words import Spans
 
 CONTINUES = 1  # some phrase goes on behind these tokens
 FLAGGED = 2
@@ -30,13 +48,13 @@ _EVERYDAY_MARK = "?"
 
 
 @inlined
-def chain(h, token):  # type: ignore[no-untyped-def]
+def chain(h: Int, token: Int) -> Int:
     """Hash of a phrase that goes on with the token of this hash."""
     return finish((h * np.uint64(0x9E3779B97F4A7C15)) ^ token)
 
 
 @borrowing
-def list_seed(number):  # type: ignore[no-untyped-def]
+def list_seed(number: Int) -> Int:
     """Hash with which the phrases of list `number` begin."""
     return finish(np.uint64(number) + np.uint64(0x5851F42D4C957F2D))
 
@@ -76,7 +94,9 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
 
 
 @kernel
-def _phrase_keys(data, spans, numbers, bits, properties, lower):  # type: ignore[no-untyped-def]
+def _phrase_keys(
+    data: Bytes, spans: Spans, numbers: Int64s, bits: Int64s, properties: Uint16s, lower: Uint32s
+) -> tuple[Uint64s, Int64s]:
     """Hash of every beginning of each phrase, and the bits that it carries."""
     keys = np.empty(len(spans.starts), np.uint64)
     values = np.empty(len(spans.starts), np.int64)
@@ -91,13 +111,13 @@ def _phrase_keys(data, spans, numbers, bits, properties, lower):  # type: ignore
 
 
 @borrowing
-def is_flagged(token, number, table):  # type: ignore[no-untyped-def]
+def is_flagged(token: Int, number: Int, table: Table) -> Bool:
     """Whether the token of this hash is a word of list `number`."""
     return lookup(table, chain(list_seed(number), token)) & FLAGGED != 0
 
 
 @borrowing
-def stop_words(doc, kit, space, every):  # type: ignore[no-untyped-def]
+def stop_words(doc: Document, kit: Kit, space: Scratch, every: Bool) -> Float:
     """Stop words of the document's list: different ones as they are spelled, or all occurrences in
     upper and lower case if `every`; NaN without a list."""
     if doc.stop_words < 0:
@@ -112,7 +132,7 @@ def stop_words(doc, kit, space, every):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def dirty_words(doc, kit, space):  # type: ignore[no-untyped-def]
+def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     """(obscene phrases found, the share of their words); NaN without a list.
 
     At each word the longest phrase counts, and an allowed one excuses the words it covers. Everyday

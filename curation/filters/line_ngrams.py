@@ -13,14 +13,18 @@ document holds most of those four times.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined
+from curation.bytes.hash_tables import intern
+from curation.compiled import Float, Int, borrowing, inlined
 from curation.filters.scratch import begin, begin_counts, count_up, token_characters, with_room
-from curation.hash_tables import intern
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Scratch
+    from curation.filters.signals import Kit
 
 REASON = "llama3.line_ngram_coverage"
 
@@ -46,14 +50,14 @@ class LineNgrams(NamedTuple):
 
 
 @inlined
-def _length(flags, rule):  # type: ignore[no-untyped-def]
+def _length(flags: Int, rule: LineNgrams) -> Int:
     if flags & IS_SPELLING:
         return rule.spelling_letter
     return rule.letter if flags & IS_SINGLE else rule.word
 
 
 @borrowing
-def _find_grams(size, n_lines, scratch, rule):  # type: ignore[no-untyped-def]
+def _find_grams(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> None:
     """Number the n-gram that ends at each token: the fewest words there that are long enough.
 
     Writes the number to `grams.at`, _NONE where there is no n-gram or too few of it, and the token
@@ -84,7 +88,7 @@ def _find_grams(size, n_lines, scratch, rule):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _find_spans(size, n_lines, scratch, rule):  # type: ignore[no-untyped-def]
+def _find_spans(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> None:
     """Write to `grams.active` the word that the n-gram at each token begins with, _NONE without."""
     tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
     firsts, lines = scratch.grams.active, scratch.breaks
@@ -112,12 +116,16 @@ def _find_spans(size, n_lines, scratch, rule):  # type: ignore[no-untyped-def]
             first += 1
             while not tokens.flags[first] & HAS_ALPHA:
                 first += 1
-        if length >= rule.length and _numbers(tokens, first, i) <= chars:
+        numbers = 0  # characters of the numbers among the tokens
+        for k in range(first, i + 1 if length >= rule.length else first):
+            if tokens.flags[k] & (HAS_NUMBER | HAS_ALPHA) == HAS_NUMBER:
+                numbers += token_characters(tokens, k)
+        if length >= rule.length and numbers <= chars:
             firsts[i] = first
 
 
 @inlined
-def _hash(first, last, scratch):  # type: ignore[no-untyped-def]
+def _hash(first: Int, last: Int, scratch: Scratch) -> Int:
     """Of the classes of the words among tokens[first:last + 1]."""
     tokens, distinct = scratch.tokens, scratch.distinct
     h = np.uint64(0)
@@ -129,23 +137,8 @@ def _hash(first, last, scratch):  # type: ignore[no-untyped-def]
     return finish(h)
 
 
-@inlined
-def _is_number(flags):  # type: ignore[no-untyped-def]
-    return flags & HAS_NUMBER and not flags & HAS_ALPHA
-
-
 @borrowing
-def _numbers(tokens, first, last):  # type: ignore[no-untyped-def]
-    """Characters of the numbers among tokens[first:last + 1]."""
-    total = 0
-    for i in range(first, last + 1):
-        if _is_number(tokens.flags[i]):
-            total += token_characters(tokens, i)
-    return total
-
-
-@borrowing
-def cover_lines(size, n_lines, rule, space):  # type: ignore[no-untyped-def]
+def cover_lines(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> None:
     """Per line: share of its token characters in n-grams that the document has `min_count` times.
 
     Writes `space.coverage`, and `space.counts`, the characters of the tokens of each line. Lines
@@ -179,7 +172,7 @@ def cover_lines(size, n_lines, rule, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def drop_short_runs(n_lines, rule, space):  # type: ignore[no-untyped-def]
+def drop_short_runs(n_lines: Int, rule: LineNgrams, space: Scratch) -> None:
     """Set the coverage of lines to 0 where fewer than `rule.min_run` in a row are covered.
 
     Lines without tokens neither count nor end a run.
@@ -202,7 +195,7 @@ def drop_short_runs(n_lines, rule, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def line_ngram_coverage(doc, kit, space):  # type: ignore[no-untyped-def]
+def line_ngram_coverage(doc: Document, kit: Kit, space: Scratch) -> Float:
     """Share of the text's token characters in lines covered beyond `max_coverage`."""
     cover_lines(doc.tokens, doc.breaks, kit.line_ngrams, space)
     total = 0

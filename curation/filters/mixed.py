@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import from_buffers
+from curation.bytes.buffers import read_only
 from curation.filters.reference import (
     References,
     measure_all_references,
     measure_references,
 )
-from curation.text.buffers import read_only
 
 #: Divergence from which a text is strange: articles of most languages stay below (docs/filters.md).
 STRANGE = 3.0

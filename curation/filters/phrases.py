@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
+from curation.bytes.code_points import code_point
+from curation.bytes.search import LOWER
+from curation.compiled import Bytes, Int, Uint16s, borrowing
 from curation.text import characters as ch
-from curation.text.words import code_point
 
 _SPACE = ch.SPACE
 _BLANK = 0x20
@@ -51,25 +52,10 @@ def compile_phrases(groups: Sequence[tuple[int, Sequence[str]]]) -> Phrases:
     )
 
 
-@inlined
-def ascii_lower(b):  # type: ignore[no-untyped-def]
-    """Byte in lower case if it is an ASCII capital."""
-    return b + 32 if 65 <= b <= 90 else b
-
-
 @borrowing
-def equals(data, start, end, pattern, a, b):  # type: ignore[no-untyped-def]
-    """Whether data[start:] begins with pattern[a:b] (lower case) before `end`."""
-    if start + (b - a) > end:
-        return False
-    for k in range(b - a):  # noqa: SIM110
-        if ascii_lower(data[start + k]) != pattern[a + k]:
-            return False
-    return True
-
-
-@borrowing
-def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-untyped-def]
+def phrase_end(
+    data: Bytes, start: Int, end: Int, pattern: Bytes, a: Int, b: Int, properties: Uint16s
+) -> Int:
     """Byte after pattern[a:b] (lower case) at data[start:], not beyond `end`, or -1.
 
     A blank of the pattern stands for white space of any kind and length.
@@ -79,7 +65,7 @@ def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-
         if i >= end:
             return -1
         if pattern[k] != _BLANK:
-            if ascii_lower(data[i]) != pattern[k]:
+            if LOWER[data[i]] != pattern[k]:
                 return -1
             i += 1
             continue
@@ -95,7 +81,9 @@ def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-
 
 
 @borrowing
-def find_phrases(data, start, end, stop, phrases, properties):  # type: ignore[no-untyped-def]
+def find_phrases(
+    data: Bytes, start: Int, end: Int, stop: Int, phrases: Phrases, properties: Uint16s
+) -> tuple[Int, Int, Int]:
     """Bits of all phrases that occur in the line data[start:end], bits of those that begin in it
     and end behind it, before `stop`, and the byte after the last of these."""
     found = np.int64(0)

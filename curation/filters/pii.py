@@ -23,6 +23,7 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts, from_buffers
+from curation.bytes.buffers import read_only
 from curation.config import read_values
 from curation.filters import pii_candidates as pc
 from curation.filters import pii_checks as checks
@@ -31,7 +32,6 @@ from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
 from curation.filters.pii_phones import count_digits, find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
 from curation.schema import Verdicts
-from curation.text.buffers import read_only
 
 #: Arabic-Indic, Persian, Devanagari and full-width digits begin here.
 _ZEROS = "\u0660\u06f0\u0966\uff10"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers
-from curation.compiled import borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
 
 MAIL = 0  # an @ with something on both sides
 NUMBER = 1  # a run of digits (those of pii_fold too) and separators: 7 digits or three points in it
@@ -73,7 +73,7 @@ def compile_prefixes(prefixes: Sequence[str]) -> Prefixes:
 
 
 @inlined
-def _other_digit(data, i, end):  # type: ignore[no-untyped-def]
+def _other_digit(data: Bytes, i: Int, end: Int) -> Int:
     """Bytes of an Arabic-Indic, Persian (2), Devanagari or full-width digit (3) at i, or 0."""
     if i + 1 >= end:
         return 0
@@ -90,13 +90,13 @@ def _other_digit(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _full_width(data, i, end, third):  # type: ignore[no-untyped-def]
+def _full_width(data: Bytes, i: Int, end: Int, third: Int) -> Bool:
     """Whether a character of U+FF00 to U+FF3F is at i whose last byte is `third`."""
     return i + 2 < end and data[i] == 0xEF and data[i + 1] == 0xBC and data[i + 2] == third
 
 
 @borrowing
-def _separator(data, i, end):  # type: ignore[no-untyped-def]
+def _separator(data: Bytes, i: Int, end: Int) -> tuple[Int, Bool]:
     """(bytes, whether it is a full stop) of a separator in numbers at i; 0 bytes for none."""
     b = data[i]
     if b < 0x80:
@@ -118,7 +118,7 @@ def _separator(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _opening(data, begin, i):  # type: ignore[no-untyped-def]
+def _opening(data: Bytes, begin: Int, i: Int) -> Int:
     """Bytes of a plus or an opening bracket that ends before i, or 0."""
     if i > begin and (data[i - 1] == 43 or data[i - 1] == 40):
         return 1
@@ -128,7 +128,7 @@ def _opening(data, begin, i):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
+def _number_end(data: Bytes, start: Int, end: Int, classes: Bytes) -> tuple[Int, Int, Int]:
     """(end, digits, points) of the run of digits with at most two separators between them, or with
     one sign between two blanks."""
     i = start
@@ -159,7 +159,9 @@ def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _mail(data, begin, end, i, at, classes):  # type: ignore[no-untyped-def]
+def _mail(
+    data: Bytes, begin: Int, end: Int, i: Int, at: Int, classes: Bytes
+) -> tuple[Int, Int, Int]:
     """(kind or -1, start, end) of what surrounds an `@` of `at` bytes at i."""
     a = i
     z = i + at
@@ -179,7 +181,7 @@ def _mail(data, begin, end, i, at, classes):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _ip6(data, begin, end, i, classes):  # type: ignore[no-untyped-def]
+def _ip6(data: Bytes, begin: Int, end: Int, i: Int, classes: Bytes) -> tuple[Int, Int, Int]:
     """(kind or -1, start, end) of the hexadecimal digits and colons about the colon at i."""
     a = i
     while a > begin and i - a < 5 and classes[data[a - 1]] & _HEX:
@@ -200,7 +202,7 @@ def _ip6(data, begin, end, i, classes):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _capitals(data, i, end, classes):  # type: ignore[no-untyped-def]
+def _capitals(data: Bytes, i: Int, end: Int, classes: Bytes) -> Int:
     """End of the two or six capitals at i that two digits follow, or -1."""
     k = i + 1
     while k < end and k < i + 6 and classes[data[k]] & _UPPER:
@@ -212,7 +214,7 @@ def _capitals(data, i, end, classes):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _prefix_end(data, i, end, inner, joined, prefixes):  # type: ignore[no-untyped-def]
+def _prefix_end(data: Bytes, i: Int, end: Int, inner: Int, joined: Bool, prefixes: Prefixes) -> Int:
     """End of the first prefix that is at i, or -1.
 
     None begins `inner`, within a word, and none that ends in a dash where it is `joined` by one to
@@ -234,7 +236,9 @@ def _prefix_end(data, i, end, inner, joined, prefixes):  # type: ignore[no-untyp
 
 
 @borrowing
-def _scan(data, offsets, classes, prefixes, found):  # type: ignore[no-untyped-def]
+def _scan(
+    data: Bytes, offsets: Int64s, classes: Bytes, prefixes: Prefixes, found: Candidates
+) -> Int:
     """Fill the arrays of `found`; return how many candidates there are, which may be more."""
     n = 0
     for d in range(len(offsets) - 1):

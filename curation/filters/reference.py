@@ -25,14 +25,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point, put
+from curation.compiled import (
+    Bool,
+    Bytes,
+    Float,
+    Float64s,
+    Int,
+    Int64s,
+    Uint16s,
+    Uint32s,
+    Uint64s,
+    borrowing,
+    inlined,
+    kernel,
+)
 from curation.filters.names import REFERENCE
 from curation.filters.scratch import (
     LONGEST_WORD,
@@ -45,20 +60,13 @@ from curation.filters.scratch import (
 )
 from curation.resources import resolve
 from curation.text import characters as ch
-from curation.text.buffers import read_only
-from curation.text.plain import put
-from curation.text.words import (
-    HAS_ALPHA,
-    HAS_NUMBER,
-    IS_SINGLE,
-    IS_WORD,
-    PRIME,
-    code_point,
-    finish,
-)
+from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_WORD, PRIME, finish
 from curation.tokenize.bpe import merge_piece
 from curation.tokenize.tokenizer import Tokenizer, from_file
 from curation.tokenize.vocabulary import Tables, find_bytes
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Room, Scratch
 
 #: Fixed, so that a new vocabulary of `tokenize` leaves the references as they are.
 VOCABULARY = "builtin:models/reference/vocabulary.tiktoken"
@@ -233,12 +241,12 @@ def _table_size(words: int) -> int:
 
 
 @inlined
-def _slot(key, mask):  # type: ignore[no-untyped-def]
+def _slot(key: Int, mask: Int) -> Int:
     return (np.uint64(key) * _SPREAD) >> _HALF & mask
 
 
 @borrowing
-def _fill(keys, values, slots):  # type: ignore[no-untyped-def]
+def _fill(keys: Uint32s, values: Uint64s, slots: Uint64s) -> None:
     mask = np.uint64(len(slots) - 1)
     for i in range(len(keys)):
         slot = _slot(keys[i], mask)
@@ -256,7 +264,9 @@ def _no_vocabulary() -> Tables:
 
 
 @borrowing
-def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: ignore[no-untyped-def]
+def word_tokens(
+    data: Bytes, start: Int, end: Int, flags: Int, lower: Uint32s, vocabulary: Tables, room: Room
+) -> tuple[Int, Int]:
     """Write the token ids of a word to `room.ids` and return (how many, hash of its ending).
 
     The word is in lower case after a space, as in running text; one of a script without spaces has
@@ -295,7 +305,7 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
 
 
 @borrowing
-def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
+def _class_of(h: Int, endings: Uint32s, classes: Bytes, start: Int, end: Int) -> Int:
     """Class of the ending with this hash, 0 where it is not in endings[start:end]."""
     key = np.uint32(h >> _HALF)
     last = end
@@ -311,7 +321,7 @@ def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _spell(data, c, references, space):  # type: ignore[no-untyped-def]
+def _spell(data: Bytes, c: Int, references: References, space: Scratch) -> None:
     """Keep the tokens of class c in `space.spelled`, unless they are known."""
     found = space.spelled
     if found.starts[c] >= 0:
@@ -330,7 +340,7 @@ def _spell(data, c, references, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_word(data, c, number, references, space):  # type: ignore[no-untyped-def]
+def _measure_word(data: Bytes, c: Int, number: Int, references: References, space: Scratch) -> Int:
     """Value of a class of words that is not among the frequent ones."""
     ids = space.room.ids
     if len(space.spelled.starts):
@@ -356,7 +366,7 @@ def _measure_word(data, c, number, references, space):  # type: ignore[no-untype
 
 
 @inlined
-def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
+def _excess(value: Float, at: Int, share: Float, curve: Float64s, part: Int) -> Float:
     """Spreads by which a value exceeds the median of its length, at least 0; `share` is the place
     between two lengths of the curve."""
     low = curve[at, part]
@@ -367,7 +377,9 @@ def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_parts(data, doc, references, space):  # type: ignore[no-untyped-def]
+def _measure_parts(
+    data: Bytes, doc: Document, references: References, space: Scratch
+) -> tuple[Int, Float, Float, Float]:
     """(number of words, the uncalibrated PARTS of the document).
 
     Divergences are in nats, outliers a share of the words.
@@ -430,7 +442,9 @@ def _measure_parts(data, doc, references, space):  # type: ignore[no-untyped-def
 
 
 @kernel
-def measure(data, doc, references, space):  # type: ignore[no-untyped-def]
+def measure(
+    data: Bytes, doc: Document, references: References, space: Scratch
+) -> tuple[Float, Float]:
     """(calibrated divergence, share of words far outside the reference).
 
     NaN with fewer than LENGTHS[0] words, or without a reference.
@@ -452,7 +466,16 @@ def measure(data, doc, references, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_batch(data, offsets, properties, references, space, numbers, parts, out):  # type: ignore[no-untyped-def]
+def _measure_batch(
+    data: Bytes,
+    offsets: Int64s,
+    properties: Uint16s,
+    references: References,
+    space: Scratch,
+    numbers: Int64s,
+    parts: Bool,
+    out: Float64s,
+) -> None:
     """Fill out[references, texts] for the references of these numbers."""
     tokens = space.tokens
     for d in range(len(offsets) - 1):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing
-from curation.filters.phrases import Phrases, compile_phrases, equals
-from curation.text import ascii
+from curation.bytes import ascii
+from curation.bytes.code_points import code_point
+from curation.bytes.search import stands_at
+from curation.compiled import Bool, Bytes, Float, Int, Uint16s, borrowing
+from curation.filters.phrases import Phrases, compile_phrases
 from curation.text import characters as ch
 from curation.text.lines import strip_left, strip_right
-from curation.text.words import code_point
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Scratch
+    from curation.filters.signals import Kit
 
 KEEP, UPPERCASE, NUMERIC, COUNTER, ONE_WORD = 0, 1, 2, 3, 4
 #: Reasons by code, for the record of cut lines.
@@ -47,7 +52,7 @@ def counter_words() -> Phrases:
 
 
 @borrowing
-def _is_counter(data, start, end, properties, nouns):  # type: ignore[no-untyped-def]
+def _is_counter(data: Bytes, start: Int, end: Int, properties: Uint16s, nouns: Phrases) -> Bool:
     """Whether a line is a number with an optional K, M or B, white space, and a counter noun."""
     i = start
     while i < end and (48 <= data[i] <= 57 or data[i] == 44 or data[i] == 46):
@@ -61,21 +66,15 @@ def _is_counter(data, start, end, properties, nouns):  # type: ignore[no-untyped
         return False
     for k in range(len(nouns.bits)):
         a, b = nouns.offsets[k], nouns.offsets[k + 1]
-        if end - noun == b - a and equals(data, noun, end, nouns.data, a, b):
+        if end - noun == b - a and stands_at(data, noun, end, nouns.data[a:b]):
             return True
     return False
 
 
 @borrowing
-def _only_ascii(data, start, end):  # type: ignore[no-untyped-def]
-    bits = np.uint8(0)
-    for i in range(start, end):
-        bits |= data[i]
-    return bits < 0x80
-
-
-@borrowing
-def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-untyped-def]
+def judge_line(
+    data: Bytes, start: Int, end: Int, properties: Uint16s, limits: LineLimits, nouns: Phrases
+) -> tuple[Int, Int]:
     """(code, words) of the stripped line data[start:end]; shares are of all its characters.
 
     A letter of an unspaced script counts as a word, so that no such line is taken for one word.
@@ -86,7 +85,10 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
     words = 0
     inside = False
     i = start
-    if _only_ascii(data, start, end):
+    bits = np.uint8(0)
+    for i in range(start, end):
+        bits |= data[i]
+    if bits < 0x80:
         for k in range(start, end):
             upper += (data[k] >= 65) & (data[k] <= 90)
             numeric += (data[k] >= 48) & (data[k] <= 57)
@@ -122,7 +124,7 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
 
 
 @borrowing
-def flagged_word_ratio(data, doc, kit, space):  # type: ignore[no-untyped-def]
+def flagged_word_ratio(data: Bytes, doc: Document, kit: Kit, space: Scratch) -> Float:
     """Share of the words that are in such lines; NaN without words."""
     lines, properties = space.breaks, kit.properties
     total = 0

@@ -7,18 +7,22 @@ document whole, though one copy of it is often a good text. The rule and its lim
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from curation.compiled import borrowing
+from curation.bytes.code_points import code_point
+from curation.bytes.hash_tables import intern
+from curation.compiled import Bool, Bools, Bytes, Int, Int32s, Uint16s, borrowing
 from curation.filters.filter_settings import CopySettings
 from curation.filters.scratch import begin, move_token, number_tokens, with_room
-from curation.hash_tables import intern
 from curation.hashing import xxh64
 from curation.text import characters as ch
 from curation.text.lines import strip_left, strip_right
-from curation.text.words import code_point, is_dense
+from curation.text.words import is_dense
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Scratch
 
 REASON = "copies.passage"
 
@@ -42,7 +46,7 @@ def copies(settings: CopySettings | None) -> Copies:
 
 
 @borrowing
-def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-def]
+def _characters(data: Bytes, start: Int, end: Int, properties: Uint16s, rule: Copies) -> Int:
     """Characters but white space; a letter of Han, kana or bopomofo counts as several."""
     n = 0
     i = start
@@ -57,7 +61,9 @@ def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-
 
 
 @borrowing
-def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[no-untyped-def]
+def find_copies(
+    data: Bytes, lines: Int, properties: Uint16s, rule: Copies, space: Scratch, copied: Bools
+) -> Bool:
     """Fill copied[:lines]: whether each of `space.breaks` is part of a copy; return if any is.
 
     A run is sought where its first line occurs first, so that every line is looked at
@@ -98,7 +104,9 @@ def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[n
 
 
 @borrowing
-def _mark_runs(n, kind, firsts, size, place, least, copied):  # type: ignore[no-untyped-def]
+def _mark_runs(
+    n: Int, kind: Int32s, firsts: Int32s, size: Int32s, place: Int32s, least: Int, copied: Bools
+) -> Int:
     """Mark the lines of all runs that are long enough; return their characters."""
     lost = 0
     j = 0
@@ -121,7 +129,7 @@ def _mark_runs(n, kind, firsts, size, place, least, copied):  # type: ignore[no-
 
 
 @borrowing
-def drop_tokens(n, space, copied):  # type: ignore[no-untyped-def]
+def drop_tokens(n: Int, space: Scratch, copied: Bools) -> tuple[Int, Int]:
     """Leave out the tokens of copied lines; return how many are left, and how many kinds."""
     tokens, lines = space.tokens, space.breaks
     kept = 0

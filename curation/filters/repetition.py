@@ -7,15 +7,21 @@ repeat where its first n words do: the positions still in play shrink quickly as
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from curation.compiled import borrowing, inlined
+from curation.bytes.hash_tables import intern, scrambled
+from curation.compiled import Bool, Bytes, Float, Float64s, Int, Record, Uint16s, borrowing, inlined
 from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
 from curation.filters.scratch import begin, begin_counts, count_up, with_room
-from curation.hash_tables import intern, slot_of
 from curation.hashing import xxh64
 from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE
+
+if TYPE_CHECKING:
+    from curation.filters.scratch import Document, Grams, Interner, Lines, Scratch, Tokens
+    from curation.filters.signals import Kit
 
 _LF = 10
 _BLANK = 0x20
@@ -23,7 +29,7 @@ _SHIFT = np.uint64(32)
 
 
 @borrowing
-def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
+def merge_empty(n: Int, source: Lines, lines: Lines) -> Int:
     """Pieces that a split at runs of line feeds would give, from those between single ones."""
     kept = 0
     for i in range(n):
@@ -37,7 +43,9 @@ def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def duplicate_pieces(data, n, lines, space, every):  # type: ignore[no-untyped-def]
+def duplicate_pieces(
+    data: Bytes, n: Int, lines: Lines, space: Scratch, every: Bool
+) -> tuple[Int, Int]:
     """(number, characters) of the pieces that repeat an earlier one; of all copies if `every`."""
     interner, grams = space.interner, space.grams
     mask = begin(interner)
@@ -66,13 +74,13 @@ def duplicate_pieces(data, n, lines, space, every):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _key(n, i, tokens, grams):  # type: ignore[no-untyped-def]
+def _key(n: Int, i: Int, tokens: Tokens, grams: Grams) -> Int:
     """The n-gram at token i, by its first n - 1 tokens and the last."""
     return (np.uint64(grams.at[i]) << _SHIFT) | np.uint64(tokens.ids[i + n - 1])
 
 
 @borrowing
-def _drop_single(n, active, size, space):  # type: ignore[no-untyped-def]
+def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
     """Keep the active positions whose n-gram may occur again; return how many.
 
     Most n-grams of a text occur once; none of these needs a place in the table.
@@ -88,18 +96,18 @@ def _drop_single(n, active, size, space):  # type: ignore[no-untyped-def]
     active, kept = kept, 0
     mask = begin_counts(counts, active)
     for a in range(active):
-        place = slot_of(_key(n, grams.active[a], tokens, grams)) & mask
+        place = scrambled(_key(n, grams.active[a], tokens, grams)) & mask
         count_up(counts, np.int64(place), 2)
     for a in range(active):
         i = grams.active[a]
-        if counts[slot_of(_key(n, i, tokens, grams)) & mask] > 1:
+        if counts[scrambled(_key(n, i, tokens, grams)) & mask] > 1:
             grams.active[kept] = i
             kept += 1
     return kept
 
 
 @borrowing
-def _grow(n, active, tokens, interner, grams):  # type: ignore[no-untyped-def]
+def _grow(n: Int, active: Int, tokens: Tokens, interner: Interner, grams: Grams) -> Int:
     """Turn (n-1)-grams into n-grams at the first `active` positions; return distinct n-grams."""
     mask = begin(interner)
     fresh = 0
@@ -117,24 +125,13 @@ def _grow(n, active, tokens, interner, grams):  # type: ignore[no-untyped-def]
     return fresh
 
 
-@borrowing
-def _keep_repeated(active, grams):  # type: ignore[no-untyped-def]
-    kept = 0
-    for a in range(active):
-        i = grams.active[a]
-        if grams.counts[grams.at[i]] > 1:
-            grams.active[kept] = i
-            kept += 1
-    return kept
-
-
 @inlined
-def _length(tokens, i, n):  # type: ignore[no-untyped-def]
+def _length(tokens: Tokens, i: Int, n: Int) -> Int:
     return tokens.before[i + n] - tokens.before[i]
 
 
 @borrowing
-def _literal_copies(data, begin, end, tokens, first, n):  # type: ignore[no-untyped-def]
+def _literal_copies(data: Bytes, begin: Int, end: Int, tokens: Tokens, first: Int, n: Int) -> Int:
     """How often n words, a blank between each two, follow each other in the text, as
     str.replace finds them: also inside of longer words, not across other white space."""
     found = 0
@@ -163,20 +160,9 @@ def _literal_copies(data, begin, end, tokens, first, n):  # type: ignore[no-unty
 
 
 @borrowing
-def _joined(tokens, first, n, supplied):  # type: ignore[no-untyped-def]
-    """Characters of n tokens joined by spaces, but letters of unspaced scripts by nothing.
-
-    `supplied` tokens are words of another tool, which joins all of them by spaces.
-    """
-    total = _length(tokens, first, n) + n - 1
-    if not supplied:
-        for i in range(first, first + n - 1):
-            total -= tokens.flags[i] & tokens.flags[i + 1] & IS_SINGLE != 0
-    return total
-
-
-@borrowing
-def _top(data, doc, n, distinct_grams, space, dialect):  # type: ignore[no-untyped-def]
+def _top(
+    data: Bytes, doc: Document, n: Int, distinct_grams: Int, space: Scratch, dialect: Int
+) -> Int:
     """Characters in all copies of the most frequent n-gram."""
     tokens, grams = space.tokens, space.grams
     best = 1
@@ -193,7 +179,12 @@ def _top(data, doc, n, distinct_grams, space, dialect):  # type: ignore[no-untyp
         ):
             first = i
     if dialect == DATATROVE:  # a single occurrence counts too
-        return best * _joined(tokens, first, n, doc.supplied)
+        # The tokens are joined by spaces, but letters of unspaced scripts by nothing, unless the
+        # tokens are another tool's words, which joins all of them by spaces.
+        joined = _length(tokens, first, n) + n - 1
+        for i in range(first, first if doc.supplied else first + n - 1):
+            joined -= tokens.flags[i] & tokens.flags[i + 1] & IS_SINGLE != 0
+        return best * joined
     if dialect == NEMO:
         copies = _literal_copies(data, doc.begin, doc.end, tokens, first, n)
         return copies * (_length(tokens, first, n) + n - 1)
@@ -203,7 +194,9 @@ def _top(data, doc, n, distinct_grams, space, dialect):  # type: ignore[no-untyp
 
 
 @borrowing
-def _duplicated(n, active, distinct_grams, tokens, grams, dialect):  # type: ignore[no-untyped-def]
+def _duplicated(
+    n: Int, active: Int, distinct_grams: Int, tokens: Tokens, grams: Grams, dialect: Int
+) -> Int:
     """Characters in repeated n-grams; `grams.active` holds just the repeated positions."""
     total = 0
     if dialect == DOLMA:
@@ -243,15 +236,9 @@ def _duplicated(n, active, distinct_grams, tokens, grams, dialect):  # type: ign
 
 
 @borrowing
-def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
-    total = 0
-    for i in range(size - n + 1):
-        total += _length(tokens, i, n)
-    return total
-
-
-@borrowing
-def _measure_ngrams(data, doc, space, dialect, shares):  # type: ignore[no-untyped-def]
+def _measure_ngrams(
+    data: Bytes, doc: Document, space: Scratch, dialect: Int, shares: Float64s
+) -> None:
     """Fill `shares` of the top 2..4-grams and the repeated 5..10-grams, the value of n at n - 2.
 
     Where a text has fewer words, the share is 0, but 1 with NeMo Curator.
@@ -274,15 +261,23 @@ def _measure_ngrams(data, doc, space, dialect, shares):  # type: ignore[no-untyp
         if n <= 4:
             top = _top(data, doc, n, fresh, space, dialect)
             shares[n - 2] = top / whole
-        active = _keep_repeated(active, grams)
+        kept = 0
+        for a in range(active):
+            i = grams.active[a]
+            if grams.counts[grams.at[i]] > 1:
+                grams.active[kept] = i
+                kept += 1
+        active = kept
         if n > 4:
             if dialect == DOLMA:
-                whole = _all_gram_characters(n, size, tokens)
+                whole = 0
+                for i in range(size - n + 1):
+                    whole += _length(tokens, i, n)
             shares[n - 2] = _duplicated(n, active, fresh, tokens, grams, dialect) / whole
 
 
 @borrowing
-def drop_blank(data, n, source, lines, properties):  # type: ignore[no-untyped-def]
+def drop_blank(data: Bytes, n: Int, source: Lines, lines: Lines, properties: Uint16s) -> Int:
     """Write the pieces that hold more than white space to `lines`; return how many there are."""
     kept = 0
     for i in range(n):
@@ -294,7 +289,7 @@ def drop_blank(data, n, source, lines, properties):  # type: ignore[no-untyped-d
 
 
 @borrowing
-def double_feeds(data, begin, end, lines):  # type: ignore[no-untyped-def]
+def double_feeds(data: Bytes, begin: Int, end: Int, lines: Lines) -> Int:
     """Pieces between pairs of line feeds, taken from the left."""
     n = 0
     start = begin
@@ -314,14 +309,18 @@ def double_feeds(data, begin, end, lines):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _piece_shares(data, n, whole, space, every):  # type: ignore[no-untyped-def]
+def _piece_shares(
+    data: Bytes, n: Int, whole: Int, space: Scratch, every: Bool
+) -> tuple[Float, Float]:
     """(share of the pieces that are copies, of the characters that are in these)."""
     copies, chars = duplicate_pieces(data, n, space.lines, space, every)
     return copies / max(n, 1), chars / max(whole, 1)
 
 
 @borrowing
-def _dclm_shares(data, n, source, properties, space):  # type: ignore[no-untyped-def]
+def _dclm_shares(
+    data: Bytes, n: Int, source: Lines, properties: Uint16s, space: Scratch
+) -> tuple[Float, Float]:
     """Pieces are stripped, and blank ones don't count."""
     lines = space.lines
     n = drop_blank(data, n, source, lines, properties)
@@ -334,7 +333,7 @@ def _dclm_shares(data, n, source, properties, space):  # type: ignore[no-untyped
 
 
 @borrowing
-def _nemo_shares(data, n, space):  # type: ignore[no-untyped-def]
+def _nemo_shares(data: Bytes, n: Int, space: Scratch) -> tuple[Float, Float]:
     """What would go if each piece were there once; NaN where there is nothing."""
     lines = space.lines
     whole = 0
@@ -345,7 +344,9 @@ def _nemo_shares(data, n, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_pieces(data, doc, kit, space):  # type: ignore[no-untyped-def]
+def _measure_pieces(
+    data: Bytes, doc: Document, kit: Kit, space: Scratch
+) -> tuple[tuple[Float, Float], tuple[Float, Float]]:
     """`_piece_shares` of lines, and of paragraphs.
 
     Dolma measures no paragraphs: NaN.
@@ -373,7 +374,9 @@ def _measure_pieces(data, doc, kit, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure(data, doc, kit, space, row, shares):  # type: ignore[no-untyped-def]
+def measure(
+    data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record, shares: Float64s
+) -> None:
     """Measure what is repeated in tokens as the dialect of `kit` has them, n-grams to `shares`."""
     of_lines, of_paragraphs = _measure_pieces(data, doc, kit, space)
     row.repetition_dup_line, row.repetition_dup_line_chars = of_lines

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
-from curation.hash_tables import intern, slot_of
-from curation.text import ascii
+from curation.bytes import ascii
+from curation.bytes.code_points import code_point
+from curation.bytes.hash_tables import intern
+from curation.compiled import Bool, Bytes, Int, Uint16s, Uint32s, borrowing, inlined
 from curation.text import characters as ch
 from curation.text.words import (
     HAS_ALPHA,
@@ -24,7 +25,6 @@ from curation.text.words import (
     PRIME,
     SEED,
     STARTS_ALNUM,
-    code_point,
     describe,
     finish,
     token_end,
@@ -137,18 +137,18 @@ class Scratch(NamedTuple):
 class Document(NamedTuple):
     """One text, how much of the work space is filled for it, and the lists of its language."""
 
-    begin: int  # bytes in the batch's buffer
-    end: int
-    characters: int
-    tokens: int
-    kinds: int  # distinct tokens
-    classes: int
-    feeds: int
-    breaks: int
-    supplied: bool  # the tokens are of another tool
-    stop_words: int  # numbers of lists and models, negative for none
-    dirty_words: int
-    reference: int
+    begin: Int  # bytes in the batch's buffer
+    end: Int
+    characters: Int
+    tokens: Int
+    kinds: Int  # distinct tokens
+    classes: Int
+    feeds: Int
+    breaks: Int
+    supplied: Bool  # the tokens are of another tool
+    stop_words: Int  # numbers of lists and models, negative for none
+    dirty_words: Int
+    reference: Int
 
 
 def room() -> Room:
@@ -214,37 +214,31 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
 
 
 @borrowing
-def begin(interner):  # type: ignore[no-untyped-def]
+def begin(interner: Interner) -> Int:
     """Empty the table; return its mask."""
     size = min(_FIRST_SLOTS, len(interner.slots))
     interner.slots[:size] = -1
     return np.uint64(size - 1)
 
 
-@inlined
-def with_room(interner, mask, filled):  # type: ignore[no-untyped-def]
-    """Mask of a table that has room for one more key than these; call it after each new key.
+@borrowing
+def with_room(interner: Interner, mask: Int, filled: Int) -> Int:
+    """Return the mask of a table that has room for one more key; call it after each new key.
 
     So a table is as large as the keys that there are, not as those that there might be.
     """
-    return mask if 2 * filled <= mask else _doubled(interner, mask, filled)
-
-
-@borrowing
-def _doubled(interner, mask, filled):  # type: ignore[no-untyped-def]
+    if 2 * filled <= mask:
+        return mask
     size = 2 * (np.int64(mask) + 1)
     interner.slots[:size] = -1
     mask = np.uint64(size - 1)
     for k in range(filled):
-        slot = slot_of(interner.keys[k]) & mask
-        while interner.slots[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        interner.slots[slot] = k
+        intern(interner.keys[k], interner.slots, interner.keys, mask, k)
     return mask
 
 
 @borrowing
-def begin_counts(counts, keys):  # type: ignore[no-untyped-def]
+def begin_counts(counts: Bytes, keys: Int) -> Int:
     """Empty small counts for so many keys; return the mask of a key's place.
 
     Keys share places, so a count is at least that of the key: what it says is rare needs no table.
@@ -257,19 +251,19 @@ def begin_counts(counts, keys):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def count_up(counts, place, most):  # type: ignore[no-untyped-def]
+def count_up(counts: Bytes, place: Int, most: Int) -> None:
     if counts[place] < most:
         counts[place] += 1
 
 
 @inlined
-def token_characters(tokens, i):  # type: ignore[no-untyped-def]
+def token_characters(tokens: Tokens, i: Int) -> Int:
     """Characters of token i."""
     return tokens.before[i + 1] - tokens.before[i]
 
 
 @borrowing
-def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-def]
+def fill_tokens(data: Bytes, n: Int, properties: Uint16s, lower: Uint32s, tokens: Tokens) -> None:
     """Describe the first n tokens, whose spans are set."""
     total = 0
     for i in range(n):
@@ -283,7 +277,7 @@ def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-
 
 
 @inlined
-def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
+def move_token(tokens: Tokens, i: Int, to: Int) -> None:
     """Put token i in the place of token `to` <= i, which follows those before it.
 
     Tokens are moved in order, beginning with `before[0]` as it is.
@@ -298,7 +292,9 @@ def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[no-untyped-def]
+def load_segments(
+    data: Bytes, begin: Int, end: Int, properties: Uint16s, lower: Uint32s, tokens: Tokens
+) -> Int:
     """Find and describe the words and symbols of a text; return how many.
 
     Words of ASCII letters and digits are read only once.
@@ -344,7 +340,7 @@ def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[
 
 
 @inlined
-def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
+def _goes_on(data: Bytes, k: Int, end: Int) -> Bool:
     """Whether a word of ASCII letters and digits may go on at byte k behind it."""
     if k == end:
         return False
@@ -359,7 +355,9 @@ def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-untyped-def]
+def classify(
+    kinds: Int, tokens: Tokens, distinct: Distinct, classes: Classes, interner: Interner
+) -> Int:
     """Number the classes of the distinct tokens; return how many there are."""
     mask = begin(interner)
     fresh = 0
@@ -380,7 +378,7 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
 
 
 @borrowing
-def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def]
+def number_tokens(n: Int, tokens: Tokens, distinct: Distinct, interner: Interner) -> Int:
     """Number the distinct tokens, count them, and return how many there are."""
     mask = begin(interner)
     fresh = 0

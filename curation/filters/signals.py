@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.compiled import borrowing, kernel
+from curation.bytes.buffers import read_only
+from curation.bytes.hash_tables import Table
+from curation.compiled import Bytes, Float64s, Int, Int64s, Records, borrowing, kernel
 from curation.filters import (
     c4,
     content,
@@ -39,9 +41,7 @@ from curation.filters.names import CONTENT, QUALITY, TOP
 from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
 from curation.filters.scratch import Document
-from curation.hash_tables import Table
 from curation.text import characters as ch
-from curation.text.buffers import read_only
 from curation.text.lines import all_lines, characters, feed_lines
 from curation.text.words import Spans
 
@@ -87,7 +87,9 @@ class _Batch(NamedTuple):
 
 
 @borrowing
-def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-untyped-def]
+def _find_tokens(
+    data: Bytes, begin: Int, end: Int, kit: Kit, tokens: scratch.Tokens, dialect: Int
+) -> Int:
     """Find and describe the tokens of one text; return how many."""
     if dialect == _DOLMA or dialect == _NEMO:
         n = dialects.split_spaces(data, begin, end, kit.properties, tokens.starts, tokens.ends)
@@ -98,14 +100,18 @@ def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-unt
 
 
 @borrowing
-def load_tokens(data, begin, end, kit, space, dialect):  # type: ignore[no-untyped-def]
+def load_tokens(
+    data: Bytes, begin: Int, end: Int, kit: Kit, space: scratch.Scratch, dialect: Int
+) -> tuple[Int, Int]:
     """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
     n = _find_tokens(data, begin, end, kit, space.tokens, dialect)
     return n, scratch.number_tokens(n, space.tokens, space.distinct, space.interner)
 
 
 @borrowing
-def _load(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-def]
+def _load(
+    data: Bytes, d: Int, batch: _Batch, kit: Kit, space: scratch.Scratch, dialect: Int
+) -> tuple[Int, Int]:
     """Do as `load_tokens`, with the tokens of another tool where the batch has them."""
     given = batch.tokens
     if not len(given.doc_offsets):
@@ -120,7 +126,9 @@ def _load(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _document(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-def]
+def _document(
+    data: Bytes, d: Int, batch: _Batch, kit: Kit, space: scratch.Scratch, dialect: Int
+) -> Document:
     """Find tokens and lines of one text."""
     begin, end = batch.offsets[d], batch.offsets[d + 1]
     stops, dirty, known = batch.lists[d]
@@ -142,7 +150,9 @@ def _document(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def]
+def _count_whole(
+    data: Bytes, offsets: Int64s, kit: Kit, space: scratch.Scratch, out: Float64s
+) -> None:
     """Fill out[documents, 2] with the signals `_OF_WHOLE`."""
     row = np.zeros(1, _ROW)[0]
     for d in range(len(offsets) - 1):
@@ -158,7 +168,9 @@ def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def
 
 
 @borrowing
-def _measure(data, batch, kit, space, rows, grams):  # type: ignore[no-untyped-def]
+def _measure(
+    data: Bytes, batch: _Batch, kit: Kit, space: scratch.Scratch, rows: Records, grams: Float64s
+) -> None:
     """Fill `rows`, but for signals of the content, and those of n-grams to `grams`."""
     for d in range(len(batch.offsets) - 1):
         row = rows[d]

@@ -16,10 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import borrowing, inlined
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
+from curation.compiled import (
+    Bytes,
+    Float64s,
+    Int,
+    Int8s,
+    Int64s,
+    Uint32s,
+    borrowing,
+    inlined,
+)
 from curation.language.evidence import Floats, Ints, Mask, hats
-from curation.text.buffers import read_only
-from curation.text.words import code_point
 
 #: What is weighed for every language of a group: the log probability that it has so far, whether it
 #: is a language of most pages, and the log odds of the words.
@@ -89,23 +98,18 @@ def weighed(weights: Floats, shares: Floats, words: Floats, sizes: Ints, large: 
 
 
 @inlined
-def _is_han(c):  # type: ignore[no-untyped-def]
-    return _HAN[0] <= c < _HAN[1] or c >= _RARE_HAN
-
-
-@inlined
-def _mixed(h, c):  # type: ignore[no-untyped-def]
+def _mixed(h: Int, c: Int) -> Int:
     h = (h ^ np.uint64(c)) * _FIRST
     return h ^ (h >> _FOLD)
 
 
 @inlined
-def _key(h):  # type: ignore[no-untyped-def]
+def _key(h: Int) -> Int:
     return np.uint32((h * _LAST) >> _KEY)
 
 
 @borrowing
-def _keys(data, begin, end, out):  # type: ignore[no-untyped-def]
+def _keys(data: Bytes, begin: Int, end: Int, out: Uint32s) -> Int:
     """Write the hashes of the words of one line, letters only; return how many."""
     n = 0
     word = _START
@@ -115,7 +119,7 @@ def _keys(data, begin, end, out):  # type: ignore[no-untyped-def]
     while i < end:
         c, width = code_point(data, i)
         i += width
-        han = _is_han(c)
+        han = _HAN[0] <= c < _HAN[1] or c >= _RARE_HAN
         if inside and (han or c == _SPACE):
             out[n] = _key(word)
             n += 1
@@ -137,7 +141,16 @@ def _keys(data, begin, end, out):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _add(offsets, data, firsts, rows, keys, odds, scratch, out):  # type: ignore[no-untyped-def]
+def _add(
+    offsets: Int64s,
+    data: Bytes,
+    firsts: Int64s,
+    rows: Int64s,
+    keys: Uint32s,
+    odds: Int8s,
+    scratch: Uint32s,
+    out: Float64s,
+) -> None:
     members = out.shape[1]
     for row in range(len(rows)):
         words = 0
@@ -163,7 +176,7 @@ def _add(offsets, data, firsts, rows, keys, odds, scratch, out):  # type: ignore
 
 
 @borrowing
-def _all_keys(offsets, data, scratch, out, counts):  # type: ignore[no-untyped-def]
+def _all_keys(offsets: Int64s, data: Bytes, scratch: Uint32s, out: Uint32s, counts: Int64s) -> None:
     n = 0
     for line in range(len(counts)):
         counts[line] = _keys(data, offsets[line], offsets[line + 1], scratch)

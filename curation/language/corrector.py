@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from curation.archive import read_as, read_headed, save_headed
 from curation.arrow import Texts, text_buffers
-from curation.compiled import kernel
+from curation.compiled import Float64s, kernel
 from curation.errors import ConfigError
 from curation.language.close import CloseLanguages
 from curation.language.evidence import KNOTS, Evidence
@@ -161,7 +161,7 @@ def softmax(scores: Floats) -> Floats:
 
 
 @kernel
-def expected(first, given):  # type: ignore[no-untyped-def]
+def expected(first: Float64s, given: Float64s) -> Float64s:
     """Probability of the first model's answers under each label: [texts, k + 1].
 
     Sums go in one order, so that no bit depends on the size of a batch or on the BLAS.

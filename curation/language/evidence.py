@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.compiled import kernel
+from curation.compiled import Bools, Float64s, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -64,7 +64,9 @@ def hats(sizes: Ints) -> Floats:
 
 
 @kernel
-def _weigh(first, second, at, large, foreign, out):  # type: ignore[no-untyped-def]
+def _weigh(
+    first: Float64s, second: Float64s, at: Float64s, large: Bools, foreign: Bools, out: Float64s
+) -> None:
     """Sums of what is `WEIGHED`, in that order of the models, in one pass."""
     for text in range(out.shape[0]):
         for label in range(out.shape[1]):

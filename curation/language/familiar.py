@@ -15,9 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import borrowing, inlined, kernel
-from curation.text.buffers import read_only
-from curation.text.words import code_point
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
+from curation.compiled import (
+    Bool,
+    Bytes,
+    Float64s,
+    Int,
+    Int64s,
+    Uint64s,
+    borrowing,
+    inlined,
+    kernel,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -90,19 +100,19 @@ class Familiarity:
 
 
 @inlined
-def _place(run, label):  # type: ignore[no-untyped-def]
+def _place(run: Int, label: Int) -> Int:
     h = run ^ ((np.uint64(label) + np.uint64(1)) * _LABEL)
     h = (h ^ (h >> _SHIFT)) * _SECOND
     return np.int64((h ^ (h >> _SHIFT)) * _THIRD >> _PLACE)
 
 
 @inlined
-def _has(table, place):  # type: ignore[no-untyped-def]
+def _has(table: Bytes, place: Int) -> Int:
     return (table[place >> 3] >> (place & 7)) & 1
 
 
 @inlined
-def _is_accented(c):  # type: ignore[no-untyped-def]
+def _is_accented(c: Int) -> Bool:
     """Whether a code point is a Latin letter beyond ASCII that an 8-bit encoding can give.
 
     Letters with dots below, as Igbo and Yoruba have them, no misreading gives.
@@ -111,7 +121,7 @@ def _is_accented(c):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
+def _runs(data: Bytes, begin: Int, end: Int, out: Uint64s, n: Int) -> Int:
     """Append the runs of one line, a space before and behind it."""
     if begin == end:
         return n
@@ -136,7 +146,16 @@ def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count(offsets, data, firsts, labels, table, everywhere, scratch, counts):  # type: ignore[no-untyped-def]
+def _count(
+    offsets: Int64s,
+    data: Bytes,
+    firsts: Int64s,
+    labels: Int64s,
+    table: Bytes,
+    everywhere: Int,
+    scratch: Uint64s,
+    counts: Float64s,
+) -> None:
     seen = np.empty(_SEEN, np.bool_)
     for text in range(len(labels)):
         hits = runs = accented = strange = times = 0
@@ -164,7 +183,9 @@ def _count(offsets, data, firsts, labels, table, everywhere, scratch, counts):  
 
 
 @borrowing
-def _all_places(offsets, data, labels, scratch, out, counts):  # type: ignore[no-untyped-def]
+def _all_places(
+    offsets: Int64s, data: Bytes, labels: Int64s, scratch: Uint64s, out: Int64s, counts: Int64s
+) -> None:
     n = 0
     for line in range(len(labels)):
         counts[line] = _runs(data, offsets[line], offsets[line + 1], scratch, 0)

@@ -17,9 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.buffers import read_only
+from curation.bytes.hash_tables import slot_of_bytes
+from curation.bytes.search import same
+from curation.compiled import (
+    Bool,
+    Bools,
+    Bytes,
+    Float32s,
+    Float64s,
+    Int,
+    Int32s,
+    Int64s,
+    borrowing,
+    inlined,
+    kernel,
+)
 from curation.language.fasttext_file import PREFIX, FastTextFile, read_fasttext
-from curation.text.buffers import read_only
 
 _OFFSET = np.uint32(2166136261)
 _PRIME = np.uint32(16777619)
@@ -170,46 +184,23 @@ def _huffman(counts: npt.NDArray[np.int64]) -> Tree:
 
 
 @inlined
-def _step(h, byte):  # type: ignore[no-untyped-def]
+def _step(h: Int, byte: Int) -> Int:
     # bytes are signed in the hash of the library
     return (h ^ np.uint32(np.int8(byte))) * _PRIME
 
 
 @borrowing
-def _fill(starts, data, slots):  # type: ignore[no-untyped-def]
-    mask = np.uint32(len(slots) - 1)
+def _fill(starts: Int64s, data: Bytes, slots: Int32s) -> None:
     for word in range(len(starts) - 1):
         h = _OFFSET
         for i in range(starts[word], starts[word + 1]):
             h = np.uint32(_step(h, data[i]))
-        slot = h & mask
-        while slots[slot] >= 0:
-            slot = np.uint32(slot + np.uint32(1)) & mask
-        slots[slot] = word
-
-
-@borrowing
-def _find(h, data, begin, end, inputs):  # type: ignore[no-untyped-def]
-    """Number of the word data[begin:end] with hash h, -1 when it is not in the dictionary."""
-    mask = np.uint32(len(inputs.slots) - 1)
-    slot = h & mask
-    while inputs.slots[slot] >= 0:
-        word = inputs.slots[slot]
-        first = inputs.word_starts[word]
-        if inputs.word_starts[word + 1] - first == end - begin:
-            same = True
-            for k in range(end - begin):
-                if inputs.word_bytes[first + k] != data[begin + k]:
-                    same = False
-                    break
-            if same:
-                return word
-        slot = np.uint32(slot + np.uint32(1)) & mask
-    return np.int32(-1)
+        first, last = starts[word], starts[word + 1]
+        slots[slot_of_bytes(data, first, last, h, data, starts, slots)] = word
 
 
 @inlined
-def _append(bucket, buckets, found, n):  # type: ignore[no-untyped-def]
+def _append(bucket: Int, buckets: Buckets, found: Int64s, n: Int) -> Int:
     """Append the row of a bucket to `found`, unless it was pruned; return how many there are."""
     if len(buckets.pruned):
         # bits, since few of the buckets are there and all of their rows fit into no cache
@@ -221,17 +212,8 @@ def _append(bucket, buckets, found, n):  # type: ignore[no-untyped-def]
     return n + 1
 
 
-@inlined
-def _remainder(h, count, inverse):  # type: ignore[no-untyped-def]
-    """h % count for 32 bits, by the inverse of `count`: a division takes ten times as long."""
-    rest = np.int64(h) - np.int64(np.float64(h) * inverse) * count
-    if rest < 0:
-        return rest + count
-    return rest - count if rest >= count else rest
-
-
 @borrowing
-def _subwords(data, begin, end, inputs, found, n):  # type: ignore[no-untyped-def]
+def _subwords(data: Bytes, begin: Int, end: Int, inputs: Inputs, found: Int64s, n: Int) -> Int:
     """Append the rows of the character n-grams of `<word>`; return how many there are."""
     length = end - begin + 2
     count = np.int64(inputs.buckets.total)
@@ -250,26 +232,22 @@ def _subwords(data, begin, end, inputs, found, n):  # type: ignore[no-untyped-de
                 h = np.uint32(_step(h, data[begin + j - 1]))
                 j += 1
             if size >= inputs.min_n and not (size == 1 and (i == 0 or j == length)):
-                n = _append(_remainder(h, count, inverse), inputs.buckets, found, n)
+                # h % count, by the inverse of `count`: a division takes ten times as long.
+                rest = np.int64(h) - np.int64(np.float64(h) * inverse) * count
+                rest += count if rest < 0 else 0
+                rest -= count if rest >= count else 0
+                n = _append(rest, inputs.buckets, found, n)
             size += 1
     return n
 
 
 @inlined
-def _is_break(byte):  # type: ignore[no-untyped-def]
+def _is_break(byte: Int) -> Bool:
     return byte == 32 or 9 <= byte <= 13 or byte == 0
 
 
-@inlined
-def _is_label(data, begin, end):  # type: ignore[no-untyped-def]
-    same = end - begin >= len(_LABEL)
-    for k in range(len(_LABEL) if same else 0):
-        same = same and data[begin + k] == _LABEL[k]
-    return same
-
-
 @borrowing
-def _rows(data, begin, stop, inputs, found, hashes):  # type: ignore[no-untyped-def]
+def _rows(data: Bytes, begin: Int, stop: Int, inputs: Inputs, found: Int64s, hashes: Int32s) -> Int:
     """Write the rows of a line to `found`; return how many."""
     n = 0
     seen = 0
@@ -284,11 +262,15 @@ def _rows(data, begin, stop, inputs, found, hashes):  # type: ignore[no-untyped-
         while i < stop and not _is_break(data[i]):
             h = np.uint32(_step(h, data[i]))
             i += 1
-        word = _find(h, data, first, i, inputs)
+        word = inputs.slots[
+            slot_of_bytes(data, first, i, h, inputs.word_bytes, inputs.word_starts, inputs.slots)
+        ]
         if word >= 0:
             found[n] = word
             n += 1
-        elif _is_label(data, first, i):  # the library takes it for one
+        elif i - first >= len(_LABEL) and same(
+            data, first, _LABEL, 0, len(_LABEL)
+        ):  # the library takes it for one
             continue
         if inputs.max_n > 0 and ngrams:
             n = _subwords(data, first, i, inputs, found, n)
@@ -313,7 +295,15 @@ def _rows(data, begin, stop, inputs, found, hashes):  # type: ignore[no-untyped-
 
 
 @kernel
-def _hidden(offsets, data, inputs, found, hashes, hidden, known):  # type: ignore[no-untyped-def]
+def _hidden(
+    offsets: Int64s,
+    data: Bytes,
+    inputs: Inputs,
+    found: Int64s,
+    hashes: Int32s,
+    hidden: Float32s,
+    known: Bools,
+) -> None:
     rows = inputs.rows
     for line in range(len(offsets) - 1):
         n = _rows(data, offsets[line], offsets[line + 1], inputs, found, hashes)
@@ -328,7 +318,7 @@ def _hidden(offsets, data, inputs, found, hashes, hidden, known):  # type: ignor
 
 
 @kernel
-def _scores(hidden, outputs, out):  # type: ignore[no-untyped-def]
+def _scores(hidden: Float32s, outputs: Float32s, out: Float32s) -> None:
     """Products of the lines with all columns, each summed in the order of the dimensions."""
     for line in range(len(hidden)):
         for k in range(hidden.shape[1]):
@@ -337,7 +327,7 @@ def _scores(hidden, outputs, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _tree(shares, known, tree, out):  # type: ignore[no-untyped-def]
+def _tree(shares: Float64s, known: Bools, tree: Tree, out: Float32s) -> None:
     """Probabilities of the leaves of a binary tree: products along the way from the root."""
     labels = out.shape[1]
     nodes = np.empty(2 * labels - 1, np.float64)
@@ -355,7 +345,7 @@ def _tree(shares, known, tree, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _shared(shares, known, out):  # type: ignore[no-untyped-def]
+def _shared(shares: Float64s, known: Bools, out: Float32s) -> None:
     """Shares of each line over their sum."""
     for line in range(len(shares)):
         total = 0.0

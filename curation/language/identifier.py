@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.compiled import kernel
+from curation.compiled import Float32s, Float64s, Int64s, kernel
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
@@ -333,7 +333,7 @@ def average(windows: npt.NDArray[np.floating[Any]], of: Windows) -> npt.NDArray[
 
 
 @kernel
-def _average(windows, letters, firsts, out):  # type: ignore[no-untyped-def]
+def _average(windows: Float32s, letters: Int64s, firsts: Int64s, out: Float64s) -> None:
     for document in range(len(out)):
         total = np.int64(0)
         for window in range(firsts[document], firsts[document + 1]):

@@ -10,11 +10,11 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts
-from curation.compiled import borrowing
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
+from curation.compiled import Bytes, Int64s, borrowing
 from curation.language.evidence import listed
 from curation.text import characters as ch
-from curation.text.buffers import read_only
-from curation.text.words import code_point
 
 #: Names of Unicode, and codes.
 CODES = {
@@ -48,7 +48,7 @@ def _numbers() -> npt.NDArray[np.uint8]:
 
 
 @borrowing
-def _count(offsets, data, numbers, out):  # type: ignore[no-untyped-def]
+def _count(offsets: Int64s, data: Bytes, numbers: Bytes, out: Int64s) -> None:
     for text in range(len(offsets) - 1):
         i = offsets[text]
         while i < offsets[text + 1]:

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts, from_buffers
-from curation.compiled import borrowing
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point, put
+from curation.compiled import Bytes, Int, Int64s, Uint16s, Uint32s, borrowing
 from curation.language import spelling
 from curation.text import characters as ch
-from curation.text.buffers import read_only
-from curation.text.plain import plain, put
-from curation.text.words import code_point
+from curation.text.plain import plain
 
 _Form = Literal["NFC", "NFKC"]
 
@@ -102,7 +102,9 @@ class _Tables(NamedTuple):
 
 
 @borrowing
-def _cut(offsets, data, windows, characters, tables, out):  # type: ignore[no-untyped-def]
+def _cut(
+    offsets: Int64s, data: Bytes, windows: Int, characters: Int, tables: _Tables, out: _Room
+) -> None:
     n = 0
     for doc in range(len(offsets) - 1):
         begin = offsets[doc]
@@ -187,7 +189,14 @@ def letters_only(lines: Texts) -> pa.Array:
 
 
 @borrowing
-def _letters(offsets, data, properties, folded, out, out_offsets):  # type: ignore[no-untyped-def]
+def _letters(
+    offsets: Int64s,
+    data: Bytes,
+    properties: Uint16s,
+    folded: Uint32s,
+    out: Bytes,
+    out_offsets: Int64s,
+) -> None:
     size = 0
     for line in range(len(offsets) - 1):
         first = size

@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.compiled import kernel
+from curation.bytes.hash_tables import slot_of
+from curation.compiled import Float32s, Int, Int64s, Uint32s, kernel
+from curation.hashing import scramble
 from curation.mix.keys import halved
 from curation.mix.mix_settings import Mixture, Place, Repeats
 from curation.mix.ranks import Batch, Ranks, groups, rank
-from curation.tokenize.vocabulary import scramble
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -131,7 +132,7 @@ RUN = 13
 
 
 @kernel
-def _varieties(tokens, offsets, run):  # type: ignore[no-untyped-def]
+def _varieties(tokens: Uint32s, offsets: Int64s, run: Int) -> Float32s:
     """Distinct part of the runs of each document, by a hash table as large as it needs."""
     out = np.ones(len(offsets) - 1, np.float32)
     power = np.uint64(1)
@@ -146,7 +147,6 @@ def _varieties(tokens, offsets, run):  # type: ignore[no-untyped-def]
         while rows < 2 * runs:
             rows *= 2
         table = np.zeros(rows, np.uint64)
-        mask = np.uint64(rows - 1)
         distinct = 0
         rolling = np.uint64(0)
         for place in range(first, last):
@@ -157,9 +157,7 @@ def _varieties(tokens, offsets, run):  # type: ignore[no-untyped-def]
             if place - first < run - 1:
                 continue
             key = scramble(rolling) | np.uint64(1)
-            row = scramble(key) & mask
-            while table[row] != 0 and table[row] != key:
-                row = (row + np.uint64(1)) & mask
+            row = slot_of(table, key, scramble(key), np.uint64(0))
             if table[row] == 0:
                 table[row] = key
                 distinct += 1

@@ -102,22 +102,7 @@ def to_event(
         return Skipped(reason)
     body = bytes(memoryview(buffer)[kind.body : end])
     if kind.head:
-        if not kind.head.ended and problem is None:
-            problem = Problem("http.bad_head", "the HTTP head has no end", True)
-        decoded = http.decode_body(
-            body,
-            kind.head.fields,
-            settings.max_record_bytes,
-            obey_length=problem is not None and problem.longer,
-        )
-        if decoded.too_large:
-            problem = Problem("record.too_large", f"the body decodes to over {settings.most}", True)
-            return _damage(head, buffer, begin, end, offset, problem, settings)
-        body = decoded.content
-        if problem and problem.cut and decoded.complete:
-            problem = problem._replace(cut=False)
-        elif decoded.problem and not (problem and problem.cut):
-            problem = Problem(decoded.problem, "the body breaks off", True)
+        body, problem = _decoded(kind.head, body, problem, settings)
     if problem is None and head.truncated:
         problem = Problem("warc.truncated", f"WARC-Truncated: {head.truncated}", True)
     if problem and problem.cut and not (settings.keep_truncated and body):
@@ -145,6 +130,24 @@ def to_event(
         normalize=settings.normalize_text or "repair",
         headers=kind.head.kept if kind.head else (),
     )
+
+
+def _decoded(
+    head: http.Head, body: bytes, problem: Problem | None, settings: ReaderSettings
+) -> tuple[bytes, Problem | None]:
+    """Return the body of a response without its encodings, and what is wrong with it."""
+    if not head.ended and problem is None:
+        problem = Problem("http.bad_head", "the HTTP head has no end", True)
+    longer = problem is not None and problem.longer
+    decoded = http.decode_body(body, head.fields, settings.max_record_bytes, obey_length=longer)
+    if decoded.too_large:
+        large = f"the body decodes to over {settings.most}"
+        return b"", Problem("record.too_large", large, True)
+    if problem and problem.cut and decoded.complete:
+        problem = problem._replace(cut=False)
+    elif decoded.problem and not (problem and problem.cut):
+        problem = Problem(decoded.problem, "the body breaks off", True)
+    return decoded.content, problem
 
 
 def _damage(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing
+from curation.compiled import Bool, Bytes, Int, Uint64s, borrowing
 
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _ESCAPES = np.uint64(0x1B) * _ONES
@@ -23,7 +23,7 @@ class Survey(NamedTuple):
 
 
 @borrowing
-def _signs(words):  # type: ignore[no-untyped-def]
+def _signs(words: Uint64s) -> tuple[Int, Int, Int]:
     """High bits of all words, and a bit for each zero byte and each ESC (others may get one)."""
     high = np.uint64(0)
     nul = np.uint64(0)
@@ -38,7 +38,7 @@ def _signs(words):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _sound(source, words):  # type: ignore[no-untyped-def]
+def _sound(source: Bytes, words: Uint64s) -> Bool:
     """Whether bytes, of which `words` are the first eights, are UTF-8 (Unicode 3.9, table 3-7)."""
     n = len(source)
     i = 0
@@ -87,7 +87,7 @@ def survey(content: bytes) -> Survey:
     is_ascii = not high and rest.isascii()
     return Survey(
         is_ascii,
-        is_ascii or _sound(source, words),
+        is_ascii or bool(_sound(source, words)),
         bool(nul and b"\0" in content) or b"\0" in rest,
         bool(escape and b"\x1b" in content) or b"\x1b" in rest,
     )

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
+from curation.bytes.search import same, stands_at
+from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
 
 #: Bytes of a page's beginning that can be its head: scripts and styles in it may be long.
 HEAD_BYTES = 1 << 20
@@ -66,6 +67,9 @@ _STATING = (
 )
 _SCRIPT, _STYLE, _COMMENT, _COMMENT_END = (
     np.frombuffer(word, np.uint8) for word in (b"script", b"style", b"<!--", b"-->")
+)
+_BODY, _HEAD_END, _META, _LINK = (
+    np.frombuffer(word, np.uint8) for word in (b"body", b"/head>", b"meta", b"link")
 )
 _BUTTONS, _ADDRESS, _KEY = (
     np.frombuffer(word, np.uint8) for word in (b"licensebuttons", b"ommons.org/", b'license"')
@@ -137,37 +141,19 @@ _SIGN_COUNT = len(_SIGNS)
 
 
 @inlined
-def _is(data, at, letters, begin, end):  # type: ignore[no-untyped-def]
-    """Whether small letters [begin, end) are in the data, in any case."""
-    if at + end - begin > len(data):
-        return False
-    for k in range(begin, end):
-        byte = data[at + k - begin]
-        if 65 <= byte <= 90:
-            byte |= _LOWER
-        if byte != letters[k]:
-            return False
-    return True
+def _is_exactly(data: Bytes, at: Int, letters: Bytes) -> Bool:
+    """Return whether letters are in the data."""
+    size = len(letters)
+    return 0 <= at <= len(data) - size and same(data, at, letters, 0, size)
 
 
 @inlined
-def _is_exactly(data, at, letters):  # type: ignore[no-untyped-def]
-    """Whether letters are in the data."""
-    if at < 0 or at + len(letters) > len(data):
-        return False
-    for k in range(len(letters)):  # noqa: SIM110 (numba has no generators' all)
-        if data[at + k] != letters[k]:
-            return False
-    return True
-
-
-@inlined
-def _is_blank(byte):  # type: ignore[no-untyped-def]
+def _is_blank(byte: Int) -> Bool:
     return byte == 32 or 9 <= byte <= 13
 
 
 @inlined
-def _rel_before(data, equals):  # type: ignore[no-untyped-def]
+def _rel_before(data: Bytes, equals: Int) -> Int:
     """Where the `rel` before an equals sign begins; -1: there is none."""
     at = equals - 1
     stop = max(2, equals - _MOST_BLANKS)
@@ -179,7 +165,7 @@ def _rel_before(data, equals):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _leading(data, word, known, link):  # type: ignore[no-untyped-def]
+def _leading(data: Bytes, word: Int, known: Int, link: Int) -> tuple[Int, Int]:
     """Where the `rel` of the word licence begins, and where the link in whose tag it is; or -1.
 
     What is before another such word is known: the link that has that one in its tag.
@@ -210,7 +196,7 @@ def _leading(data, word, known, link):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add(places, count, kind, at):  # type: ignore[no-untyped-def]
+def _add(places: Int64s, count: Int, kind: Int, at: Int) -> Int:
     """Add a place that isn't the last one; return how many there are."""
     if at < 0 or count == len(places):
         return count
@@ -221,7 +207,7 @@ def _add(places, count, kind, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_licence(data, at):  # type: ignore[no-untyped-def]
+def _is_licence(data: Bytes, at: Int) -> Bool:
     """Whether `icen` is of the word licence or license."""
     if at < 1 or at + 6 > len(data) or data[at - 1] | _LOWER != 108:
         return False
@@ -230,7 +216,9 @@ def _is_licence(data, at):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _add_word(data, word, places, count, known, link):  # type: ignore[no-untyped-def]
+def _add_word(
+    data: Bytes, word: Int, places: Int64s, count: Int, known: Int, link: Int
+) -> tuple[Int, Int]:
     """Add the places of a word; return how many there are, and where the link around it begins."""
     if word and data[word - 1] == 34 and _is_exactly(data, word, _KEY):
         behind = word + len(_KEY)
@@ -238,14 +226,14 @@ def _add_word(data, word, places, count, known, link):  # type: ignore[no-untype
             behind += 1
         if behind < len(data) and data[behind] == 58:  # a colon
             count = _add(places, count, KEY, 0)
-    if _is(data, word, _BUTTONS, 0, len(_BUTTONS)):
+    if stands_at(data, word, len(data), _BUTTONS):
         count = _add(places, count, BADGE, word)
     rel, link = _leading(data, word, known, link)
     return _add(places, _add(places, count, REL, rel), LINK, link), link
 
 
 @borrowing
-def _has(first, second, third, fourth):  # type: ignore[no-untyped-def]
+def _has(first: Bytes, second: Bytes, third: Bytes, fourth: Bytes) -> Bool:
     """Whether `icen`, in any case, or `ns.o` is in four views that are a byte apart each.
 
     Without a branch, and in bytes throughout, so that it is compiled to vector instructions.
@@ -260,7 +248,7 @@ def _has(first, second, third, fourth):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _anywhere(data, places):  # type: ignore[no-untyped-def]
+def _anywhere(data: Bytes, places: Int64s) -> Int:
     """Fill places [n, 2] with kinds and addresses, in order; return n."""
     count = known = 0
     link = -1  # in whose tag the last word is
@@ -286,7 +274,7 @@ def _anywhere(data, places):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _next(data, at, limit, wanted):  # type: ignore[no-untyped-def]
+def _next(data: Bytes, at: Int, limit: Int, wanted: Int) -> Int:
     """Where the next byte of a kind is, or the limit: the least place that isn't ruled out."""
     while at + _STRIDE <= limit:
         found = _BYTE(255)
@@ -302,17 +290,7 @@ def _next(data, at, limit, wanted):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _opens(data, at):  # type: ignore[no-untyped-def]
-    """Whether the `<` at a place opens a comment (1) or a script (2); 0: neither."""
-    if at + 7 > len(data):
-        return 0
-    if data[at + 1] == _BANG and data[at + 2] == _DASH and data[at + 3] == _DASH:
-        return 1
-    return 2 if _is(data, at + 1, _SCRIPT, 0, len(_SCRIPT)) else 0
-
-
-@inlined
-def _after(data, at, limit, opened):  # type: ignore[no-untyped-def]
+def _after(data: Bytes, at: Int, limit: Int, opened: Int) -> Int:
     """Where the comment (1) or the script (2) that has begun ends, or the limit."""
     if opened == 1:
         at += 2
@@ -327,13 +305,13 @@ def _after(data, at, limit, opened):  # type: ignore[no-untyped-def]
         at = _next(data, at, limit, _LESS)
         if at + 8 > limit:
             return limit
-        if data[at + 1] == _SLASH and _is(data, at + 2, _SCRIPT, 0, len(_SCRIPT)):
+        if data[at + 1] == _SLASH and stands_at(data, at + 2, len(data), _SCRIPT):
             return at + 8
         at += 1
 
 
 @inlined
-def _may_state(data, begin, end):  # type: ignore[no-untyped-def]
+def _may_state(data: Bytes, begin: Int, end: Int) -> Bool:
     """Whether a tag may have one of the words: three letters of each are looked for, as `_has`.
 
     In strides, of which the last one goes on behind the tag.
@@ -359,7 +337,7 @@ def _may_state(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _states(data, begin, end):  # type: ignore[no-untyped-def]
+def _states(data: Bytes, begin: Int, end: Int) -> Bool:
     """Whether one of the words is in a tag."""
     words = _STATING_WORDS
     for at in range(begin, end - 2):
@@ -367,14 +345,14 @@ def _states(data, begin, end):  # type: ignore[no-untyped-def]
         if fit and fit & words.fits[2, data[at + 2]]:
             start = 0
             for k in range(len(words.ends)):
-                if _is(data, at, words.letters, start, words.ends[k]):
+                if stands_at(data, at, len(data), words.letters[start : words.ends[k]]):
                     return True
                 start = words.ends[k]
     return False
 
 
 @borrowing
-def _head(data, spans):  # type: ignore[no-untyped-def]
+def _head(data: Bytes, spans: Int64s) -> tuple[Int, Int]:
     """Fill spans [n, 2] with `Found.tags`; return where the head ends, and n."""
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
@@ -382,22 +360,21 @@ def _head(data, spans):  # type: ignore[no-untyped-def]
         at = _next(data, at, limit, _LESS)
         if at + 6 > len(data) or at == limit:
             break
-        opened = _opens(data, at)
+        opened = 0  # a comment (1), a script (2)
+        if at + 7 <= len(data) and stands_at(data, at + 1, len(data), _COMMENT[1:]):
+            opened = 1
+        elif at + 7 <= len(data) and stands_at(data, at + 1, len(data), _SCRIPT):
+            opened = 2
         if opened:
             at = _after(data, at + (4 if opened == 1 else 7), limit, opened)
             continue
-        a, b = data[at + 1] | _LOWER, data[at + 2] | _LOWER
-        c, d = data[at + 3] | _LOWER, data[at + 4] | _LOWER
-        if a == 98 and b == 111 and c == 100 and d == 121:  # body
-            if data[at + 5] == _MORE or data[at + 5] <= 32:
-                return at, count
-        elif data[at + 1] == _SLASH and b == 104 and c == 101 and d == 97:  # /hea
-            if data[at + 5] | _LOWER == 100 and at + 6 < len(data) and data[at + 6] == _MORE:
-                return at, count
-        elif (a == 109 and b == 101 and c == 116 and d == 97) or (
-            a == 108 and b == 105 and c == 110 and d == 107
-        ):
-            end = min(len(data), at + TAG_BYTES)
+        size = len(data)
+        if stands_at(data, at + 1, size, _BODY) and (data[at + 5] == _MORE or data[at + 5] <= 32):
+            return at, count
+        if stands_at(data, at + 1, size, _HEAD_END):
+            return at, count
+        if stands_at(data, at + 1, size, _META) or stands_at(data, at + 1, size, _LINK):
+            end = min(size, at + TAG_BYTES)
             close = _next(data, at + 5, end, _MORE)
             if close < end:
                 if (
@@ -413,7 +390,7 @@ def _head(data, spans):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _last_sign(data, begin):  # type: ignore[no-untyped-def]
+def _last_sign(data: Bytes, begin: Int) -> Int:
     """Where the last sign or word of copyright may begin in a stride; -1: nowhere. As `_next`."""
     found = _BYTE(0)
     first, second = data[begin : begin + _STRIDE], data[begin + 1 : begin + _STRIDE + 1]
@@ -436,21 +413,21 @@ def _last_sign(data, begin):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _sign_at(data, at):  # type: ignore[no-untyped-def]
+def _sign_at(data: Bytes, at: Int) -> Int:
     """Which of the signs and names of copyright begins at a place; -1: none."""
     signs = _SIGN_WORDS
     fit = signs.fits[0, data[at]] & signs.fits[1, data[at + 1]] & signs.fits[2, data[at + 2]]
     start = 0
     for k in range(len(signs.ends) if fit else 0):
         if data[at] == signs.letters[start] or data[at] | _LOWER == signs.letters[start]:
-            if _is(data, at, signs.letters, start, signs.ends[k]):
+            if stands_at(data, at, len(data), signs.letters[start : signs.ends[k]]):
                 return k
         start = signs.ends[k]
     return -1
 
 
 @borrowing
-def _sign(data, before):  # type: ignore[no-untyped-def]
+def _sign(data: Bytes, before: Int) -> Int:
     """Where the last sign of copyright before a place is, else the last such word; -1: neither."""
     data = data[:before]
     word = -1
@@ -473,7 +450,7 @@ def _sign(data, before):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _has_mark(first, second, third):  # type: ignore[no-untyped-def]
+def _has_mark(first: Bytes, second: Bytes, third: Bytes) -> Bool:
     """Whether a comment or script may begin or end in three views, as `_has`."""
     found = _BYTE(255)
     for k in range(len(third)):
@@ -487,7 +464,7 @@ def _has_mark(first, second, third):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _holders(data, at, back):  # type: ignore[no-untyped-def]
+def _holders(data: Bytes, at: Int, back: Int) -> tuple[Int, Int]:
     """Where the comment and the script begin in which a place is, if within bytes before; or -1."""
     comment = script = -2  # not known yet
     before = data[:at]
@@ -505,17 +482,17 @@ def _holders(data, at, back):  # type: ignore[no-untyped-def]
                 elif byte == _LESS:
                     if comment == -2 and _is_exactly(before, k, _COMMENT):
                         comment = k
-                    elif script == -2 and _is(before, k + 1, _SCRIPT, 0, len(_SCRIPT)):
+                    elif script == -2 and stands_at(before, k + 1, len(before), _SCRIPT):
                         script = k
                 elif byte == _SLASH and script == -2 and k and data[k - 1] == _LESS:
-                    if _is(before, k + 1, _SCRIPT, 0, len(_SCRIPT)):
+                    if stands_at(before, k + 1, len(before), _SCRIPT):
                         script = -1
         last = begin
     return max(comment, -1), max(script, -1)
 
 
 @inlined
-def _text_before(data, at):  # type: ignore[no-untyped-def]
+def _text_before(data: Bytes, at: Int) -> Int:
     """Where the text begins in which a place is; -1: the place is in a tag."""
     stop = max(0, at - LINE_BYTES)
     while at > stop:
@@ -528,13 +505,13 @@ def _text_before(data, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_name(byte):  # type: ignore[no-untyped-def]
+def _is_name(byte: Int) -> Bool:
     """Whether a letter, digit or underscore, which continues a tag's name."""
     return byte > 127 or byte == 95 or 48 <= byte <= 57 or 97 <= byte | _LOWER <= 122
 
 
 @borrowing
-def _behind_tag(data, at, end):  # type: ignore[no-untyped-def]
+def _behind_tag(data: Bytes, at: Int, end: Int) -> Int:
     """Where the text after a tag begins, or after the script, style or comment that it opens."""
     if _is_exactly(data, at, _COMMENT):
         at += 4
@@ -543,13 +520,13 @@ def _behind_tag(data, at, end):  # type: ignore[no-untyped-def]
         return at + 3 if at + 2 < end else end
     for name in (_SCRIPT, _STYLE):
         behind = at + 1 + len(name)
-        if behind <= end and _is(data, at + 1, name, 0, len(name)):
+        if behind <= end and stands_at(data, at + 1, len(data), name):
             if behind < end and _is_name(data[behind]):
                 continue
             at = behind
             while at < end and not (
                 data[at] == _LESS
-                and _is(data, at + 2, name, 0, len(name))
+                and stands_at(data, at + 2, len(data), name)
                 and data[at + 1] == _SLASH
             ):
                 at += 1
@@ -559,7 +536,7 @@ def _behind_tag(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _plain(data, begin, end, out):  # type: ignore[no-untyped-def]
+def _plain(data: Bytes, begin: Int, end: Int, out: Bytes) -> tuple[Int, Bool]:
     """Write the text of a part of a page; return its length and whether it may be of a script.
 
     Signs of copyright and blanks that are written as references are read.
@@ -602,7 +579,7 @@ def _plain(data, begin, end, out):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _line(data, before, out):  # type: ignore[no-untyped-def]
+def _line(data: Bytes, before: Int, out: Bytes) -> Int:
     """Write the text around the last sign of copyright; return its length.
 
     Signs in tags, scripts and comments are passed over.
@@ -622,7 +599,7 @@ def _line(data, before, out):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _look(data, spans, places, line):  # type: ignore[no-untyped-def]
+def _look(data: Bytes, spans: Int64s, places: Int64s, line: Bytes) -> tuple[Int, Int, Int, Int]:
     """Fill `spans`, `places` and `line`; return how many there are of each, and the head's end."""
     count = _anywhere(data, places)
     head_end, tags = _head(data, spans)
@@ -642,7 +619,7 @@ class Holders(NamedTuple):
 
 def holders(source: bytes, at: int) -> Holders:
     """Return what holds a place and begins at most BACK_BYTES before it."""
-    return Holders(*_holders(_bytes(source), at, BACK_BYTES))
+    return Holders(*map(int, _holders(_bytes(source), at, BACK_BYTES)))
 
 
 class _Room(threading.local):
@@ -662,7 +639,7 @@ def scan(source: bytes) -> Found:
     spans, places, line, text = _ROOM.arrays
     tags, count, length, head_end = _look(_bytes(source), spans, places, line)
     return Found(
-        head_end,
+        int(head_end),
         text[:length],
         spans[:tags].tolist() if tags else [],
         places[:count].tolist() if count else [],

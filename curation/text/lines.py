@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined
-from curation.text import ascii
+from curation.bytes import ascii
+from curation.bytes.code_points import code_point, is_tail, last_character
+from curation.compiled import Bool, Bytes, Int, Int32s, Uint16s, borrowing, inlined
 from curation.text import characters as ch
-from curation.text.words import code_point
 
 _SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
 _ALPHA = ch.ALPHA
@@ -30,16 +30,16 @@ _ASCII = 0x80
 
 
 @borrowing
-def characters(data, start, end):  # type: ignore[no-untyped-def]
+def characters(data: Bytes, start: Int, end: Int) -> Int:
     """Number of code points in data[start:end]."""
     n = 0
     for i in range(start, end):
-        n += (data[i] & 0xC0) != 0x80
+        n += not is_tail(data[i])
     return n
 
 
 @borrowing
-def strip_left(data, start, end, properties):  # type: ignore[no-untyped-def]
+def strip_left(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
     """Offset of the first character that is no white space, or `end`."""
     while start < end:
         c, size = code_point(data, start)
@@ -49,17 +49,8 @@ def strip_left(data, start, end, properties):  # type: ignore[no-untyped-def]
     return start
 
 
-@inlined
-def last_character(data, begin, end):  # type: ignore[no-untyped-def]
-    """Offset of the last character of data[begin:end], which is not empty."""
-    last = end - 1
-    while last > begin and data[last] & 0xC0 == 0x80:
-        last -= 1
-    return last
-
-
 @borrowing
-def strip_right(data, start, end, properties):  # type: ignore[no-untyped-def]
+def strip_right(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
     """Offset after the last character that is no white space, or `start`."""
     while end > start:
         last = last_character(data, start, end)
@@ -70,7 +61,7 @@ def strip_right(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def feed_lines(data, begin, end, starts, ends):  # type: ignore[no-untyped-def]
+def feed_lines(data: Bytes, begin: Int, end: Int, starts: Int32s, ends: Int32s) -> Int:
     """Pieces of data[begin:end] between line feeds, empty ones included; at least one piece."""
     n = 0
     start = begin
@@ -86,7 +77,9 @@ def feed_lines(data, begin, end, starts, ends):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def all_lines(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
+def all_lines(
+    data: Bytes, begin: Int, end: Int, properties: Uint16s, starts: Int32s, ends: Int32s
+) -> Int:
     """Lines of data[begin:end] as str.splitlines gives them (`\\r\\n` is one break)."""
     n = 0
     start = begin
@@ -114,7 +107,9 @@ def all_lines(data, begin, end, properties, starts, ends):  # type: ignore[no-un
 
 
 @borrowing
-def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
+def paragraphs(
+    data: Bytes, begin: Int, end: Int, properties: Uint16s, starts: Int32s, ends: Int32s
+) -> Int:
     """Pieces of the stripped text between runs of two or more line feeds; at least one piece."""
     begin = strip_left(data, begin, end, properties)
     end = strip_right(data, begin, end, properties)
@@ -139,7 +134,7 @@ def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-u
 
 
 @borrowing
-def _is_initial(data, begin, end, properties):  # type: ignore[no-untyped-def]
+def _is_initial(data: Bytes, begin: Int, end: Int, properties: Uint16s) -> Bool:
     """Whether data[begin:end] ends in a capital that no letter precedes."""
     if begin == end:
         return False
@@ -153,7 +148,7 @@ def _is_initial(data, begin, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _last_letter(data, begin, end, properties):  # type: ignore[no-untyped-def]
+def _last_letter(data: Bytes, begin: Int, end: Int, properties: Uint16s) -> Int:
     """Code point of the last letter of data[begin:end], 0 if there is none."""
     while end > begin:
         end = last_character(data, begin, end)
@@ -164,7 +159,7 @@ def _last_letter(data, begin, end, properties):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_ethiopic(c):  # type: ignore[no-untyped-def]
+def _is_ethiopic(c: Int) -> Bool:
     return (
         _ETHIOPIC[0][0] <= c < _ETHIOPIC[0][1]
         or _ETHIOPIC[1][0] <= c < _ETHIOPIC[1][1]
@@ -173,7 +168,7 @@ def _is_ethiopic(c):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def colon_mark(data, begin, i, end, properties):  # type: ignore[no-untyped-def]
+def colon_mark(data: Bytes, begin: Int, i: Int, end: Int, properties: Uint16s) -> Int:
     """Byte after the colons at i that are typed for a full stop of the script, or i.
 
     They are `:` for `։` in Armenian, `::` and `፡፡` for `።` in Ethiopic; the script is that of the
@@ -191,7 +186,7 @@ def colon_mark(data, begin, i, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def ends_in_colon_mark(data, begin, end, properties):  # type: ignore[no-untyped-def]
+def ends_in_colon_mark(data: Bytes, begin: Int, end: Int, properties: Uint16s) -> Bool:
     """Whether data[begin:end] ends in colons that are typed for a full stop (`colon_mark`)."""
     if end - begin < 2:
         return False
@@ -203,7 +198,7 @@ def ends_in_colon_mark(data, begin, end, properties):  # type: ignore[no-untyped
 
 
 @borrowing
-def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
+def next_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
     """Byte after the sentence that begins at `start`.
 
     A sentence ends after a run of sentence-terminal characters and the closing quotes or brackets
@@ -244,7 +239,7 @@ def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def count_sentences(data, begin, end, properties):  # type: ignore[no-untyped-def]
+def count_sentences(data: Bytes, begin: Int, end: Int, properties: Uint16s) -> Int:
     """Number of sentences in data[begin:end]; white space alone is none."""
     n = 0
     i = strip_left(data, begin, end, properties)

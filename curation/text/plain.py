@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.buffers import copy_bytes, read_only
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bools, Bytes, Int, Int64s, borrowing, kernel
 from curation.text import characters as ch
-from curation.text.buffers import copy_bytes, read_only
-from curation.text.words import code_point
 
 if TYPE_CHECKING:
     from curation.arrow import Texts
@@ -81,37 +81,15 @@ def in_original(
 
 
 @kernel
-def _is_odd(data, begin, end, leads, readings):  # type: ignore[no-untyped-def]
+def _is_odd(data: Bytes, begin: Int, end: Int, leads: Bools, readings: Bytes) -> Bool:
     for i in range(begin, end):
         if leads[data[i]] and readings[code_point(data, i)[0]] > _SHAPED:
             return True
     return False
 
 
-@inlined
-def put(text, o, point):  # type: ignore[no-untyped-def]
-    """Write a code point as UTF-8 at text[o]; return the position behind it."""
-    if point < 0x80:
-        text[o] = point
-        return o + 1
-    if point < 0x800:
-        text[o] = 0xC0 | (point >> 6)
-        text[o + 1] = 0x80 | (point & 63)
-        return o + 2
-    if point < 0x10000:
-        text[o] = 0xE0 | (point >> 12)
-        text[o + 1] = 0x80 | ((point >> 6) & 63)
-        text[o + 2] = 0x80 | (point & 63)
-        return o + 3
-    text[o] = 0xF0 | (point >> 18)
-    text[o + 1] = 0x80 | ((point >> 12) & 63)
-    text[o + 2] = 0x80 | ((point >> 6) & 63)
-    text[o + 3] = 0x80 | (point & 63)
-    return o + 4
-
-
 @borrowing
-def _read(data, i, end, before, readings):  # type: ignore[no-untyped-def]
+def _read(data: Bytes, i: Int, end: Int, before: Int, readings: Bytes) -> tuple[Int, Int]:
     """(bytes, reading) of the character at i; `before` is the reading of what is seen before it."""
     c, size = code_point(data, i)
     reading = readings[c]
@@ -123,7 +101,7 @@ def _read(data, i, end, before, readings):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write(data, offsets, readings, out, new_offsets):  # type: ignore[no-untyped-def]
+def _write(data: Bytes, offsets: Int64s, readings: Bytes, out: Bytes, new_offsets: Int64s) -> None:
     n = 0
     for d in range(len(offsets) - 1):
         before = 0
@@ -141,7 +119,9 @@ def _write(data, offsets, readings, out, new_offsets):  # type: ignore[no-untype
 
 
 @kernel
-def _find(data, offsets, readings, rows, spans, found):  # type: ignore[no-untyped-def]
+def _find(
+    data: Bytes, offsets: Int64s, readings: Bytes, rows: Int64s, spans: Int64s, found: Int64s
+) -> None:
     n = before = i = 0
     for k in range(len(rows)):
         if k == 0 or rows[k] != rows[k - 1]:

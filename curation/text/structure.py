@@ -18,15 +18,29 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.compiled import borrowing, kernel
+from curation.bytes import byte_names as by
+from curation.bytes.ascii import ALNUM as _ALNUM
+from curation.bytes.ascii import byte_set
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
+from curation.bytes.hash_tables import slot_of
+from curation.compiled import (
+    Bool,
+    Bools,
+    Bytes,
+    Float64s,
+    Int,
+    Int64s,
+    Uint16s,
+    Uint32s,
+    borrowing,
+    inlined,
+    kernel,
+)
 from curation.text import characters as ch
-from curation.text.ascii import ALNUM as _ALNUM
-from curation.text.ascii import byte_set
-from curation.text.buffers import read_only
 from curation.text.lines import characters, strip_left, strip_right
 from curation.text.noise import MOST as MOST_NOISE
 from curation.text.noise import noise
-from curation.text.words import code_point
 
 #: Kinds of lines. A sentence is prose with formulas in it: not to be cut, but to be read as prose.
 BLANK, PROSE, CODE, FORMULA, SENTENCE = 0, 1, 2, 3, 4
@@ -40,20 +54,16 @@ _FORMULA_MARKS = 2  # marks of mathematics from which a line is a formula line
 _SENTENCE_WORDS = 6  # plain words from which a line reads as prose
 _WORDS_A_FORMULA = 2  # a sentence has more plain words for each of its formulas
 
-_SEMICOLON, _OPEN, _CLOSE, _COLON, _COMMA = 0x3B, 0x7B, 0x7D, 0x3A, 0x2C
-_PAREN, _PAREN_CLOSE, _BRACKET, _BRACKET_CLOSE = 0x28, 0x29, 0x5B, 0x5D
-_EQUALS, _LESS, _GREATER, _SLASH, _STAR, _HASH = 0x3D, 0x3C, 0x3E, 0x2F, 0x2A, 0x23
-_BACKSLASH, _DOLLAR, _CARET, _UNDERSCORE, _AT = 0x5C, 0x24, 0x5E, 0x5F, 0x40
-_QUOTE, _APOSTROPHE, _DASH, _DOT, _PLUS, _BAR = 0x22, 0x27, 0x2D, 0x2E, 0x2B, 0x7C
-_AND, _EXCLAMATION, _PERCENT, _BACKTICK, _QUESTION = 0x26, 0x21, 0x25, 0x60, 0x3F
-_SPACE, _TAB, _LINE_FEED = 0x20, 0x09, 0x0A
-
 _CLOSERS = byte_set("{}[]();,")
 _BRACKETS = byte_set("{}[]()<>;,|&*+=\\\"'`_$#@/:.-")
 #: Signs that open a comment up to the end of the line, if white space or the end follows.
 _LINE_SIGNS = byte_set("#;%!\"'")
 #: Kinds of comments: of one line (the sign's code itself), or up to a closing sign.
 _BLOCK, _DOCUMENT, _APOSTROPHES, _MARKUP = 1, 2, 3, 4
+#: Signs of prose, and what comes behind one that ends a word.
+_OF_PROSE, _BEHIND_SIGNS = byte_set(',.;:!?"-'), byte_set(' "-)')
+#: What comes before a `$` and after it, letters and digits aside, that may be of a formula.
+_BEFORE_DOLLAR, _AFTER_DOLLAR = byte_set(")}"), byte_set("\\({")
 #: What comes before and after the `^` of a power, letters and digits aside.
 _BASES = byte_set(")]}|'", beyond=True)
 _POWERS = byte_set("{([-+*\\", beyond=True)
@@ -125,7 +135,7 @@ class LineMarks(NamedTuple):
 
 
 @borrowing
-def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
+def _is_keyword(data: Bytes, start: Int, end: Int, table: Uint32s) -> Bool:
     """Whether the line begins with a keyword, also `SELECT` or `End`."""
     h = np.uint32(5381)
     i = start
@@ -135,128 +145,155 @@ def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
         i += 1
     if i - start < 2 or i - start > 12 or (i < end and (_ALNUM[data[i]] or data[i] >= 0x80)):
         return False
-    slot = np.int64(h) & (len(table) - 1)
-    while table[slot]:
-        if table[slot] == h:
-            return True
-        slot = (slot + 1) & (len(table) - 1)
-    return False
+    return table[slot_of(table, h, h, np.uint32(0))] == h
 
 
 @borrowing
-def _is_operator(a, b):  # type: ignore[no-untyped-def]
+def _is_operator(a: Int, b: Int) -> Bool:
     """Whether two bytes are an operator of two signs."""
-    if b == _EQUALS:
-        return a in (_EQUALS, _EXCLAMATION, _LESS, _GREATER, _PLUS, _STAR, _COLON, _BAR)
-    if b == _GREATER:
-        return a in (_DASH, _EQUALS, _SLASH, _QUESTION)
+    if b == by.EQUALS:
+        return a in (by.EQUALS, by.BANG, by.LESS, by.GREATER, by.PLUS, by.STAR, by.COLON, by.BAR)
+    if b == by.GREATER:
+        return a in (by.DASH, by.EQUALS, by.SLASH, by.QUESTION)
     if a == b:
-        return a in (_AND, _BAR, _COLON, _LESS)
-    return a == _LESS and (b == _SLASH or b == _DASH or b == _QUESTION)
+        return a in (by.AMPERSAND, by.BAR, by.COLON, by.LESS)
+    return a == by.LESS and (b == by.SLASH or b == by.DASH or b == by.QUESTION)
+
+
+@inlined
+def _is_letter(b: Int) -> Bool:
+    """Whether a byte is an ASCII letter."""
+    return 97 <= (b | 32) <= 122
+
+
+@inlined
+def _wide_marks(c: Int, held: Int, run: Int) -> tuple[Bool, Bool, Bool, Int]:
+    """Of a character beyond ASCII: is it, or ends it, a word; a letter; of mathematics; the run."""
+    if held & ch.SINGLE and held & _ALPHA:
+        return True, True, False, run  # a letter of an unspaced script
+    if held & _ALPHA or held & ch.EXTEND:
+        return False, True, False, run + 1 if run >= 0 else run
+    if held & _MATH:
+        everyday = False
+        for low, high in _EVERYDAY:
+            everyday = everyday or low <= c < high
+        return False, False, not everyday, np.int64(-1)
+    return run > 1, False, False, np.int64(0) if run > 1 else run
+
+
+@inlined
+def _run_ends(b: Int, after: Int, run: Int) -> tuple[Bool, Int]:
+    """Whether a sign or digit ends a plain word of `run` letters, and the run behind it."""
+    if 48 <= b <= 57:
+        return False, np.int64(-1) if run > 0 else run
+    if _OF_PROSE[b]:
+        if run > 1 and _BEHIND_SIGNS[after]:
+            return True, np.int64(0)
+        return False, np.int64(-1) if run > 0 and b != by.DASH else run
+    if b == by.APOSTROPHE:
+        return False, run
+    bracket = b == by.PAREN or b == by.END_PAREN
+    return run > 1 and b == by.END_PAREN, np.int64(0) if bracket else np.int64(-1)
+
+
+@inlined
+def _code_marks(
+    data: Bytes, start: Int, i: Int, end: Int, opened: Int
+) -> tuple[Int, Int, Int, Int]:
+    """(calls, inner underscores, assignments) of the sign at i, and where an index is `opened`."""
+    b, before, after = data[i], _byte_at(data, start, i - 1, end), _byte_at(data, start, i + 1, end)
+    named = _ALNUM[before] or before == by.UNDERSCORE
+    if b == by.EQUALS:
+        return 0, 0, np.int64(after != by.EQUALS and not _is_operator(before, b)), opened
+    if b == by.BRACKET and named:
+        return 0, 0, 0, i
+    if b == by.END_BRACKET and opened >= 0 and i + 1 < end:
+        return 1, 0, 0, np.int64(-1)  # `name[i] ...`, but not a mark of an encyclopaedia
+    under = b == by.UNDERSCORE and named and _ALNUM[after]
+    return np.int64(b == by.PAREN and named), np.int64(under), 0, opened
+
+
+@inlined
+def _formula_marks(data: Bytes, start: Int, i: Int, end: Int) -> tuple[Int, Int, Int]:
+    """(marks of mathematics, marks in the wide sense, dollars) of the sign at i."""
+    b, before, after = data[i], _byte_at(data, start, i - 1, end), _byte_at(data, start, i + 1, end)
+    if b == by.UNDERSCORE:
+        named = _ALNUM[before] or before == by.UNDERSCORE
+        return np.int64(named and after == by.BRACE), 0, 0
+    if b == by.EQUALS:
+        k = i - 1 if before != by.SPACE else i - 2
+        sided = k >= start and (48 <= data[k] <= 57 or data[k] == by.END_PAREN)
+        return 0, np.int64(sided), 0
+    if b == by.CARET and i > start and i + 1 < end:
+        power = (_ALNUM[before] or _BASES[before]) and (_ALNUM[after] or _POWERS[after])
+        return np.int64(power), np.int64(power), 0
+    if b == by.BACKSLASH and i + 1 < end:
+        command = _is_letter(after)
+        return np.int64(command or after == by.PAREN or after == by.BRACKET), np.int64(command), 0
+    if b == by.DOLLAR:
+        edge = _ALNUM[before] or _BEFORE_DOLLAR[before] or _is_letter(after) or _AFTER_DOLLAR[after]
+        return np.int64(after == by.DOLLAR or before == by.DOLLAR), 0, np.int64(edge)
+    return 0, 0, 0
+
+
+@inlined
+def _byte_at(data: Bytes, start: Int, i: Int, end: Int) -> Int:
+    """The byte at i, a blank outside of the line data[start:end]."""
+    return data[i] if start <= i < end else np.uint8(by.SPACE)
 
 
 @borrowing
-def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
+def _marks(data: Bytes, start: Int, end: Int, properties: Uint16s) -> LineMarks:
     """Count the marks of data[start:end], a line without white space at its ends."""
     words = calls = assigned = operators = names = symbols = 0
     letters = digits = visible = mathematics = dollars = signs = 0
-    opened = -1  # the bracket of an index
-    run = 0  # letters since the last byte that is none, -1 in a run that is no plain word
+    opened = np.int64(-1)  # the bracket of an index
+    run = np.int64(0)  # letters since the last byte that is none, -1 in a run that is no plain word
     i = start
     while i < end:
         b = data[i]
-        after = data[i + 1] if i + 1 < end else np.uint8(_SPACE)
-        before = data[i - 1] if i > start else np.uint8(_SPACE)
         if b >= 0x80:
             c, size = code_point(data, i)
-            held = np.int64(properties[c])
+            word, letter, formula, run = _wide_marks(c, np.int64(properties[c]), run)
+            words += word
+            letters += size if letter else 0
+            mathematics += formula
+            signs += formula
             visible += size
-            if held & ch.SINGLE and held & _ALPHA:
-                words += 1  # a letter of an unspaced script
-                letters += size
-            elif held & _ALPHA or held & ch.EXTEND:
-                letters += size
-                run = run + 1 if run >= 0 else run
-            elif held & _MATH:
-                everyday = False
-                for low, high in _EVERYDAY:
-                    everyday = everyday or low <= c < high
-                mathematics += not everyday
-                signs += not everyday
-                run = -1
-            elif run > 1:
-                words += 1
-                run = 0
             i += size
-            continue
-        letter = 97 <= (b | 32) <= 122
-        if letter:
-            letters += 1
-            visible += 1
-            if before >= 97 and before <= 122 and b <= 90 and run != 0:
-                names += 1  # camelCase
-                run = -1
-            elif run >= 0:
-                run += 1
-            first = i + 1
-            while i + 1 < end and 97 <= data[i + 1] <= 122:  # more of the same decide nothing
+        elif _is_letter(b):
+            before = _byte_at(data, start, i - 1, end)
+            camel = 97 <= before <= 122 and b <= 90 and run != 0
+            names += camel
+            run = np.int64(-1) if camel else run
+            first = i
+            i += 1
+            while i < end and 97 <= data[i] <= 122:  # more of the same decide nothing
                 i += 1
-            letters += i + 1 - first
-            visible += i + 1 - first
-            run = run + i + 1 - first if run >= 0 else run
-        elif b == _SPACE or b == _TAB:
-            if run > 1:
-                words += 1
-            run = 0
+            letters += i - first
+            visible += i - first
+            run = run + i - first if run >= 0 else run
+        elif b == by.SPACE or b == by.TAB:
+            words += run > 1
+            run = np.int64(0)
+            i += 1
         else:
+            after = _byte_at(data, start, i + 1, end)
+            word, run = _run_ends(b, after, run)
+            call, name, assigns, opened = _code_marks(data, start, i, end, opened)
+            formulas, wide, dollar = _formula_marks(data, start, i, end)
+            words += word
+            calls += call
+            names += name
+            assigned += assigns
+            mathematics += formulas
+            signs += wide
+            dollars += dollar
             visible += 1
-            if 48 <= b <= 57:
-                digits += 1
-                run = -1 if run > 0 else run
-            elif b in (_COMMA, _DOT, _SEMICOLON, _COLON, _EXCLAMATION, _QUESTION, _QUOTE, _DASH):
-                if run > 1 and after in (_SPACE, _QUOTE, _DASH, _PAREN_CLOSE):
-                    words += 1
-                    run = 0
-                elif run > 0 and b != _DASH:
-                    run = -1
-            elif b != _APOSTROPHE:
-                if run > 1 and b == _PAREN_CLOSE:
-                    words += 1
-                run = 0 if b == _PAREN or b == _PAREN_CLOSE else -1
+            digits += 48 <= b <= 57
             symbols += _BRACKETS[b]
-            named = 97 <= (before | 32) <= 122 or 48 <= before <= 57 or before == _UNDERSCORE
-            if b == _PAREN and named:
-                calls += 1
-            elif b == _BRACKET and named:
-                opened = i
-            elif b == _BRACKET_CLOSE and opened >= 0 and i + 1 < end:
-                calls += 1  # `name[i] ...`, but not a mark of an encyclopaedia (`Title[edit]`)
-                opened = -1
-            elif b == _UNDERSCORE and named:
-                mathematics += after == _OPEN
-                names += _ALNUM[after]
-            elif b == _EQUALS:
-                assigned += after != _EQUALS and not _is_operator(before, b)
-                k = i - 1 if before != _SPACE else i - 2
-                signs += k >= start and (48 <= data[k] <= 57 or data[k] == _PAREN_CLOSE)
-            elif b == _CARET and i > start and i + 1 < end:
-                power = (_ALNUM[before] or _BASES[before]) and (_ALNUM[after] or _POWERS[after])
-                mathematics += power
-                signs += power
-            elif b == _BACKSLASH and i + 1 < end:
-                command = 97 <= (after | 32) <= 122
-                mathematics += command or after == _PAREN or after == _BRACKET
-                signs += command
-            elif b == _DOLLAR:
-                mathematics += after == _DOLLAR or before == _DOLLAR
-                dollars += (
-                    _ALNUM[before]
-                    or before in (_PAREN_CLOSE, _CLOSE)
-                    or (97 <= (after | 32) <= 122 or after in (_BACKSLASH, _PAREN, _OPEN))
-                )
-            if _is_operator(b, after):
-                operators += 1
-        i += 1
+            operators += _is_operator(b, after)
+            i += 1
     words += run > 1
     return LineMarks(
         words, calls, assigned, operators, names, symbols, letters, digits, visible, mathematics,
@@ -265,44 +302,47 @@ def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _opens_as_code(data, start, end):  # type: ignore[no-untyped-def]
+def _opens_as_code(data: Bytes, start: Int, end: Int) -> Int:
     """Score of the first bytes: comments, tags, prompts, directives, decorators."""
     a = data[start]
-    b = data[start + 1] if start + 1 < end else np.uint8(_SPACE)
-    c = data[start + 2] if start + 2 < end else np.uint8(_SPACE)
-    if (a == _SLASH and b in (_SLASH, _STAR)) or (a == _STAR and b == _SLASH):
+    b, c = _byte_at(data, start, start + 1, end), _byte_at(data, start, start + 2, end)
+    if (a == by.SLASH and b in (by.SLASH, by.STAR)) or (a == by.STAR and b == by.SLASH):
         return 3
-    if a == _HASH and (b == _EXCLAMATION or (97 <= b <= 122 and end - start > 3)):
-        return 2  # `#!`, `#include`; a hashtag alone stays undecided by its neighbours
-    if a == _HASH and b == _SPACE:
-        return 1
-    if a == _LESS and (97 <= (b | 32) <= 122 or b in (_SLASH, _EXCLAMATION, _QUESTION)):
-        return 3 if data[end - 1] == _GREATER else 2
-    if a == _GREATER and b == _GREATER and c == _GREATER:
+    if a == by.HASH:
+        # `#!`, `#include`; a hashtag alone stays undecided by its neighbours
+        directive = b == by.BANG or (97 <= b <= 122 and end - start > 3)
+        return 2 if directive else np.int64(b == by.SPACE)
+    if a == by.LESS and (_is_letter(b) or b in (by.SLASH, by.BANG, by.QUESTION)):
+        return 3 if data[end - 1] == by.GREATER else 2
+    if a == by.GREATER and b == by.GREATER and c == by.GREATER:
         return 4
-    if a == _DOLLAR and b == _SPACE and 97 <= (c | 32) <= 122:
+    if a == by.DOLLAR and b == by.SPACE and _is_letter(c):
         return 2
-    if a == _DASH and b == _DASH and end - start > 3 and c != _DASH:
+    if a == by.DASH and b == by.DASH and end - start > 3 and c != by.DASH:
         return 1
-    if a == _QUOTE and b == _QUOTE and c == _QUOTE:
+    if a == by.QUOTE and b == by.QUOTE and c == by.QUOTE:
         return 2
-    return np.int64(a == _AT and 97 <= (b | 32) <= 122) + np.int64(a == _STAR and b == _SPACE)
+    return np.int64(a == by.AT and _is_letter(b)) + np.int64(a == by.STAR and b == by.SPACE)
 
 
 @borrowing
-def _is_setting(data, start, end):  # type: ignore[no-untyped-def]
+def _is_setting(data: Bytes, start: Int, end: Int) -> Bool:
     """Whether the line is `key:` or `key: value` as in YAML, with a key in lower case."""
     i = start
-    if i + 1 < end and data[i] == _DASH and data[i + 1] == _SPACE:
+    if i + 1 < end and data[i] == by.DASH and data[i + 1] == by.SPACE:
         i += 2
     first = i
-    while i < end and (97 <= data[i] <= 122 or data[i] in (_UNDERSCORE, _DASH)):
+    while i < end and (97 <= data[i] <= 122 or data[i] in (by.UNDERSCORE, by.DASH)):
         i += 1
-    return i > first and i < end and data[i] == _COLON and (i + 1 == end or data[i + 1] == _SPACE)
+    return (
+        i > first and i < end and data[i] == by.COLON and (i + 1 == end or data[i + 1] == by.SPACE)
+    )
 
 
 @borrowing
-def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped-def]
+def _code_score(
+    data: Bytes, raw: Int, start: Int, end: Int, marks: LineMarks, table: Uint32s
+) -> Int:
     """Evidence that the stripped line data[start:end] is code; negative for prose.
 
     `raw` is where the line begins with its indentation.
@@ -315,30 +355,32 @@ def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped
             return 3
         return np.int64(start - raw >= 2)
     last = data[end - 1]
-    before = data[end - 2] if end - start > 1 else np.uint8(_SPACE)
+    before = data[end - 2] if end - start > 1 else np.uint8(by.SPACE)
     score = _opens_as_code(data, start, end)
-    score += np.int64(start - raw >= 2 or (start > raw and data[raw] == _TAB))
+    score += np.int64(start - raw >= 2 or (start > raw and data[raw] == by.TAB))
     score += min(marks.operators, 2) + np.int64(marks.operators > 0)
     score += np.int64(marks.names > 0) + np.int64(marks.assigned > 0)
     score += np.int64(marks.calls > 0) + np.int64(marks.calls > 2)
     few = marks.plain_words < 4
-    if last == _OPEN or last == _CLOSE:
+    if last == by.BRACE or last == by.END_BRACE:
         score += 3
-    elif last == _SEMICOLON:
+    elif last == by.SEMICOLON:
         score += 3 if few or marks.calls + marks.assigned + marks.operators else 0
-    elif last == _COLON and (before == _PAREN_CLOSE or before == _BRACKET_CLOSE):
+    elif last == by.COLON and (before == by.END_PAREN or before == by.END_BRACKET):
         score += 2
-    elif last in (_PAREN, _BRACKET, _BACKSLASH) or (last == _PAREN_CLOSE and before == _PAREN):
+    elif last in (by.PAREN, by.BRACKET, by.BACKSLASH) or (
+        last == by.END_PAREN and before == by.PAREN
+    ):
         score += 2
-    if data[start] == _QUOTE and marks.plain_words < 3:
+    if data[start] == by.QUOTE and marks.plain_words < 3:
         for i in range(start + 1, end - 1):
-            if data[i] == _QUOTE and data[i + 1] == _COLON:
+            if data[i] == by.QUOTE and data[i + 1] == by.COLON:
                 score += 2
                 break
     if _is_keyword(data, start, end, table):
         other = marks.calls + marks.assigned + marks.operators + marks.names
         score += np.int64(few) + np.int64(other > 0)
-        score += np.int64(last == _COLON and marks.plain_words < 2 * _SENTENCE_WORDS)
+        score += np.int64(last == by.COLON and marks.plain_words < 2 * _SENTENCE_WORDS)
     elif marks.plain_words < 4 and _is_setting(data, start, end):
         score += 1
     if marks.symbols * 5 > marks.visible:
@@ -350,8 +392,8 @@ def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped
 
 
 @borrowing
-def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
-    """Decide kinds[:n], of the non-blank lines, by scores and neighbours."""
+def _settle(scores: Int64s, indented: Bools, kinds: Bytes, n: Int) -> None:
+    """Find the lines of code among kinds[:n], non-blank lines, by scores and neighbours."""
     for k in range(n):
         if kinds[k] == FORMULA:
             continue
@@ -366,20 +408,23 @@ def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
                 near = near or (j != k and scores[j] >= _STRONG)
             if near:
                 kinds[k] = CODE
+
+
+@borrowing
+def _fill_gaps(scores: Int64s, indented: Bools, kinds: Bytes, n: Int) -> None:
+    """Make what is between two lines of code that, and lines that touch one and look like it."""
     last = -1  # the last line of code
     for k in range(n):
         if kinds[k] != CODE:
             continue
         gap = k - last - 1
-        if last >= 0 and gap > 0:
-            undecided = gap <= _GAP
-            inside = gap <= _DOCSTRING
+        undecided, inside = gap <= _GAP, gap <= _DOCSTRING
+        for j in range(last + 1, k if last >= 0 else 0):
+            undecided = undecided and (scores[j] >= 0 or kinds[j] == FORMULA)
+            inside = inside and indented[j]
+        if last >= 0 and (undecided or inside):
             for j in range(last + 1, k):
-                undecided = undecided and (scores[j] >= 0 or kinds[j] == FORMULA)
-                inside = inside and indented[j]
-            if undecided or inside:
-                for j in range(last + 1, k):
-                    kinds[j] = CODE
+                kinds[j] = CODE
         last = k
     for k in range(1, n):  # lines below code that look a little like it
         if kinds[k] == PROSE and kinds[k - 1] == CODE and scores[k] >= 1:
@@ -390,7 +435,7 @@ def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _repeats(data, i, end, sign, times):  # type: ignore[no-untyped-def]
+def _repeats(data: Bytes, i: Int, end: Int, sign: Int, times: Int) -> Bool:
     """Whether data[i:end] begins with a byte so many times."""
     n = 0
     while n < times and i + n < end and data[i + n] == sign:
@@ -399,55 +444,55 @@ def _repeats(data, i, end, sign, times):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _closes(data, i, end, kind):  # type: ignore[no-untyped-def]
+def _closes(data: Bytes, i: Int, end: Int, kind: Int) -> Bool:
     """Whether the sign that ends a comment of this kind is in data[i:end]."""
     for k in range(i, end):
         if kind == _BLOCK:
-            found = data[k] == _STAR and k + 1 < end and data[k + 1] == _SLASH
+            found = data[k] == by.STAR and k + 1 < end and data[k + 1] == by.SLASH
         elif kind == _MARKUP:
-            found = _repeats(data, k, end, _DASH, 2) and k + 2 < end and data[k + 2] == _GREATER
+            found = _repeats(data, k, end, by.DASH, 2) and k + 2 < end and data[k + 2] == by.GREATER
         else:
-            found = _repeats(data, k, end, _QUOTE if kind == _DOCUMENT else _APOSTROPHE, 3)
+            found = _repeats(data, k, end, by.QUOTE if kind == _DOCUMENT else by.APOSTROPHE, 3)
         if found:
             return True
     return False
 
 
 @borrowing
-def _comment(data, start, end):  # type: ignore[no-untyped-def]
+def _comment(data: Bytes, start: Int, end: Int) -> Int:
     """Kind of the comment that the stripped line data[start:end] opens, 0 for none."""
     a = data[start]
-    b = data[start + 1] if start + 1 < end else np.uint8(_SPACE)
-    if a == _SLASH and b == _STAR:
+    b = _byte_at(data, start, start + 1, end)
+    if a == by.SLASH and b == by.STAR:
         return _BLOCK
-    if _repeats(data, start, end, _QUOTE, 3):
+    if _repeats(data, start, end, by.QUOTE, 3):
         return _DOCUMENT
-    if _repeats(data, start, end, _APOSTROPHE, 3):
+    if _repeats(data, start, end, by.APOSTROPHE, 3):
         return _APOSTROPHES
-    if a == _LESS and b == _EXCLAMATION and _repeats(data, start + 2, end, _DASH, 2):
+    if a == by.LESS and b == by.BANG and _repeats(data, start + 2, end, by.DASH, 2):
         return _MARKUP
-    if (a == _SLASH and b == _SLASH) or (a == _DASH and b == _DASH):
+    if (a == by.SLASH and b == by.SLASH) or (a == by.DASH and b == by.DASH):
         return np.int64(a)
     if _LINE_SIGNS[a]:
         i = start + 1
         while i < end and data[i] == a:
             i += 1
-        if i == end or (i == start + 1 and (b == _SPACE or b == _TAB)):
+        if i == end or (i == start + 1 and (b == by.SPACE or b == by.TAB)):
             return np.int64(a)
     return 0
 
 
 @borrowing
-def _is_sure(comments, k, n):  # type: ignore[no-untyped-def]
+def _is_sure(comments: Bytes, k: Int, n: Int) -> Bool:
     """Whether line k is a comment; one line of `#` and the like is a heading as often."""
     kind = comments[k]
-    if kind <= _MARKUP or kind == _SLASH:
+    if kind <= _MARKUP or kind == by.SLASH:
         return kind > 0
     return (k > 0 and comments[k - 1] == kind) or (k + 1 < n and comments[k + 1] == kind)
 
 
 @borrowing
-def _settle_comments(comments, kinds, n):  # type: ignore[no-untyped-def]
+def _settle_comments(comments: Bytes, kinds: Bytes, n: Int) -> None:
     """Make comments code that touch code, or comments that do."""
     for k in range(n - 2, -1, -1):
         if kinds[k + 1] == CODE and _is_sure(comments, k, n):
@@ -458,7 +503,14 @@ def _settle_comments(comments, kinds, n):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ignore[no-untyped-def]
+def classify_lines(
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    n_lines: Int,
+    properties: Uint16s,
+    space: StructureSpace,
+) -> Int:
     """Fill space.kinds[:n_lines], the kinds of the lines of a text; return marks of mathematics.
 
     Lines are data[starts[k]:ends[k]].
@@ -474,7 +526,7 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
         b = strip_right(data, a, ends[k], properties)
         marks = _marks(data, a, b, properties)
         space.scores[filled] = _code_score(data, starts[k], a, b, marks, space.keywords)
-        space.indented[filled] = a - starts[k] >= 2 or data[starts[k]] == _TAB
+        space.indented[filled] = a - starts[k] >= 2 or data[starts[k]] == by.TAB
         if opened:
             space.comments[filled] = opened
             opened = 0 if _closes(data, a, b, opened) else opened
@@ -487,7 +539,7 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
                 elif kind == _DOCUMENT or kind == _APOSTROPHES:
                     space.comments[filled] = 0  # also bold text, and a string
         paired = marks.dollars >= _FORMULA_MARKS and space.scores[filled] < _STRONG
-        command = b - a > 2 and data[a] == _BACKSLASH and 97 <= (data[a + 1] | 32) <= 122
+        command = b - a > 2 and data[a] == by.BACKSLASH and 97 <= (data[a + 1] | 32) <= 122
         formula = marks.mathematics >= _FORMULA_MARKS or paired or command  # `\\begin{align}`
         space.settled[filled] = FORMULA if formula else PROSE
         space.places[filled] = k
@@ -500,6 +552,7 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
     if opened:  # never closed: no comment
         space.comments[since:filled] = 0
     _settle(space.scores, space.indented, space.settled, filled)
+    _fill_gaps(space.scores, space.indented, space.settled, filled)
     _settle_comments(space.comments, space.settled, filled)
     for k in range(filled):
         sentence = space.settled[k] == FORMULA and space.worded[k]
@@ -579,18 +632,27 @@ def _noisy(texts: Texts, asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def _count_lines(data, offsets):  # type: ignore[no-untyped-def]
+def _count_lines(data: Bytes, offsets: Int64s) -> Int64s:
     """Lines of each text: one more than it has line feeds, none in an empty text."""
     counts = np.zeros(len(offsets) - 1, np.int64)
     for d in range(len(counts)):
         counts[d] = offsets[d + 1] > offsets[d]
         for i in range(offsets[d], offsets[d + 1]):
-            counts[d] += data[i] == _LINE_FEED
+            counts[d] += data[i] == by.LF
     return counts
 
 
 @borrowing
-def _structure(data, offsets, properties, space, doc_offsets, spans, kinds, shares):  # type: ignore[no-untyped-def]
+def _structure(
+    data: Bytes,
+    offsets: Int64s,
+    properties: Uint16s,
+    space: StructureSpace,
+    doc_offsets: Int64s,
+    spans: tuple[Int64s, Int64s],
+    kinds: Bytes,
+    shares: Float64s,
+) -> None:
     starts, ends = spans
     for d in range(len(offsets) - 1):
         first, past = doc_offsets[d], doc_offsets[d + 1]
@@ -599,7 +661,7 @@ def _structure(data, offsets, properties, space, doc_offsets, spans, kinds, shar
         line = first
         begin = offsets[d]
         for i in range(offsets[d], offsets[d + 1]):
-            if data[i] == _LINE_FEED:
+            if data[i] == by.LF:
                 starts[line] = begin
                 ends[line] = i
                 begin = i + 1

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
-from curation.text import ascii
+from curation.bytes import ascii
+from curation.bytes.buffers import read_only
+from curation.bytes.code_points import code_point
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, Uint32s, borrowing, inlined
 from curation.text import characters as ch
-from curation.text.buffers import read_only
 
 if TYPE_CHECKING:
     from curation.arrow import Texts
@@ -55,36 +56,14 @@ class Spans(NamedTuple):
 
 
 @inlined
-def code_point(data, i):  # type: ignore[no-untyped-def]
-    """Code point at byte i and its length in bytes; `data` is valid UTF-8."""
-    b = np.int64(data[i])
-    if b < 0x80:
-        return b, 1
-    if b < 0xE0:
-        return ((b & 0x1F) << 6) | np.int64(data[i + 1] & 0x3F), 2
-    if b < 0xF0:
-        return (
-            ((b & 0x0F) << 12) | (np.int64(data[i + 1] & 0x3F) << 6) | np.int64(data[i + 2] & 0x3F),
-            3,
-        )
-    return (
-        ((b & 0x07) << 18)
-        | (np.int64(data[i + 1] & 0x3F) << 12)
-        | (np.int64(data[i + 2] & 0x3F) << 6)
-        | np.int64(data[i + 3] & 0x3F),
-        4,
-    )
-
-
-@inlined
-def is_dense(held):  # type: ignore[no-untyped-def]
+def is_dense(held: Int) -> Bool:
     """Whether a character's properties are those of Han, kana and bopomofo, of which a letter is as
     much text as several of other scripts."""
     return held & (_SINGLE | _SPELLING) == _SINGLE
 
 
 @borrowing
-def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
+def token_end(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
     """Byte after the token that begins at `start`, a visible character."""
     c, size = code_point(data, start)
     p = np.int64(properties[c])
@@ -133,7 +112,7 @@ def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def finish(h):  # type: ignore[no-untyped-def]
+def finish(h: Int) -> Int:
     """Scramble a running hash so that all its bits depend on all characters."""
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
@@ -141,7 +120,9 @@ def finish(h):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
+def describe(
+    data: Bytes, start: Int, end: Int, properties: Uint16s, lower: Uint32s
+) -> tuple[Int, Int, Int, Int]:
     """(characters, flags, hash, hash of the lower-case form) of the token data[start:end].
 
     Hashes are FNV-1a over code points, scrambled at the end.
@@ -180,7 +161,15 @@ def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-de
 
 
 @borrowing
-def _segment_batch(data, offsets, properties, symbols, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
+def _segment_batch(
+    data: Bytes,
+    offsets: Int64s,
+    properties: Uint16s,
+    symbols: Bool,
+    starts: Int64s,
+    ends: Int64s,
+    doc_offsets: Int64s,
+) -> Int:
     n = 0
     for d in range(len(offsets) - 1):
         i = offsets[d]

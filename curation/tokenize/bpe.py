@@ -5,11 +5,17 @@ A piece that is a token stands for itself; any pair whose bytes together are a t
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.compiled import Bytes, Int, Int32s, Int64s, Uint32s, borrowing, inlined, kernel
 from curation.tokenize.characters import whole_at
 from curation.tokenize.vocabulary import find_pair
+
+if TYPE_CHECKING:
+    from curation.tokenize.vocabulary import Tables
 
 _NONE = np.int64(0x7FFFFFFF)  # rank of a pair that makes no token
 _LINEAR = 96  # bytes up to which scanning for the minimum beats a heap
@@ -17,19 +23,19 @@ WORK = 2 * _LINEAR  #: numbers of scratch memory that `merge_piece` needs
 
 
 @inlined
-def _rank(left, right, tables):  # type: ignore[no-untyped-def]
+def _rank(left: Int, right: Int, tables: Tables) -> Int:
     found = find_pair(left, right, tables.pairs, tables.pair_bits)
     return _NONE if found < 0 else found
 
 
 @inlined
-def _byte_rank(data, k, byte_pairs):  # type: ignore[no-untyped-def]
+def _byte_rank(data: Bytes, k: Int, byte_pairs: Int32s) -> Int:
     found = np.int64(byte_pairs[np.int64(data[k]) << 8 | np.int64(data[k + 1])])
     return _NONE if found < 0 else found
 
 
 @borrowing
-def _symbols(data, start, end, tables, work):  # type: ignore[no-untyped-def]
+def _symbols(data: Bytes, start: Int, end: Int, tables: Tables, work: Int64s) -> Int:
     """Write the first symbols of a piece, and the rank of each with the next; return how many.
 
     Returns _LINEAR + 1 where there is no room for them.
@@ -59,7 +65,7 @@ def _symbols(data, start, end, tables, work):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _merge_short(n, tables, work, out, at):  # type: ignore[no-untyped-def]
+def _merge_short(n: Int, tables: Tables, work: Int64s, out: Uint32s, at: Int) -> Int:
     ids, ranks = np.int64(0), np.int64(_LINEAR)  # where in `work` each begins
     while n > 1:
         best = np.int64(0)
@@ -84,49 +90,15 @@ def _merge_short(n, tables, work, out, at):  # type: ignore[no-untyped-def]
     return n
 
 
-@inlined
-def _push(heap, size, item):  # type: ignore[no-untyped-def]
-    k = size
-    while k > 0:
-        parent = (k - 1) >> 1
-        if heap[parent] <= item:
-            break
-        heap[k] = heap[parent]
-        k = parent
-    heap[k] = item
-    return size + 1
-
-
-@inlined
-def _pop(heap, size):  # type: ignore[no-untyped-def]
-    """Remove the least item; the caller has read heap[0]."""
-    size -= 1
-    item = heap[size]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= size:
-            break
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= item:
-            break
-        heap[k] = heap[child]
-        k = child
-    heap[k] = item
-    return size
-
-
 @kernel
-def _merge_long(data, start, end, tables, out, at):  # type: ignore[no-untyped-def]
+def _merge_long(data: Bytes, start: Int, end: Int, tables: Tables, out: Uint32s, at: Int) -> Int:
     """As `_merge_short` in O(n log n): a heap of (rank, position), stale entries skipped."""
     n = end - start
     ids = np.empty(n, np.int64)
     after = np.empty(n, np.int64)
     before = np.empty(n, np.int64)
     ranks = np.empty(n, np.int64)
-    heap = np.empty(3 * n, np.int64)
-    size = 0
+    heap = [np.int64(0)][:0]
     for k in range(n):
         ids[k] = tables.byte_ids[data[start + k]]
         after[k] = k + 1
@@ -134,11 +106,11 @@ def _merge_long(data, start, end, tables, out, at):  # type: ignore[no-untyped-d
     for k in range(n):
         ranks[k] = _NONE if k + 1 == n else _byte_rank(data, start + k, tables.byte_pairs)
         if ranks[k] != _NONE:
-            size = _push(heap, size, ranks[k] << 32 | k)
-    while size > 0:
-        token = heap[0] >> 32
-        k = heap[0] & 0xFFFFFFFF
-        size = _pop(heap, size)
+            heappush(heap, ranks[k] << 32 | k)
+    while len(heap):
+        least = heappop(heap)
+        token = least >> 32
+        k = least & 0xFFFFFFFF
         if ranks[k] != token or ids[k] < 0:
             continue
         gone = after[k]
@@ -151,12 +123,12 @@ def _merge_long(data, start, end, tables, out, at):  # type: ignore[no-untyped-d
             before[right] = k
             ranks[k] = _rank(token, ids[right], tables)
             if ranks[k] != _NONE:
-                size = _push(heap, size, ranks[k] << 32 | k)
+                heappush(heap, ranks[k] << 32 | k)
         left = before[k]
         if left >= 0:
             ranks[left] = _rank(ids[left], token, tables)
             if ranks[left] != _NONE:
-                size = _push(heap, size, ranks[left] << 32 | left)
+                heappush(heap, ranks[left] << 32 | left)
     count = 0
     k = 0
     while k < n:
@@ -167,7 +139,9 @@ def _merge_long(data, start, end, tables, out, at):  # type: ignore[no-untyped-d
 
 
 @borrowing
-def merge_piece(data, start, end, tables, work, out, at):  # type: ignore[no-untyped-def]
+def merge_piece(
+    data: Bytes, start: Int, end: Int, tables: Tables, work: Int64s, out: Uint32s, at: Int
+) -> Int:
     """Write ids of data[start:end] by merging alone to out[at:]; return how many.
 
     `work` is scratch memory, int64 [WORK].

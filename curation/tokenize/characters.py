@@ -16,41 +16,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.code_points import is_tail, sound_point
+from curation.compiled import Bool, Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined, kernel
 
 _NEVER = np.int32(0x7FFFFFFF)  # rank of a token that doesn't exist
 _PLANE = 1 << 16  # characters of four bytes are left to merging
 
 
 @inlined
-def is_tail(byte):  # type: ignore[no-untyped-def]
-    """Return whether the byte continues a character."""
-    return (byte & 0xC0) == 0x80
-
-
-@borrowing
-def wide_character(data, i, end):  # type: ignore[no-untyped-def]
-    """Code point and bytes of a character of two or three bytes at data[i]; (0, 0) if none is."""
-    b = np.int64(data[i])
-    if b < 0xC2 or b >= 0xF0 or i + 1 >= end or not is_tail(data[i + 1]):
-        return np.int64(0), np.int64(0)
-    code = (b & 0x1F) << 6 | np.int64(data[i + 1] & 0x3F)
-    if b < 0xE0:
-        return code, np.int64(2)
-    code = (code & 0x3FF) << 6 | np.int64(data[i + 2] & 0x3F) if i + 2 < end else np.int64(0)
-    if code < 0x800 or not is_tail(data[i + 2]):
-        return np.int64(0), np.int64(0)
-    return code, np.int64(3)
+def _wide_character(data: Bytes, i: Int, end: Int) -> tuple[Int, Int]:
+    """Return code point and bytes of a character of two or three bytes at i; (0, 0) of others."""
+    point, size = sound_point(data, i, end)
+    return (point, size) if 1 < size < 4 else (np.int64(0), np.int64(0))
 
 
 @inlined
-def _lower(table, row, column, rank):  # type: ignore[no-untyped-def]
+def _lower(table: Int32s, row: Int, column: Int, rank: Int) -> None:
     if rank < table[row, column]:
         table[row, column] = rank
 
 
 @borrowing
-def _prefix(first, second, size):  # type: ignore[no-untyped-def]
+def _prefix(first: Int, second: Int, size: Int) -> Int:
     """Row of the first one or two bytes of a character."""
     if size == 1:
         return np.int64(first)
@@ -58,7 +45,7 @@ def _prefix(first, second, size):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _suffix(first, second, size):  # type: ignore[no-untyped-def]
+def _suffix(first: Int, second: Int, size: Int) -> Int:
     """Row of the last one or two bytes of a character."""
     if size == 1:
         return np.int64(first & 0x3F)
@@ -66,7 +53,7 @@ def _suffix(first, second, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lowest_ranks(blob, offsets):  # type: ignore[no-untyped-def]
+def _lowest_ranks(blob: Bytes, offsets: Int64s) -> tuple[Int32s, Int32s, Int32s]:
     """Lowest rank of tokens that contain a character, that end within one, that begin within one.
 
     int32 [65536] by code point; [prefix, byte before it]; [suffix, byte after it].
@@ -89,25 +76,15 @@ def _lowest_ranks(blob, offsets):  # type: ignore[no-untyped-def]
             if cut < (2 if blob[last] < 0xE0 else 3):
                 _lower(ending, _prefix(blob[last], blob[end - 1], cut), blob[last - 1], rank)
         while i < end:
-            code, size = wide_character(blob, i, end)
+            code, size = _wide_character(blob, i, end)
             if 0 < size < end - start and rank < contain[code]:
                 contain[code] = rank
             i += max(size, 1)
     return contain, ending, beginning
 
 
-@borrowing
-def _completed(blob, start, size, rank, rank_of_two):  # type: ignore[no-untyped-def]
-    """Highest rank on the way from a character's bytes to its token, _NEVER if there is no way."""
-    if size == 2:
-        return np.int64(rank)
-    first = rank_of_two[np.int64(blob[start]) << 8 | np.int64(blob[start + 1])]
-    second = rank_of_two[np.int64(blob[start + 1]) << 8 | np.int64(blob[start + 2])]
-    return max(np.int64(rank), np.int64(min(first, second)))
-
-
 @kernel
-def whole_characters(blob, offsets):  # type: ignore[no-untyped-def]
+def whole_characters(blob: Bytes, offsets: Int64s) -> tuple[Int64s, Uint64s]:
     """Return which characters may start as one symbol, and between which bytes they may not.
 
     Tokens lie end to end in `blob`, by rank. The first array has, by code point, row << 32 | token,
@@ -125,10 +102,14 @@ def whole_characters(blob, offsets):  # type: ignore[no-untyped-def]
     rows = 0
     for rank in range(len(offsets) - 1):
         start, end = offsets[rank], offsets[rank + 1]
-        code, size = wide_character(blob, start, end)
+        code, size = _wide_character(blob, start, end)
         if size == 0 or size != end - start:
             continue
-        highest = _completed(blob, start, size, rank, rank_of_two)
+        highest = np.int64(rank)  # on the way from its bytes to its token
+        if size == 3:
+            first = rank_of_two[np.int64(blob[start]) << 8 | np.int64(blob[start + 1])]
+            second = rank_of_two[np.int64(blob[start + 1]) << 8 | np.int64(blob[start + 2])]
+            highest = max(highest, np.int64(min(first, second)))
         if highest == _NEVER or contain[code] < highest:
             continue
         characters[code] = np.int64(rows) << 32 | np.int64(rank)
@@ -146,24 +127,26 @@ def whole_characters(blob, offsets):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _has(unsafe, row, side, byte):  # type: ignore[no-untyped-def]
+def _has(unsafe: Uint64s, row: Int, side: Int, byte: Int) -> Bool:
     word = unsafe[row, side + (np.int64(byte) >> 6)]
     return word >> np.uint64(byte & 63) & np.uint64(1) != np.uint64(0)
 
 
 @borrowing
-def whole_at(data, start, i, end, characters, unsafe):  # type: ignore[no-untyped-def]
+def whole_at(
+    data: Bytes, start: Int, i: Int, end: Int, characters: Int64s, unsafe: Uint64s
+) -> tuple[Int, Int]:
     """Token and bytes of the character at i of the piece data[start:end], or (-1, 0).
 
     Not negative only where starting with the token leads to the same ids as starting with bytes.
     """
-    code, size = wide_character(data, i, end)
+    code, size = _wide_character(data, i, end)
     if size == 0 or characters[code] < 0:
         return np.int64(-1), np.int64(0)
     row = characters[code] >> 32
     if i > start and _has(unsafe, row, 0, data[i - 1]):
         return np.int64(-1), np.int64(0)
-    after = i + size
+    after = np.int64(i + size)
     if after < end and (is_tail(data[after]) or _has(unsafe, row, 4, data[after])):
         return np.int64(-1), np.int64(0)
     return characters[code] & np.int64(0xFFFFFFFF), size

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint32s, Uint64s, borrowing
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.piece_cache import (
     CACHED_BYTES,
@@ -38,7 +38,7 @@ class Encoder(NamedTuple):
 
 
 @borrowing
-def _add_tokens(data, offsets, seams, wholes):  # type: ignore[no-untyped-def]
+def _add_tokens(data: Bytes, offsets: Int64s, seams: Seams, wholes: Uint64s) -> None:
     for token in range(len(offsets) - 1):
         start, end = offsets[token], offsets[token + 1]
         add_token(data, start, end, seams)
@@ -81,7 +81,16 @@ def new_memory() -> Memory:
 
 
 @borrowing
-def _divide(data, start, stop, end, limit, classes, seams, memory):  # type: ignore[no-untyped-def]
+def _divide(
+    data: Bytes,
+    start: Int,
+    stop: Int,
+    end: Int,
+    limit: Int,
+    classes: Bytes,
+    seams: Seams,
+    memory: Memory,
+) -> tuple[Int, Int, Int]:
     """Write the next parts of data[start:end], `stop` being the end of a piece begun before.
 
     Return their number, and where the last part and its piece end.
@@ -107,7 +116,7 @@ def _divide(data, start, stop, end, limit, classes, seams, memory):  # type: ign
 
 
 @borrowing
-def _look_up(data, start, n, memory):  # type: ignore[no-untyped-def]
+def _look_up(data: Bytes, start: Int, n: Int, memory: Memory) -> None:
     """Read a word of each part's home, so that the processor waits for all of them at once."""
     for k in range(n):
         size = memory.ends[k] - start
@@ -121,7 +130,16 @@ def _look_up(data, start, n, memory):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _encode_part(data, start, end, is_token, tables, work, out, at):  # type: ignore[no-untyped-def]
+def _encode_part(
+    data: Bytes,
+    start: Int,
+    end: Int,
+    is_token: Bool,
+    tables: Tables,
+    work: Int64s,
+    out: Uint32s,
+    at: Int,
+) -> Int:
     """Write the ids of a piece that may be a token, or of a part; return how many."""
     if is_token:
         whole = find_bytes(data, start, end, tables.blob, tables.offsets, tables.slots)
@@ -132,7 +150,9 @@ def _encode_part(data, start, end, is_token, tables, work, out, at):  # type: ig
 
 
 @borrowing
-def _encode_batch(data, start, m, encoder, memory, out, n):  # type: ignore[no-untyped-def]
+def _encode_batch(
+    data: Bytes, start: Int, m: Int, encoder: Encoder, memory: Memory, out: Uint32s, n: Int
+) -> Int:
     """Write the ids of m parts to out[n:]; return n and their number."""
     cache, work = memory.cache, memory.merging
     for k in range(m):
@@ -159,9 +179,16 @@ def _encode_batch(data, start, m, encoder, memory, out, n):  # type: ignore[no-u
 
 
 @borrowing
-def encode_texts(  # type: ignore[no-untyped-def]
-    data, text_offsets, limit, classes, encoder, memory, out, out_offsets
-):
+def encode_texts(
+    data: Bytes,
+    text_offsets: Int64s,
+    limit: Int,
+    classes: Bytes,
+    encoder: Encoder,
+    memory: Memory,
+    out: Uint32s,
+    out_offsets: Int64s,
+) -> tuple[Int, Int]:
     """Write ids of texts to out, bounds to out_offsets [n + 1].
 
     `out` is uint32 with room for one id per byte and SPARE more. No piece begins at byte `limit` or

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import repeated
-from curation.compiled import borrowing, kernel
+from curation.compiled import Int, Int32s, Int64s, borrowing, kernel
 
 I64 = npt.NDArray[np.int64]
 
@@ -96,7 +96,7 @@ class _Bins(NamedTuple):
 
 
 @borrowing
-def _take(bins, need, part, piece):  # type: ignore[no-untyped-def]
+def _take(bins: _Bins, need: Int, part: Int, piece: Int) -> tuple[Int, Int]:
     """Take out a bin with the least room that is enough, not barred to the piece: bin, room.
 
     Bins that were opened before the last part are closed for good. Bin -1: there is none.
@@ -136,7 +136,9 @@ def _take(bins, need, part, piece):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _best_fit(pieces, counts, capacity, limit):  # type: ignore[no-untyped-def]
+def _best_fit(
+    pieces: tuple[Int64s, Int64s, Int64s], counts: Int64s, capacity: Int, limit: Int
+) -> tuple[Int64s, Int64s, Int]:
     """Bin and start of every piece, and the number of bins.
 
     Pieces have a size, a group and a part of the order. Each goes into the fullest bin with room
@@ -241,7 +243,7 @@ class Marks(NamedTuple):
 
 
 @borrowing
-def fill(rows, first_row, spans, tokens, marks):  # type: ignore[no-untyped-def]
+def fill(rows: Int32s, first_row: Int, spans: Spans, tokens: Tokens, marks: Marks) -> None:
     """Write the spans' tokens into rows [sequences, context_length], padding what is left."""
     rows[:] = marks.pad
     shift = np.int64(1 if marks.begin >= 0 else 0)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, Uint32s, Uint64s, borrowing, inlined
 
 _HALF = 4  # words
 _SHORT = 15  # bytes
@@ -42,7 +42,7 @@ def new_cache(pieces: int = 1 << 19) -> npt.NDArray[np.uint64]:
 
 
 @inlined
-def _word(data, start):  # type: ignore[no-untyped-def]
+def _word(data: Bytes, start: Int) -> Int:
     """Return eight bytes as a little-endian integer."""
     at = np.uint64(start)
     # Written out, this becomes one load.
@@ -59,7 +59,7 @@ def _word(data, start):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _last_word(data, start, size):  # type: ignore[no-untyped-def]
+def _last_word(data: Bytes, start: Int, size: Int) -> Int:
     word = np.uint64(0)
     for k in range(min(size, 8)):
         word |= np.uint64(data[start + k]) << np.uint64(8 * k)
@@ -67,7 +67,7 @@ def _last_word(data, start, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def piece_key(data, start, size, is_part):  # type: ignore[no-untyped-def]
+def piece_key(data: Bytes, start: Int, size: Int, is_part: Bool) -> tuple[Int, Int, Int, Int]:
     """Return four words for up to CACHED_BYTES bytes, others for a part than for a whole piece."""
     note = np.uint64(size) << np.uint64(56) | np.uint64(is_part) << np.uint64(63)
     zero = np.uint64(0)
@@ -87,7 +87,7 @@ def piece_key(data, start, size, is_part):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def key_hash(key):  # type: ignore[no-untyped-def]
+def key_hash(key: tuple[Int, Int, Int, Int]) -> Int:
     """Return 64 bits of which the highest are good: a sum of products."""
     a, b, c, d = key
     h = (a ^ a >> np.uint64(32)) * _A + (b ^ b >> np.uint64(32)) * _B
@@ -95,19 +95,19 @@ def key_hash(key):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def home(cache, h):  # type: ignore[no-untyped-def]
+def home(cache: Uint64s, h: Int) -> Int:
     """Return where the half line begins that a hash says."""
     return np.int64(h >> np.uint64(40) & np.uint64(len(cache) // _HALF - 1)) * _HALF
 
 
 @inlined
-def is_long(word):  # type: ignore[no-untyped-def]
+def is_long(word: Int) -> Bool:
     """Return whether a piece has a line, by its second word."""
     return word >> np.uint64(56) & np.uint64(0x7F) > _SHORT
 
 
 @borrowing
-def find(cache, at, key):  # type: ignore[no-untyped-def]
+def find(cache: Uint64s, at: Int, key: tuple[Int, Int, Int, Int]) -> Int:
     """Return where the ids of a piece are whose home is `at`, or -1."""
     a, b, c, d = key
     if is_long(b):
@@ -124,7 +124,7 @@ def find(cache, at, key):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def recall(cache, at, out, n):  # type: ignore[no-untyped-def]
+def recall(cache: Uint64s, at: Int, out: Uint32s, n: Int) -> Int:
     """Write ids to out[n:], and up to SPARE more; return how many are the piece's."""
     word, rest = cache[at], cache[at + 1]
     count = np.int64(rest >> _COUNT_AT)
@@ -139,7 +139,7 @@ def recall(cache, at, out, n):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _make_room(cache, at, for_line):  # type: ignore[no-untyped-def]
+def _make_room(cache: Uint64s, at: Int, for_line: Bool) -> None:
     """Move what is at home to another place of the set, over what is there."""
     line, neighbour = at & ~np.int64(_HALF), (at & ~np.int64(_HALF)) ^ 2 * _HALF
     if for_line or is_long(cache[line + 1]):
@@ -159,7 +159,9 @@ def _make_room(cache, at, for_line):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def remember(cache, at, key, out, n, count):  # type: ignore[no-untyped-def]
+def remember(
+    cache: Uint64s, at: Int, key: tuple[Int, Int, Int, Int], out: Uint32s, n: Int, count: Int
+) -> None:
     """Write a piece and its ids at its home, if there is room for them all."""
     a, b, c, d = key
     has_line = is_long(b)

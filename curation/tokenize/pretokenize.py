@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
+from curation.bytes.code_points import sound_point
+from curation.compiled import Bytes, Int, borrowing, inlined
 from curation.errors import ConfigError
 from curation.resources import resolve
 
@@ -86,43 +87,16 @@ def pattern(name: str) -> Pattern:
 
 
 @inlined
-def _tail(data, i, end):  # type: ignore[no-untyped-def]
-    """Six bits of a continuation byte at i, or -1."""
-    if i >= end or (data[i] & 0xC0) != 0x80:
-        return np.int64(-1)
-    return np.int64(data[i] & 0x3F)
-
-
-@borrowing
-def _wide_class(data, i, end, classes):  # type: ignore[no-untyped-def]
-    """Class and bytes of the non-ASCII character at i; a stray byte is OTHER of one byte."""
-    b = np.int64(data[i])
-    one = _tail(data, i + 1, end)
-    if one < 0:
-        return np.int64(OTHER), np.int64(1)
-    if 0xC2 <= b < 0xE0:
-        return np.int64(classes[(b & 0x1F) << 6 | one]), np.int64(2)
-    two = _tail(data, i + 2, end)
-    if two < 0:
-        return np.int64(OTHER), np.int64(1)
-    if 0xE0 <= b < 0xF0:
-        return np.int64(classes[(b & 0x0F) << 12 | one << 6 | two]), np.int64(3)
-    three = _tail(data, i + 3, end)
-    code = (b & 0x07) << 18 | one << 12 | two << 6 | three
-    if three < 0 or b < 0xF0 or code >= 0x110000:
-        return np.int64(OTHER), np.int64(1)
-    return np.int64(classes[code]), np.int64(4)
-
-
-@inlined
-def _class(data, i, end, classes):  # type: ignore[no-untyped-def]
+def _class(data: Bytes, i: Int, end: Int, classes: Bytes) -> tuple[Int, Int]:
+    """Return class and bytes of the character at i; a stray byte is OTHER of one byte."""
     if data[i] < 0x80:
         return np.int64(classes[data[i]]), np.int64(1)
-    return _wide_class(data, i, end, classes)
+    point, size = sound_point(data, i, end)
+    return np.int64(classes[point] if size else OTHER), max(size, np.int64(1))
 
 
 @inlined
-def _run(data, i, end, classes, wanted):  # type: ignore[no-untyped-def]
+def _run(data: Bytes, i: Int, end: Int, classes: Bytes, wanted: Int) -> Int:
     """End of the run of characters of one class that starts at i."""
     while i < end:
         kind, size = _class(data, i, end, classes)
@@ -133,7 +107,7 @@ def _run(data, i, end, classes, wanted):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _contraction(data, i, end):  # type: ignore[no-untyped-def]
+def _contraction(data: Bytes, i: Int, end: Int) -> Int:
     """Bytes of a contraction ('s, 'll...) at i, or 0."""
     if data[i] != 0x27 or i + 1 >= end:
         return 0
@@ -151,7 +125,7 @@ def _contraction(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def piece_end(data, i, end, classes):  # type: ignore[no-untyped-def]
+def piece_end(data: Bytes, i: Int, end: Int, classes: Bytes) -> Int:
     """End of the piece that starts at byte i of data[:end]; i < end. Callable from kernels."""
     kind, size = _class(data, i, end, classes)
     after = i + size

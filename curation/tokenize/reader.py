@@ -18,17 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import Int, Int64s, Uint64s, kernel
 from curation.errors import ConfigError, InputError, require
-from curation.hashing import mix64
+from curation.hashing import mix64, scramble
 from curation.tokenize.megatron import read_index
-from curation.tokenize.vocabulary import scramble
 
 _ROUNDS = 6
 
 
 @kernel
-def _permute(places, n, half, keys):  # type: ignore[no-untyped-def]
+def _permute(places: Int64s, n: Int, half: Int, keys: Uint64s) -> Int64s:
     bits = np.uint64(half)
     low = (np.uint64(1) << bits) - np.uint64(1)
     out = np.empty(len(places), np.int64)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
-from curation.tokenize.characters import is_tail
+from curation.bytes.code_points import code_point, is_tail
+from curation.compiled import Bool, Bytes, Int, Uint64s, borrowing, inlined
 
 _PAIR_BITS = 17
 _SHIFT = np.uint64(64 - _PAIR_BITS)
@@ -29,41 +29,27 @@ class Seams(NamedTuple):
 
 
 @inlined
-def has_bit(bits, k):  # type: ignore[no-untyped-def]
+def has_bit(bits: Uint64s, k: Int) -> Bool:
     """Return whether a bit, by its number, is set."""
     return bits[k >> np.uint64(6)] >> (k & np.uint64(63)) & np.uint64(1) != np.uint64(0)
 
 
 @inlined
-def set_bit(bits, k):  # type: ignore[no-untyped-def]
+def set_bit(bits: Uint64s, k: Int) -> None:
     """Set a bit by its number."""
     bits[k >> np.uint64(6)] |= np.uint64(1) << (k & np.uint64(63))
 
 
 @inlined
-def _wide(data, i, end):  # type: ignore[no-untyped-def]
+def _wide(data: Bytes, i: Int, end: Int) -> Bool:
     """Return whether a character of three bytes is at i, valid or not."""
     return i + 3 <= end and data[i] >> 4 == 0xE and is_tail(data[i + 1]) and is_tail(data[i + 2])
 
 
 @inlined
-def _code(data, i):  # type: ignore[no-untyped-def]
-    return (
-        np.uint64(data[i] & 0x0F) << np.uint64(12)
-        | np.uint64(data[i + 1] & 0x3F) << np.uint64(6)
-        | np.uint64(data[i + 2] & 0x3F)
-    )
-
-
-@inlined
-def _pair(before, after):  # type: ignore[no-untyped-def]
-    both = before << np.uint64(16) | after
+def _pair(before: Int, after: Int) -> Int:
+    both = np.uint64(before) << np.uint64(16) | np.uint64(after)
     return both * np.uint64(0x9E3779B97F4A7C15) >> _SHIFT
-
-
-@inlined
-def _edge(before, after):  # type: ignore[no-untyped-def]
-    return (before & np.uint64(0x3F)) << np.uint64(10) | after >> np.uint64(6)
 
 
 def no_seams() -> Seams:
@@ -72,13 +58,13 @@ def no_seams() -> Seams:
 
 
 @borrowing
-def add_token(blob, start, end, seams):  # type: ignore[no-untyped-def]
+def add_token(blob: Bytes, start: Int, end: Int, seams: Seams) -> None:
     """Set the bits of what the token blob[start:end] reaches across."""
     for i in range(start + 1, end):
         if blob[i] >> 4 != 0xE or not is_tail(blob[i - 1]):
             continue
         if i - 3 >= start and _wide(blob, i - 3, i) and _wide(blob, i, end):
-            set_bit(seams.pairs, _pair(_code(blob, i - 3), _code(blob, i)))
+            set_bit(seams.pairs, _pair(code_point(blob, i - 3)[0], code_point(blob, i)[0]))
             continue
         # The token has one of the characters in part, and may have it in others' place.
         edge = np.uint64(blob[i - 1] & 0x3F) << np.uint64(10)
@@ -90,21 +76,19 @@ def add_token(blob, start, end, seams):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def part_end(data, start, end, seams):  # type: ignore[no-untyped-def]
+def part_end(data: Bytes, start: Int, end: Int, seams: Seams) -> Int:
     """Return the first seam of the piece data[start:end], or its end."""
     i = start
     while i < end:
         if not _wide(data, i, end):
             i += 1
             continue
-        before = _code(data, i)
+        before = code_point(data, i)[0]
         i += 3
         while _wide(data, i, end):
-            code = _code(data, i)
-            if not (
-                has_bit(seams.pairs, _pair(before, code))
-                or has_bit(seams.edges, _edge(before, code))
-            ):
+            code = code_point(data, i)[0]
+            edge = np.uint64((before & 0x3F) << 10 | code >> 6)
+            if not (has_bit(seams.pairs, _pair(before, code)) or has_bit(seams.edges, edge)):
                 return i
             before = code
             i += 3

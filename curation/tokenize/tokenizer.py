@@ -156,7 +156,7 @@ class Tokenizer:
             data, offsets, limit, self.pattern.classes, self._encoder, memory, out, bounds
         )
         self._idle.append(memory)
-        return out[:n].copy(), bounds, reached
+        return out[:n].copy(), bounds, int(reached)
 
     def encode_words(self, data: npt.NDArray[np.uint8], offsets: Offsets) -> tuple[Ids, Offsets]:
         """As `encode_batch`, over bytes laid end to end, which need not be UTF-8."""

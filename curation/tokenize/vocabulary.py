@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.hash_tables import slot_of_bytes
+from curation.compiled import Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined, kernel
 from curation.errors import InputError
 from curation.hashing import xxh64
 from curation.tokenize.characters import whole_characters
@@ -44,60 +45,36 @@ class Tables(NamedTuple):
 
 
 @inlined
-def scramble(x):  # type: ignore[no-untyped-def]
-    """Spread a 64-bit key over the low bits (finaliser of SplitMix64)."""
-    x ^= x >> np.uint64(30)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@inlined
-def pair_key(left, right):  # type: ignore[no-untyped-def]
+def pair_key(left: Int, right: Int) -> Int:
     return np.uint64(left) << np.uint64(32) | np.uint64(right)
 
 
 @borrowing
-def find_bytes(data, start, end, blob, offsets, slots):  # type: ignore[no-untyped-def]
-    """Id of the token whose bytes are data[start:end], or -1."""
-    mask = np.uint64(len(slots) - 1)
-    slot = xxh64(data, start, end, _SEED) & mask
-    while True:
-        token = slots[slot]
-        if token < 0:
-            return np.int64(-1)
-        begin = offsets[token]
-        if offsets[token + 1] - begin == end - start:
-            same = True
-            for k in range(end - start):
-                if blob[begin + k] != data[start + k]:
-                    same = False
-                    break
-            if same:
-                return np.int64(token)
-        slot = (slot + np.uint64(1)) & mask
+def find_bytes(
+    data: Bytes, start: Int, end: Int, blob: Bytes, offsets: Int64s, slots: Int32s
+) -> Int:
+    """Return the id of the token whose bytes are data[start:end], or -1."""
+    h = xxh64(data, start, end, _SEED)
+    return np.int64(slots[slot_of_bytes(data, start, end, h, blob, offsets, slots)])
 
 
 @borrowing
-def add_bytes(token, blob, offsets, slots):  # type: ignore[no-untyped-def]
-    """Enter a token into the table of bytes (it must not be there)."""
-    mask = np.uint64(len(slots) - 1)
-    slot = xxh64(blob, offsets[token], offsets[token + 1], _SEED) & mask
-    while slots[slot] >= 0:
-        slot = (slot + np.uint64(1)) & mask
-    slots[slot] = token
+def add_bytes(token: Int, blob: Bytes, offsets: Int64s, slots: Int32s) -> None:
+    """Enter a token into the table of bytes."""
+    start, end = offsets[token], offsets[token + 1]
+    h = xxh64(blob, start, end, _SEED)
+    slots[slot_of_bytes(blob, start, end, h, blob, offsets, slots)] = token
 
 
 @inlined
-def _pair_hash(left, right):  # type: ignore[no-untyped-def]
+def _pair_hash(left: Int, right: Int) -> tuple[Int, Int]:
     """Both ids in 42 bits, and their hash, good in its high bits (multiplicative hashing)."""
     both = np.uint64(left) << _ID_BITS | np.uint64(right)
     return both, (both ^ both >> np.uint64(15)) * np.uint64(0x9E3779B97F4A7C15)
 
 
 @inlined
-def _two_bits(h):  # type: ignore[no-untyped-def]
+def _two_bits(h: Int) -> Int:
     """Return the bits of a hash within a word of `pair_bits`."""
     one = np.uint64(1)
     return one << (h >> np.uint64(64 - _BITS) & np.uint64(63)) | one << (
@@ -106,7 +83,7 @@ def _two_bits(h):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def find_pair(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
+def find_pair(left: Int, right: Int, pairs: Uint64s, pair_bits: Uint64s) -> Int:
     """Id of the token that the pair makes, or -1."""
     both, h = _pair_hash(left, right)
     bits = _two_bits(h)
@@ -122,13 +99,13 @@ def find_pair(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _byte_slots(blob, offsets, slots):  # type: ignore[no-untyped-def]
+def _byte_slots(blob: Bytes, offsets: Int64s, slots: Int32s) -> None:
     for token in range(len(offsets) - 1):
         add_bytes(token, blob, offsets, slots)
 
 
 @kernel
-def _pairs(blob, offsets, slots):  # type: ignore[no-untyped-def]
+def _pairs(blob: Bytes, offsets: Int64s, slots: Int32s) -> Int64s:
     """Every (left, right, token) with token = left + right, in order of token, then split."""
     out = np.empty((len(blob), 3), np.int64)
     n = 0
@@ -147,7 +124,7 @@ def _pairs(blob, offsets, slots):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _pair_table(splits, pairs, pair_bits):  # type: ignore[no-untyped-def]
+def _pair_table(splits: Int64s, pairs: Uint64s, pair_bits: Uint64s) -> None:
     mask = np.uint64(len(pairs) - 1)
     for k in range(len(splits)):
         both, h = _pair_hash(splits[k, 0], splits[k, 1])
@@ -159,7 +136,7 @@ def _pair_table(splits, pairs, pair_bits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _byte_pairs(byte_ids, pairs, pair_bits):  # type: ignore[no-untyped-def]
+def _byte_pairs(byte_ids: Int32s, pairs: Uint64s, pair_bits: Uint64s) -> Int32s:
     out = np.empty(1 << 16, np.int32)
     for first in range(256):
         for second in range(256):

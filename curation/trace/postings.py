@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import kernel
+from curation.compiled import Bytes, Int, Int64s, Uint64s, kernel
 from curation.decontaminate.normalize import WORD, ngrams, tokenize
 
 #: Records of a block, on average.
@@ -110,7 +110,15 @@ GUARANTEED = 13
 
 
 @kernel
-def _winnow(grams, ends, sizes, offsets, least, out, rows):  # type: ignore[no-untyped-def]
+def _winnow(
+    grams: Uint64s,
+    ends: Int64s,
+    sizes: Bytes,
+    offsets: Int64s,
+    least: Int,
+    out: Uint64s,
+    rows: Int64s,
+) -> Int:
     """Write the n-grams with the least hash of all stretches, and their texts; return how many."""
     count = 0
     queue = np.empty(len(grams) + 1, np.int64)  # places of increasing hashes

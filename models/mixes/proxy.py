@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
-from curation.tokenize.vocabulary import scramble
+from curation.bytes.hash_tables import scrambled, slot_of
+from curation.compiled import Float, Int, Uint32s, Uint64s, borrowing, kernel
 
 U32 = npt.NDArray[np.uint32]
 
@@ -37,17 +37,15 @@ class _Tables(NamedTuple):
 
 
 @borrowing
-def _row(keys, key):  # type: ignore[no-untyped-def]
-    """Row of a key, or the empty row where it belongs."""
-    mask = np.uint64(len(keys) - 1)
-    row = scramble(key) & mask
-    while keys[row] != 0 and keys[row] != key:
-        row = (row + np.uint64(1)) & mask
-    return row
+def _row(keys: Uint64s, key: Int) -> Int:
+    """Return the row of a key, or the empty row where it belongs."""
+    return slot_of(keys, key, scrambled(key), np.uint64(0))
 
 
 @borrowing
-def _count(stream, first, last, times, boundary, tables):  # type: ignore[no-untyped-def]
+def _count(
+    stream: Uint32s, first: Int, last: Int, times: Int, boundary: Int, tables: _Tables
+) -> None:
     """Add `times` occurrences of every n-gram that ends in stream[first:last]."""
     unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables
     older = newer = np.uint64(boundary)
@@ -81,7 +79,7 @@ def _count(stream, first, last, times, boundary, tables):  # type: ignore[no-unt
 
 
 @kernel
-def _loss(stream, boundary, discount, tables):  # type: ignore[no-untyped-def]
+def _loss(stream: Uint32s, boundary: Int, discount: Float, tables: _Tables) -> Float:
     """Mean negative log-probability (nats) of the stream's tokens."""
     unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables
     total, firsts = unigrams[:, 0].sum(), unigrams[:, 1].sum()

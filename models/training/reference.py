@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from curation.bytes.buffers import read_only
 from curation.config import Natural, Positive, built_in_settings
 from curation.errors import InputError
 from curation.filters.reference import (
@@ -26,7 +27,6 @@ from curation.filters.reference import (
     reference_tables,
     token_lengths,
 )
-from curation.text.buffers import read_only
 from curation.text.words import words
 from models.training.by_language import TextSettings, add_to_card, batches
 from models.training.reference_counts import (

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import kernel
+from curation.bytes.buffers import read_only
+from curation.compiled import Bytes, Int32s, Int64s, Uint16s, Uint32s, Uint64s, kernel
 from curation.filters.reference import load_vocabulary, word_tokens
 from curation.filters.scratch import DIGITS, Room, room
 from curation.text import characters as ch
-from curation.text.buffers import read_only
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, describe, words
 from curation.tokenize.vocabulary import Tables
 
@@ -27,7 +27,9 @@ vocabulary = functools.cache(load_vocabulary)
 
 
 @kernel
-def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyped-def]
+def _hash_words(
+    data: Bytes, starts: Int64s, ends: Int64s, properties: Uint16s, lower: Uint32s
+) -> tuple[Uint64s, Int64s]:
     hashes = np.empty(len(starts), np.uint64)
     flags = np.empty(len(starts), np.int64)
     for i in range(len(starts)):
@@ -37,7 +39,15 @@ def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyp
 
 
 @kernel
-def _tokenize(data, starts, ends, flags, lower, vocabulary, room):  # type: ignore[no-untyped-def]
+def _tokenize(
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    flags: Int64s,
+    lower: Uint32s,
+    vocabulary: Tables,
+    room: Room,
+) -> tuple[Int32s, Uint64s, Int64s]:
     """Token ids of all words end to end, the hashes of endings, and bounds [words + 1]."""
     endings = np.empty(len(starts), np.uint64)
     bounds = np.empty(len(starts) + 1, np.int64)

@@ -6,12 +6,12 @@ raises it most, until none moves or the rounds are over.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import Float, Float64s, Int, Int64s, inlined, kernel
 
 Counts = npt.NDArray[np.int64]
 
@@ -56,12 +56,14 @@ def _neighbours(
 
 
 @inlined
-def _xlogx(x):  # type: ignore[no-untyped-def]
+def _xlogx(x: Float) -> Float:
     return x * np.log(x) if x > 0 else 0.0
 
 
 @kernel
-def _exchange(after, before, own, found, classes, rounds):  # type: ignore[no-untyped-def]
+def _exchange(
+    after: Any, before: Any, own: Float64s, found: Int64s, classes: Int, rounds: Int
+) -> None:
     table = np.zeros((classes, classes))
     for w in range(len(found)):
         for k in range(after.bounds[w], after.bounds[w + 1]):

@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.bytes.buffers import read_only
 from curation.config import settings_of_run
 from curation.errors import InputError
 from curation.hashing import hash_spans
 from curation.stages import find
-from curation.text.buffers import read_only
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from curation.trace.passage import Passage, Span

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.forms import Form, forms
+from curation.extract.formulas import delimited, tidy
 
 
 @pytest.mark.parametrize("form", forms(), ids=lambda form: f"{form.file}-{form.name}")
@@ -16,3 +17,11 @@ def test_enough_forms_are_exact() -> None:
     found = list(forms())
     assert len(found) >= 200
     assert len({(form.file, form.name) for form in found}) == len(found)
+
+
+def test_a_group_that_holds_nothing_is_no_formula() -> None:
+    """Sites that let MathJax write posts begin and end each with one."""
+    assert delimited(tidy(r"\begingroup"), display=False) == ""
+    assert delimited(tidy(r"$\endgroup$"), display=False) == ""
+    assert delimited(tidy(r"\begingroup x + 1"), display=False) == "$x + 1$"
+    assert delimited(tidy(r"\endgroupx"), display=False) == r"$\endgroupx$"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from curation.extract import Extractor, default_settings
-from curation.extract.line_numbers import is_gutter, without_line_numbers
+from curation.extract.line_numbers import without_line_numbers
 
 _DATA = [
     "1,foo,0.5\n2,bar,0.7\n3,baz,0.9",
@@ -53,17 +53,8 @@ def test_line_numbers_are_taken_off(listing: str, code: str) -> None:
     assert without_line_numbers(listing) == code
 
 
-def test_numbers_beside_code_are_its_gutter() -> None:
-    assert is_gutter("1\n2\n3", "def f():\n    return 1\nf()")
-    assert not is_gutter("1\n2", "def f():\n    return 1\nf()")
-    assert not is_gutter("1\n2\n3", "1\n4\n9")  # samples of input and output
-
-
 def test_numbers_alone_are_a_listing() -> None:
     prose = "<p>The mill stood beside the stream for a hundred years, and more than that.</p>" * 3
-    code = "def f():\n    return 1\nf()"
-    table = f"<table><tr><td><pre>1\n2\n3</pre></td><td><pre>{code}</pre></td></tr></table>"
-    page = f"<article><h1>Mill</h1>{prose}<pre>1\n2\n3\n</pre>{prose}{table}{prose}</article>"
+    page = f"<article><h1>Mill</h1>{prose}<pre>1\n2\n3\n</pre>{prose}</article>"
     text = Extractor(default_settings()).extract(page.encode()).text
     assert text.count("1\n2\n3") == 1
-    assert code in text

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import Extractor, default_settings, extract
-from curation.extract.asciimath import asciimath
 from curation.extract.clean import clean
 from curation.extract.page_state import stated_article
 from curation.extract.streaming import in_place
@@ -256,11 +255,6 @@ text
 def test_streaming_ends_whatever_the_order(pieces: list[bytes]) -> None:
     html = b"".join(pieces)
     assert in_place(html).count(b"text") <= html.count(b"text")
-
-
-@given(st.text(alphabet="()[]{}|/^_,; xy12+sqrtfacalphn\"'<>=-:", max_size=60))
-def test_any_asciimath_becomes_a_line(source: str) -> None:
-    assert "\n" not in asciimath(source)
 
 
 def test_zero_width_spaces_part_words_of_khmer_only() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.text.buffers import read_only
+from curation.bytes.buffers import read_only
 from curation.text.characters import properties
 from curation.text.lines import (
     all_lines,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from curation.text.search import eight_of, has, next_byte, word
+from curation.bytes.search import eight_of, has, next_byte, word
 
 _MARKUP = st.binary(max_size=40) | st.text("<templa /\x00\xe9", max_size=40).map(str.encode)
 

@@ -11,7 +11,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.text import ascii
+from curation.bytes import ascii
 from curation.text import characters as ch
 from curation.text.characters import UNSPACED_SCRIPTS
 from curation.text.words import token_hash, word_list, words

@@ -8,13 +8,15 @@ or a merge brings together two tokens whose bytes are a token already, those pai
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
-from curation.tokenize.vocabulary import add_bytes, find_bytes, pair_key, scramble
+from curation.bytes.hash_tables import scrambled, slot_of
+from curation.compiled import Bytes, Int, Int32s, Int64s, inlined, kernel
+from curation.tokenize.vocabulary import add_bytes, find_bytes, pair_key
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -40,25 +42,15 @@ class State(NamedTuple):
     sizes: npt.NDArray[np.int64]  # [4] see the constants above
 
 
-@inlined
-def _find(keys, key):  # type: ignore[no-untyped-def]
-    """Slot of the pair, or the empty slot where it belongs."""
-    mask = np.uint64(len(keys) - 1)
-    slot = scramble(key) & mask
-    while keys[slot] != key and keys[slot] != _EMPTY:
-        slot = (slot + np.uint64(1)) & mask
-    return slot
-
-
 @kernel
-def _longer(array, least):  # type: ignore[no-untyped-def]
+def _longer(array: Any, least: Int) -> Any:
     out = np.empty(max(2 * len(array), least), array.dtype)
     out[: len(array)] = array
     return out
 
 
 @kernel
-def _with_room(s, more):  # type: ignore[no-untyped-def]
+def _with_room(s: State, more: Int) -> State:
     """The state with room for `more` further pairs, nodes and touched keys."""
     keys, counts, heads, stamps = s.keys, s.counts, s.heads, s.stamps
     if 10 * (s.sizes[_PAIRS] + more) > 6 * len(keys):
@@ -73,7 +65,7 @@ def _with_room(s, more):  # type: ignore[no-untyped-def]
         for old in range(len(s.keys)):
             # A pair that weighs nothing can go: nothing refers to it.
             if s.keys[old] != _EMPTY and s.counts[old] > 0:
-                slot = _find(keys, s.keys[old])
+                slot = slot_of(keys, s.keys[old], scrambled(s.keys[old]), _EMPTY)
                 keys[slot] = s.keys[old]
                 counts[slot] = s.counts[old]
                 heads[slot] = s.heads[old]
@@ -93,9 +85,9 @@ def _with_room(s, more):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _increase(s, left, right, word, weight):  # type: ignore[no-untyped-def]
+def _increase(s: State, left: Int, right: Int, word: Int, weight: Int) -> None:
     key = pair_key(left, right)
-    slot = _find(s.keys, key)
+    slot = slot_of(s.keys, key, scrambled(key), _EMPTY)
     if s.keys[slot] == _EMPTY:
         s.keys[slot] = key
         s.counts[slot] = 0
@@ -117,14 +109,15 @@ def _increase(s, left, right, word, weight):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _decrease(s, left, right, weight):  # type: ignore[no-untyped-def]
-    s.counts[_find(s.keys, pair_key(left, right))] -= weight
+def _decrease(s: State, left: Int, right: Int, weight: Int) -> None:
+    key = pair_key(left, right)
+    s.counts[slot_of(s.keys, key, scrambled(key), _EMPTY)] -= weight
 
 
 @kernel
-def _merge(s, key, token):  # type: ignore[no-untyped-def]
+def _merge(s: State, key: Int, token: Int) -> State:
     """Replace the pair by the token in every word that holds it; returns the state."""
-    slot = _find(s.keys, key)
+    slot = slot_of(s.keys, key, scrambled(key), _EMPTY)
     if s.keys[slot] == _EMPTY or s.counts[slot] <= 0:
         return s
     left, right = np.int32(key >> np.uint64(32)), np.int32(key & _LOW)
@@ -159,49 +152,7 @@ def _merge(s, key, token):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _heavier(count, key, other_count, other_key):  # type: ignore[no-untyped-def]
-    return count > other_count or (count == other_count and key < other_key)
-
-
-@kernel
-def _push(counts, keys, size, count, key):  # type: ignore[no-untyped-def]
-    k = size
-    while k > 0:
-        parent = (k - 1) >> 1
-        if not _heavier(count, key, counts[parent], keys[parent]):
-            break
-        counts[k] = counts[parent]
-        keys[k] = keys[parent]
-        k = parent
-    counts[k] = count
-    keys[k] = key
-
-
-@kernel
-def _pop(counts, keys, size):  # type: ignore[no-untyped-def]
-    """Remove the top of a heap of `size` entries."""
-    size -= 1
-    count, key = counts[size], keys[size]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= size:
-            break
-        if child + 1 < size and _heavier(
-            counts[child + 1], keys[child + 1], counts[child], keys[child]
-        ):
-            child += 1
-        if not _heavier(counts[child], keys[child], count, key):
-            break
-        counts[k] = counts[child]
-        keys[k] = keys[child]
-        k = child
-    counts[k] = count
-    keys[k] = key
-
-
-@inlined
-def _join(key, blob, offsets, buffer):  # type: ignore[no-untyped-def]
+def _join(key: Int, blob: Bytes, offsets: Int64s, buffer: Bytes) -> Int:
     """Bytes of both tokens of a pair into buffer; how many."""
     n = np.int64(0)
     for token in (np.int64(key >> np.uint64(32)), np.int64(key & _LOW)):
@@ -212,7 +163,9 @@ def _join(key, blob, offsets, buffer):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def learn(s, blob, offsets, slots, first, last, longest):  # type: ignore[no-untyped-def]
+def learn(
+    s: State, blob: Bytes, offsets: Int64s, slots: Int32s, first: Int, last: Int, longest: Int
+) -> Int:
     """Learn tokens `first` to `last - 1` into blob, offsets and slots (with room for them).
 
     `blob`, `offsets` and `slots` hold tokens 0..first-1 (see `vocabulary.Tables`); no new token has
@@ -224,9 +177,8 @@ def learn(s, blob, offsets, slots, first, last, longest):  # type: ignore[no-unt
     for token in range(first):
         widest = max(widest, offsets[token + 1] - offsets[token])
     buffer = np.empty(2 * widest, np.uint8)
-    # Pairs by weight, and pairs that already are a token, by (negated) id: those go at once.
-    heap_counts, heap_keys, heaped = np.empty(1 << 16, np.int64), np.empty(1 << 16, np.uint64), 0
-    due_ids, due_keys, due = np.empty(1 << 10, np.int64), np.empty(1 << 10, np.uint64), 0
+    # Pairs by (negated) weight, and pairs that already are a token, by id: those go at once.
+    heap, due = [(np.int64(0), _EMPTY)][:0], [(np.int64(0), _EMPTY)][:0]
     s.sizes[_STEP] = 0
     for word in range(len(s.starts)):
         s = _with_room(s, np.int64(s.lengths[word]))
@@ -237,7 +189,7 @@ def learn(s, blob, offsets, slots, first, last, longest):  # type: ignore[no-unt
     while True:
         for k in range(s.sizes[_TOUCHED]):
             key = s.touched[k]
-            count = s.counts[_find(s.keys, key)]
+            count = s.counts[slot_of(s.keys, key, scrambled(key), _EMPTY)]
             if count <= 0:
                 continue
             size = _join(key, blob, offsets, buffer)
@@ -245,34 +197,23 @@ def learn(s, blob, offsets, slots, first, last, longest):  # type: ignore[no-unt
             if size <= widest:
                 known = find_bytes(buffer, 0, size, blob, offsets, slots)
             if known >= 0:
-                if due == len(due_ids):
-                    due_ids, due_keys = _longer(due_ids, 0), _longer(due_keys, 0)
-                _push(due_ids, due_keys, due, -known, key)
-                due += 1
+                heappush(due, (known, key))
             elif size <= longest:
-                if heaped == len(heap_counts):
-                    heap_counts, heap_keys = _longer(heap_counts, 0), _longer(heap_keys, 0)
-                _push(heap_counts, heap_keys, heaped, count, key)
-                heaped += 1
+                heappush(heap, (-count, key))
         s.sizes[_TOUCHED] = 0
         s.sizes[_STEP] += 1
-        if due > 0:
-            known, key = -due_ids[0], due_keys[0]
-            _pop(due_ids, due_keys, due)
-            due -= 1
+        if len(due):
+            known, key = heappop(due)
             s = _merge(s, key, known)
             continue
-        if token == last or heaped == 0:
+        if token == last or not len(heap):
             return token
-        count, key = heap_counts[0], heap_keys[0]
-        _pop(heap_counts, heap_keys, heaped)
-        heaped -= 1
-        slot = _find(s.keys, key)
+        lightness, key = heappop(heap)
+        slot = slot_of(s.keys, key, scrambled(key), _EMPTY)
         now = s.counts[slot] if s.keys[slot] == key else np.int64(0)
-        if now != count:
-            if 0 < now < count:
-                _push(heap_counts, heap_keys, heaped, now, key)
-                heaped += 1
+        if now != -lightness:
+            if 0 < now < -lightness:
+                heappush(heap, (-now, key))
             continue
         size = _join(key, blob, offsets, buffer)
         begin = offsets[token]

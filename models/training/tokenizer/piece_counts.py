@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.compiled import borrowing, inlined, kernel
+from curation.bytes.buffers import copy_bytes
+from curation.bytes.hash_tables import slot_of_bytes
+from curation.compiled import Bytes, Int, Int64s, borrowing, kernel
 from curation.hashing import xxh64
-from curation.text.buffers import copy_bytes
 from curation.tokenize.pretokenize import Pattern, piece_end
 
 _SEED = np.uint64(0)
@@ -20,45 +21,24 @@ class Table(NamedTuple):
     """Words end to end, in order of first appearance; arrays have room for more."""
 
     arena: npt.NDArray[np.uint8]
-    ends: npt.NDArray[np.int64]  # of each word in `arena`
+    offsets: npt.NDArray[np.int64]  # bounds of each word in `arena`
     hashes: npt.NDArray[np.uint64]
     counts: npt.NDArray[np.int64]
     slots: npt.NDArray[np.int32]  # word by hash, -1 where empty; a power of two
 
 
-@inlined
-def _slot(data, start, end, h, table):  # type: ignore[no-untyped-def]
-    """Slot of the word data[start:end], or the empty slot where it belongs."""
-    mask = np.uint64(len(table.slots) - 1)
-    slot = h & mask
-    while table.slots[slot] >= 0:
-        word = table.slots[slot]
-        if table.hashes[word] == h:
-            begin = table.ends[word - 1] if word > 0 else np.int64(0)
-            if table.ends[word] - begin == end - start:
-                same = True
-                for k in range(end - start):
-                    if table.arena[begin + k] != data[start + k]:
-                        same = False
-                        break
-                if same:
-                    break
-        slot = (slot + np.uint64(1)) & mask
-    return slot
-
-
 @borrowing
-def _enter(data, start, end, h, weight, table, words):  # type: ignore[no-untyped-def]
+def _enter(data: Bytes, start: Int, end: Int, h: Int, weight: Int, table: Table, words: Int) -> Int:
     """Count the word data[start:end]; return how many words there are, -1 if there is no room."""
-    slot = _slot(data, start, end, h, table)
+    slot = slot_of_bytes(data, start, end, h, table.arena, table.offsets, table.slots)
     word = np.int64(table.slots[slot])
     if word < 0:
-        begin = table.ends[words - 1] if words > 0 else np.int64(0)
+        begin = table.offsets[words]
         full = begin + end - start > len(table.arena)
-        if full or words == len(table.ends) or 2 * words >= len(table.slots):
+        if full or words == len(table.hashes) or 2 * words >= len(table.slots):
             return np.int64(-1)
         word = np.int64(words)
-        table.ends[word] = copy_bytes(data, start, end, table.arena, begin)
+        table.offsets[word + 1] = copy_bytes(data, start, end, table.arena, begin)
         table.hashes[word] = h
         table.counts[word] = 0
         table.slots[slot] = word
@@ -68,7 +48,15 @@ def _enter(data, start, end, h, weight, table, words):  # type: ignore[no-untype
 
 
 @kernel
-def _count(data, start, end, weight, split, table, words):  # type: ignore[no-untyped-def]
+def _count(
+    data: Bytes,
+    start: Int,
+    end: Int,
+    weight: Int,
+    split: tuple[Bytes, Int],
+    table: Table,
+    words: Int,
+) -> tuple[Int, Int]:
     """Add the pieces of data[start:end] by `split`, character classes and bytes of the longest.
 
     Stops early where a table is full: returns the byte where it stopped and the number of words.
@@ -87,22 +75,19 @@ def _count(data, start, end, weight, split, table, words):  # type: ignore[no-un
 
 
 @borrowing
-def _rehash(hashes, words, slots):  # type: ignore[no-untyped-def]
-    mask = np.uint64(len(slots) - 1)
+def _rehash(table: Table, words: Int) -> None:
+    arena, offsets, slots = table.arena, table.offsets, table.slots
     for word in range(words):
-        slot = hashes[word] & mask
-        while slots[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = word
+        start, end, h = offsets[word], offsets[word + 1], table.hashes[word]
+        slots[slot_of_bytes(arena, start, end, h, arena, offsets, slots)] = word
 
 
 @kernel
-def _add(source, weights, first, table, words):  # type: ignore[no-untyped-def]
+def _add(source: Table, weights: Int64s, first: Int, table: Table, words: Int) -> tuple[Int, Int]:
     """Add the words of another table with weights [words] from `first` on, as `_count`."""
     for i in range(first, len(weights)):
-        start = source.ends[i - 1] if i > 0 else np.int64(0)
-        h = source.hashes[i]
-        more = _enter(source.arena, start, source.ends[i], h, weights[i], table, words)
+        start, end = source.offsets[i], source.offsets[i + 1]
+        more = _enter(source.arena, start, end, source.hashes[i], weights[i], table, words)
         if more < 0:
             return i, words
         words = more
@@ -117,7 +102,7 @@ class WordCounts:
         self.bytes_seen = 0
         self._table = Table(
             np.empty(1 << 12, np.uint8),
-            np.empty(1 << 9, np.int64),
+            np.zeros((1 << 9) + 1, np.int64),
             np.empty(1 << 9, np.uint64),
             np.empty(1 << 9, np.int64),
             np.full(1 << 10, -1, np.int32),
@@ -134,12 +119,12 @@ class WordCounts:
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
         """Bounds of each word in `data`: [words + 1]."""
-        return np.concatenate([np.zeros(1, np.int64), self._table.ends[: self.size]])
+        return self._table.offsets[: self.size + 1]
 
     @property
     def data(self) -> npt.NDArray[np.uint8]:
         """Bytes of all words end to end."""
-        return self._table.arena[: self._table.ends[self.size - 1] if self.size else 0]
+        return self._table.arena[: self._table.offsets[self.size]]
 
     def count(
         self,
@@ -181,14 +166,14 @@ class WordCounts:
         if 2 * len(self.data) + room > len(table.arena):
             more = np.empty(max(room, len(table.arena)), np.uint8)
             table = table._replace(arena=np.concatenate([table.arena, more]))
-        if 2 * self.size > len(table.ends):
+        if 2 * self.size > len(table.hashes):
             longer = {
-                name: np.concatenate([array, np.empty_like(array)])
-                for name in ("ends", "hashes", "counts")
-                for array in (getattr(table, name),)
+                name: np.concatenate([array, np.empty(len(table.hashes), array.dtype)])
+                for name, array in table._asdict().items()
+                if name in ("offsets", "hashes", "counts")
             }
             table = table._replace(**longer)
         if 4 * self.size >= len(table.slots):
             table = table._replace(slots=np.full(2 * len(table.slots), -1, np.int32))
-            _rehash(table.hashes, self.size, table.slots)
+            _rehash(table, self.size)
         self._table = table

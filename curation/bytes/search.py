@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, borrowing, inlined
 
 _BLOCK = 512  # bytes that are looked at before those of a block that may have the word
 _BYTE = np.uint8
@@ -22,8 +22,34 @@ def word(letters: bytes) -> npt.NDArray[np.uint8]:
     return np.frombuffer(letters, np.uint8)
 
 
+# Bytes in lower case: ASCII capitals as small letters.
+_bytes = np.arange(256, dtype=np.uint8)
+LOWER = np.where((_bytes >= 65) & (_bytes <= 90), _bytes | 32, _bytes).astype(np.uint8)
+
+
+@inlined
+def stands_at(data: Bytes, i: Int, end: Int, word: Bytes) -> Bool:
+    """Return whether data[i:end] begins with the lower-case `word`, in any case."""
+    size = len(word)
+    if i + size > end:
+        return False
+    k = 0
+    while k < size and LOWER[data[i + k]] == word[k]:
+        k += 1
+    return k == size
+
+
+@inlined
+def same(data: Bytes, i: Int, other: Bytes, j: Int, size: Int) -> Bool:
+    """Return whether data[i:i + size] and other[j:j + size] are the same bytes."""
+    k = 0
+    while k < size and data[i + k] == other[j + k]:
+        k += 1
+    return k == size
+
+
 @borrowing
-def _begins(first, second, third, fourth, word):  # type: ignore[no-untyped-def]
+def _begins(first: Bytes, second: Bytes, third: Bytes, fourth: Bytes, word: Bytes) -> Bool:
     """Whether the first four bytes of a word are in four views that are a byte apart each.
 
     Without a branch, and in bytes throughout, so that it is compiled to vector instructions.
@@ -38,7 +64,7 @@ def _begins(first, second, third, fourth, word):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _has(data, word):  # type: ignore[no-untyped-def]
+def _has(data: Bytes, word: Bytes) -> Bool:
     size = len(word)
     last = len(data) - size + 1
     for begin in range(0, last, _BLOCK):
@@ -52,10 +78,7 @@ def _has(data, word):  # type: ignore[no-untyped-def]
         ):
             continue
         for at in range(begin, end):
-            k = 0
-            while k < size and data[at + k] == word[k]:
-                k += 1
-            if k == size:
+            if same(data, at, word, 0, size):
                 return True
     return False
 
@@ -66,13 +89,13 @@ def has(source: bytes, word: npt.NDArray[np.uint8]) -> bool:
 
 
 @inlined
-def eight_of(byte):  # type: ignore[no-untyped-def]
+def eight_of(byte: Int) -> Int:
     """Return a byte eight times, as `next_byte` takes it."""
     return np.uint64(byte) * ONES
 
 
 @inlined
-def eight_at(src, i):  # type: ignore[no-untyped-def]
+def eight_at(src: Bytes, i: Int) -> Int:
     """Return the eight bytes from i on, the first one lowest."""
     x = np.uint64(0)
     for k in range(8):
@@ -82,19 +105,19 @@ def eight_at(src, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def bits_below(found):  # type: ignore[no-untyped-def]
+def bits_below(found: Int) -> Int:
     """Return all bits of the bytes below the first one whose high bit is set."""
     return ((found & (~found + np.uint64(1))) >> np.uint64(7)) - np.uint64(1)
 
 
 @inlined
-def count_bytes(bits):  # type: ignore[no-untyped-def]
+def count_bytes(bits: Int) -> Int:
     """Return how many bytes have their lowest bit set."""
     return np.int64(((bits & ONES) * ONES) >> np.uint64(56))
 
 
 @inlined
-def next_byte(src, i, n, eight):  # type: ignore[no-untyped-def]
+def next_byte(src: Bytes, i: Int, n: Int, eight: Int) -> Int:
     """Return where a byte comes next, from i; n where it doesn't come before.
 
     `src` (uint8) has eight bytes behind n at least; `eight` is the byte as `eight_of` has it.

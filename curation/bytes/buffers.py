@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curation.compiled import borrowing
+from curation.compiled import Bytes, Int, borrowing
 
 if TYPE_CHECKING:
     from curation.arrow import TextBuffers, Texts
@@ -25,7 +25,7 @@ def read_only(texts: Texts) -> TextBuffers:
 
 
 @borrowing
-def copy_bytes(data, start, end, out, at):  # type: ignore[no-untyped-def]
+def copy_bytes(data: Bytes, start: Int, end: Int, out: Bytes, at: Int) -> Int:
     """Write data[start:end] to out[at:]; return where it ends. For kernels.
 
     Numba compiles seconds of messages about shapes for an assignment to a slice.

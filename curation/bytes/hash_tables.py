@@ -1,0 +1,141 @@
+"""Hash tables with open addressing over flat arrays, for use inside kernels.
+
+Their length is a power of two; a key is in the first free slot from its hash on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.bytes.search import same
+from curation.compiled import Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined, kernel
+
+_NOTHING = np.uint64(0)
+
+
+class Table(NamedTuple):
+    """Keys with values; key 0 marks a free slot, so a true 0 is stored as 1."""
+
+    keys: npt.NDArray[np.uint64]  # [2^k]
+    values: npt.NDArray[np.int64]  # [2^k]
+
+
+@inlined
+def scrambled(key: Int) -> Int:
+    """Return a hash of a key, good in its low bits."""
+    h = key * np.uint64(0x9E3779B97F4A7C15)
+    return h ^ (h >> np.uint64(32))
+
+
+@inlined
+def slot_of(keys: Any, key: Int, start: Int, free: Int) -> Int:
+    """Return the slot of a key of hash `start`, or the `free` slot where it belongs."""
+    mask = np.uint64(len(keys) - 1)
+    slot = np.uint64(start) & mask
+    while keys[slot] != key and keys[slot] != free:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@borrowing
+def lookup(table: Table, key: Int) -> Int:
+    """Return the value of a uint64 key, 0 if it is absent."""
+    key = max(key, np.uint64(1))
+    return table.values[slot_of(table.keys, key, scrambled(key), _NOTHING)]
+
+
+@borrowing
+def _fill(keys: Uint64s, values: Int64s, new_keys: Uint64s, new_values: Int64s) -> None:
+    for i in range(len(new_keys)):
+        key = max(new_keys[i], np.uint64(1))
+        slot = slot_of(keys, key, scrambled(key), _NOTHING)
+        keys[slot] = key
+        values[slot] |= new_values[i]
+
+
+def build(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> Table:
+    """Return a table of the given keys; values of a repeated key are joined by bitwise or."""
+    size = 4
+    while size < 2 * len(keys):
+        size *= 2
+    table = Table(np.zeros(size, np.uint64), np.zeros(size, np.int64))
+    _fill(
+        table.keys,
+        table.values,
+        np.ascontiguousarray(keys, np.uint64),
+        np.ascontiguousarray(values, np.int64),
+    )
+    return table
+
+
+def of_hashes(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """Return the keys and values of a table of 64-bit hashes, at most half full, for `find`."""
+    size = 16
+    while size < 2 * len(entries) + 2:
+        size *= 2
+    keys, values = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
+    for key, value in entries.items():
+        slot = key & (size - 1)
+        while keys[slot]:
+            slot = (slot + 1) & (size - 1)
+        keys[slot], values[slot] = key, value
+    return keys, values
+
+
+@borrowing
+def find(keys: Uint64s, values: Int32s, key: Int) -> Int:
+    """Return the value of a hash in a table made by `of_hashes`, -1 if it is absent."""
+    return np.int64(values[slot_of(keys, key, key, _NOTHING)])
+
+
+@kernel
+def first_keys(keys: Uint64s, hashes: Uint64s, count: Int) -> Uint64s:
+    """Return what is in the first slot of each of the first `count` hashes.
+
+    Large tables are in slow memory: reads that don't wait for each other's outcome overlap.
+    """
+    mask = np.uint64(len(keys) - 1)
+    out = np.empty(count, np.uint64)
+    for k in range(count):
+        out[k] = keys[hashes[k] & mask]
+    return out
+
+
+@inlined
+def intern(key: Int, slots: Int32s, keys: Uint64s, mask: Int, fresh: Int) -> Int:
+    """Return the id of `key` in an emptied table, `fresh` if it is new there.
+
+    `slots` have ids, negative where they are free, and `keys` the key of each id.
+    """
+    slot = scrambled(key) & mask
+    while slots[slot] >= 0:
+        if keys[slots[slot]] == key:
+            return np.int64(slots[slot])
+        slot = (slot + np.uint64(1)) & mask
+    slots[slot] = fresh
+    keys[fresh] = key
+    return np.int64(fresh)
+
+
+@borrowing
+def slot_of_bytes(
+    data: Bytes, start: Int, end: Int, h: Int, blob: Bytes, offsets: Int64s, slots: Int32s
+) -> Int:
+    """Return the slot of the word data[start:end] of hash h, or the free one where it belongs.
+
+    `slots` have the number of each word, negative where they are free; word k is
+    `blob[offsets[k]:offsets[k + 1]]`.
+    """
+    mask = np.uint64(len(slots) - 1)
+    slot = np.uint64(h) & mask
+    while slots[slot] >= 0:
+        begin = offsets[slots[slot]]
+        size = offsets[slots[slot] + 1] - begin
+        if size == end - start and same(data, start, blob, begin, size):
+            break
+        slot = (slot + np.uint64(1)) & mask
+    return slot
