@@ -10,6 +10,7 @@ import numpy.typing as npt
 from curation.compiled import kernel
 from curation.errors import ConfigError
 from curation.hashing import xxh64
+from curation.kernels import kept
 
 
 def band_hashes(signatures: npt.NDArray[Any], bands: int, rows: int) -> npt.NDArray[np.uint64]:
@@ -47,6 +48,7 @@ def band_threshold(bands: int, rows: int) -> float:
     return float((1.0 / bands) ** (1.0 / rows))
 
 
+@kept
 def optimal_bands(
     threshold: float, num_perm: int, false_positive_weight: float, false_negative_weight: float
 ) -> tuple[int, int]:

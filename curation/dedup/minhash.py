@@ -23,6 +23,7 @@ from curation.dedup.dedup_settings import (
     defaults,
 )
 from curation.dedup.shingles import Shingles, shingles
+from curation.kernels import kept
 
 # Slices of about this much text keep the shingle hashes in the processor's cache.
 _SLICE_BYTES = 1 << 20
@@ -112,9 +113,10 @@ def _xxh64_low(data: bytes) -> int:
 
 
 @functools.lru_cache(maxsize=8)
+@kept
 def permutations(num_perm: int, seed: int, scheme: Scheme) -> tuple[npt.NDArray[Any], ...]:
-    """Multipliers and addends of datasketch's permutations, each [num_perm]."""
-    from datasketch import MinHash  # imports scipy, which only this function needs
+    """Return multipliers and addends of datasketch's permutations, each [num_perm]."""
+    from datasketch import MinHash  # imports scipy's integrals
 
     drawn = MinHash(num_perm=num_perm, seed=seed, scheme=scheme).permutations
     a, b = (np.ascontiguousarray(part, DTYPES[scheme]) for part in drawn)

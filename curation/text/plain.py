@@ -15,6 +15,7 @@ import numpy.typing as npt
 import regex
 
 from curation.compiled import borrowing, inlined, kernel
+from curation.kernels import kept
 from curation.text import characters as ch
 from curation.text.buffers import copy_bytes, read_only
 from curation.text.words import code_point
@@ -34,6 +35,7 @@ _TAGS = slice(0xE0000, 0xE1000)
 
 
 @functools.cache
+@kept
 def _readings() -> npt.NDArray[np.uint8]:
     """Return how each code point is read, 0 for as it is: uint8 [0x110000]."""
     table = np.zeros(ch.CODE_POINTS, np.uint8)
