@@ -160,7 +160,7 @@ def _versions() -> tuple[str, ...]:
 
 
 def _forget(place: Path, name: str) -> None:
-    """Remove files of the same kernel from older versions of its sources, and the oldest of many."""
+    """Remove files of the same name: from older sources, and the oldest of many."""
     prefix, stamp, _ = name.rsplit("-", 2)
     times: dict[str, float] = {}
     changed: dict[Path, float] = {}

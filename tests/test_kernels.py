@@ -297,4 +297,3 @@ def test_a_mark_says_that_a_stage_is_compiled(place: Path, monkeypatch: pytest.M
     assert not warm_up.are_compiled(["filter", "extract"])
     monkeypatch.setattr(warm_up, "_stamp", lambda: "another")
     assert not warm_up.are_compiled(["filter"])
-    assert compiled.SUFFIX == kernels.SUFFIX
