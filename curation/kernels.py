@@ -16,17 +16,26 @@ import hashlib
 import importlib.metadata
 import io
 import os
+import pickle
 import re
 import sys
 import tempfile
+import unicodedata
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _PACKAGE = Path(__file__).parent
 _VARIABLE = "NUMBA_CACHE_DIR"
 #: Versions of a kernel's sources kept in the cache, for switching between branches.
 _KEPT = 2
+#: Files kept of one kernel, or of one function's tables.
+_MOST = 24
+#: Packages besides Python that decide what `kept` keeps.
+_TABLES_BY = ("datasketch", "regex")
 SUFFIX = ".kernel"
 #: Top-level imports: what a function imports when it runs can't be part of machine code.
 _IMPORT = re.compile(
@@ -123,17 +132,47 @@ def keep(name: str, content: bytes) -> None:
             return
 
 
+def kept(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Keep in the cache what a function returns: tables that take long to build.
+
+    Its arguments are plain values, which `repr` identifies (of a file, with its checksum).
+    """
+    source = Path(function.__code__.co_filename)
+
+    @functools.wraps(function)
+    def found(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        given = repr((args, kwargs, unicodedata.unidata_version, _versions()))
+        name = f"{function.__module__}.{function.__qualname__}-{sources_stamp(source)}"
+        name += f"-{hashlib.sha256(given.encode()).hexdigest()[:16]}{SUFFIX}"
+        if (content := read_kept(name)) is not None:
+            with contextlib.suppress(Exception):  # by another build of a library
+                return pickle.load(content)  # type: ignore[no-any-return]
+        made = function(*args, **kwargs)
+        keep(name, pickle.dumps(made, protocol=5))
+        return made
+
+    return found
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    return tuple(importlib.metadata.version(name) for name in _TABLES_BY)
+
+
 def _forget(place: Path, name: str) -> None:
-    """Remove files of the same kernel from older versions of its sources."""
+    """Remove files of the same name: from older sources, and the oldest of many."""
     prefix, stamp, _ = name.rsplit("-", 2)
     times: dict[str, float] = {}
+    changed: dict[Path, float] = {}
     files = [(path, path.name.split("-")[-2]) for path in place.glob(f"{prefix}-*-*{SUFFIX}")]
     for path, state in files:
         with contextlib.suppress(OSError):
-            times[state] = max(times.get(state, 0.0), path.stat().st_mtime)
+            changed[path] = path.stat().st_mtime
+            times[state] = max(times.get(state, 0.0), changed[path])
     kept = {stamp, *sorted(times, key=lambda state: times[state])[-_KEPT:]}
+    newest = sorted(changed, key=lambda path: changed[path])[-_MOST:]
     for path, state in files:
-        if state not in kept:
+        if state not in kept or path not in newest:
             path.unlink(missing_ok=True)
 
 

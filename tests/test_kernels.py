@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curation import compiled, golden, kernels, warm_up
+from curation import golden, kernels, warm_up
 from curation.compiled import borrowing, describe_type, inlined, kernel, type_of
 from curation.recipe import load
 
@@ -157,6 +157,36 @@ def test_the_last_two_states_of_the_sources_are_kept(place: Path) -> None:
     assert states == {"2", "3"}
 
 
+def test_a_table_is_built_once_for_its_arguments(place: Path) -> None:
+    built = list[tuple[int, str]]()
+
+    @kernels.kept
+    def table(size: int, name: str = "") -> tuple[Any, str]:
+        """Return a table."""
+        if not size:
+            raise ValueError("empty")
+        built.append((size, name))
+        values = np.arange(size)
+        values.flags.writeable = size == 2
+        return values, name
+
+    for size, name in ((2, "a"), (3, "a"), (3, "b")):
+        for _ in range(2):
+            values, named = table(size, name=name)
+            assert values.tolist() == list(range(size)) and named == name
+            assert values.flags.writeable == (size == 2)
+    assert built == [(2, "a"), (3, "a"), (3, "b")] and table.__doc__ == "Return a table."
+    for _ in range(2):  # an error is not kept
+        with pytest.raises(ValueError, match="empty"):
+            table(0)
+    for file in place.iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    assert table(2, name="a")[0].tolist() == [0, 1] and len(built) == 4
+    for size in range(1, 60):
+        table(size)
+    assert len(list(place.iterdir())) == kernels._MOST
+
+
 def test_a_stamp_follows_all_that_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,4 +297,3 @@ def test_a_mark_says_that_a_stage_is_compiled(place: Path, monkeypatch: pytest.M
     assert not warm_up.are_compiled(["filter", "extract"])
     monkeypatch.setattr(warm_up, "_stamp", lambda: "another")
     assert not warm_up.are_compiled(["filter"])
-    assert compiled.SUFFIX == kernels.SUFFIX

@@ -18,12 +18,10 @@ letter 1. Lengths of n-grams count sizes, so that they hold as much text in ever
 from __future__ import annotations
 
 import functools
-import pickle
 import unicodedata
 from collections.abc import Sequence
 from html.entities import html5
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +32,7 @@ from curation.arrow import Texts
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bytes, Int, Int64s, Uint64s, inlined, kernel
-from curation.kernels import SUFFIX, keep, read_kept, sources_stamp
+from curation.kernels import kept
 from curation.text import characters as ch
 from curation.text.words import PRIME, SEED, finish
 
@@ -135,21 +133,9 @@ def sums(values: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 @functools.cache
+@kept
 def folding() -> Folding:
-    """Return the tables, built once per machine and kept with the kernels."""
-    versions = f"{regex.__version__}_{unicodedata.unidata_version}"  # no "-": it parts a name
-    name = f"folding-{sources_stamp(Path(__file__))}-{versions}{SUFFIX}"
-    content = read_kept(name)
-    if content is None:
-        built = _build_folding()
-        keep(name, pickle.dumps(tuple(built)))
-        return built
-    found = Folding(*pickle.load(content))
-    found.table.flags.writeable = False
-    return found
-
-
-def _build_folding() -> Folding:
+    """Return the tables, built once per machine."""
     properties = ch.properties()
     table = np.full(ch.CODE_POINTS, _BREAK, np.uint32)
     wanted = np.flatnonzero(properties & ch.WORD).astype(np.uint32)

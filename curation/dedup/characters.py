@@ -17,6 +17,7 @@ import numpy.typing as npt
 import regex
 
 from curation.dedup.dedup_settings import TextNormalization
+from curation.kernels import kept
 
 WORD = 0  #: part of a word (a letter, a kept digit, or anything else that is not distinguished)
 SPACE = 1  #: separates words
@@ -54,8 +55,9 @@ class CharacterTable(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
+@kept
 def character_table(rules: TextNormalization) -> CharacterTable:
-    """Table for the given rules (about a second for the first of a process)."""
+    """Return the table for the given rules, built once per machine."""
     kind = np.zeros(CODE_POINTS, np.uint8)
     entry = np.zeros(CODE_POINTS, np.int32)
     replacements = [b""]

@@ -22,6 +22,7 @@ from curation.dedup.dedup_settings import DocumentDedupSettings, MinHashSettings
 from curation.dedup.shingles import Shingles, shingles
 from curation.errors import ConfigError
 from curation.hashing import xxh64
+from curation.kernels import kept
 
 # Slices of about this much text keep the shingle hashes in the processor's cache.
 _SLICE_BYTES = 1 << 20
@@ -111,9 +112,10 @@ def _xxh64_low(data: bytes) -> int:
 
 
 @functools.lru_cache(maxsize=8)
+@kept
 def permutations(num_perm: int, seed: int, scheme: Scheme) -> tuple[npt.NDArray[Any], ...]:
-    """Multipliers and addends of datasketch's permutations, each [num_perm]."""
-    from datasketch import MinHash  # imports scipy, which only this function needs
+    """Return multipliers and addends of datasketch's permutations, each [num_perm]."""
+    from datasketch import MinHash  # imports scipy's integrals
 
     drawn = MinHash(num_perm=num_perm, seed=seed, scheme=scheme).permutations
     a, b = (np.ascontiguousarray(part, DTYPES[scheme]) for part in drawn)
@@ -232,6 +234,7 @@ def band_threshold(bands: int, rows: int) -> float:
     return float((1.0 / bands) ** (1.0 / rows))
 
 
+@kept
 def optimal_bands(
     threshold: float, num_perm: int, false_positive_weight: float, false_negative_weight: float
 ) -> tuple[int, int]:

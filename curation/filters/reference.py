@@ -22,7 +22,7 @@ without numbers; reading and calibration are ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,7 +58,8 @@ from curation.filters.scratch import (
     number_tokens,
     spelled,
 )
-from curation.resources import resolve
+from curation.kernels import kept
+from curation.resources import resolve, sha256_of
 from curation.text import characters as ch
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_WORD, PRIME, finish
 from curation.tokenize.bpe import merge_piece
@@ -198,6 +199,17 @@ def load_vocabulary() -> Tokenizer:
 def token_lengths(tokens: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """Return the bytes of every token, at most LONGEST_TOKEN."""
     return np.minimum(np.array([len(token) for token in tokens], np.int64), LONGEST_TOKEN)
+
+
+def read_references(paths: Mapping[str, Path]) -> References:
+    """Return the references in these files, by language, for kernels; see `load_reference`."""
+    files = tuple((language, str(path), sha256_of(path)) for language, path in paths.items())
+    return _read_references(files, sha256_of(Path(resolve(VOCABULARY))) if files else "")
+
+
+@kept
+def _read_references(files: tuple[tuple[str, str, str], ...], vocabulary: str) -> References:
+    return reference_tables([load_reference(path, language) for language, path, _ in files])
 
 
 def reference_tables(references: Sequence[Reference]) -> References:

@@ -204,14 +204,11 @@ class Meter:
         stop_words = lists.by_language(settings.stop_words, ".txt")
         dirty = lists.by_language(settings.dirty_words, ".txt")
         allowed = lists.by_language(settings.allowed_words, ".txt")
-        references = [
-            reference.load_reference(path, language)
-            for language, path in lists.by_language(settings.reference, ".npz").items()
-        ]
+        references = lists.by_language(settings.reference, ".npz")
         self._numbers = (
             {language: i for i, language in enumerate(stop_words)},
             {language: i for i, language in enumerate(dirty)},
-            {held.language: i for i, held in enumerate(references)},
+            {language: i for i, language in enumerate(references)},
         )
         self._kit = Kit(
             ch.properties(),
@@ -239,7 +236,7 @@ class Meter:
                     for i, (language, path) in enumerate(dirty.items())
                 }
             ),
-            reference.reference_tables(references),
+            reference.read_references(references),
         )
 
     @property

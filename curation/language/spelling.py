@@ -13,6 +13,7 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
+from curation.kernels import kept
 from curation.text.characters import bits_of, lower_case
 
 #: Kinds of code points, as bits: left out; in need of a normal form; in need of NFKC.
@@ -40,6 +41,7 @@ _ACUTE, _DIAERESIS = "\u0301", "\u0308"
 
 
 @functools.cache
+@kept
 def kinds() -> npt.NDArray[np.uint8]:
     """Bits of every code point: uint8 [0x110000]."""
     table = bits_of(_PATTERNS).astype(np.uint8)
@@ -49,6 +51,7 @@ def kinds() -> npt.NDArray[np.uint8]:
 
 
 @functools.cache
+@kept
 def folded() -> npt.NDArray[np.uint32]:
     """Lower-case form of every code point: uint32 [0x110000], `LEFT_OUT` where it is optional.
 

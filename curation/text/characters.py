@@ -1,6 +1,6 @@
 """One table of properties per Unicode code point, and one of lower-case forms.
 
-Built once per process from the property data of the `regex` package, whose Unicode version is the
+Built once per machine from the property data of the `regex` package, whose Unicode version is the
 one all stages share. Bits rather than classes, because a character can be several things at once:
 `।` ends a sentence and is punctuation.
 """
@@ -13,6 +13,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 import regex
+
+from curation.kernels import kept
 
 CODE_POINTS = 0x110000
 
@@ -88,6 +90,7 @@ def bits_of(patterns: Iterable[tuple[int, str]]) -> npt.NDArray[np.uint16]:
 
 
 @functools.cache
+@kept
 def properties() -> npt.NDArray[np.uint16]:
     """Property bits of every code point: uint16 [0x110000]."""
     table = bits_of(_PATTERNS)
@@ -107,6 +110,7 @@ def properties() -> npt.NDArray[np.uint16]:
 
 
 @functools.cache
+@kept
 def lower_case() -> npt.NDArray[np.uint32]:
     """Lower-case form of every code point (its first, where there are several): uint32."""
     table = np.arange(CODE_POINTS, dtype=np.uint32)

@@ -17,6 +17,7 @@ import regex
 from curation.bytes.buffers import copy_bytes, read_only
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, borrowing, kernel
+from curation.kernels import kept
 from curation.text import characters as ch
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _TAGS = slice(0xE0000, 0xE1000)
 
 
 @functools.cache
+@kept
 def _readings() -> npt.NDArray[np.uint8]:
     """Return how each code point is read, 0 for as it is: uint8 [0x110000]."""
     table = np.zeros(ch.CODE_POINTS, np.uint8)

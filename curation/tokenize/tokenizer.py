@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
-from curation.resources import resolve
+from curation.kernels import kept
+from curation.resources import resolve, sha256_of
 from curation.tokenize import hf_tokenizer
 from curation.tokenize.card import (
     BOS,
@@ -31,7 +32,7 @@ from curation.tokenize.card import (
 from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
 from curation.tokenize.piece_cache import SPARE
 from curation.tokenize.pretokenize import Pattern, pattern
-from curation.tokenize.vocabulary import Tables, format_ranks, parse_ranks, tables
+from curation.tokenize.vocabulary import Tables, format_ranks, read_ranks, tables
 
 if TYPE_CHECKING:
     import tiktoken
@@ -253,16 +254,25 @@ def from_file(path: Path) -> Tokenizer:
     elif card.get("file") != path.name:
         card = {}
     try:
-        content = path.read_bytes()
+        digest = sha256_of(path)
     except OSError as error:
         raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
-    expected = card.get("sha256")
-    if expected is not None and hashlib.sha256(content).hexdigest() != str(expected):
+    if digest != str(card.get("sha256", digest)):
         raise InputError(f"{path}: SHA-256 is not the one in {card_path.name}: file damaged?")
     count = int(card.get("special_tokens", SPECIAL_TOKENS))
     name = str(card.get("name", path.stem))
     split = pattern(str(card.get("pattern", "cl100k")))
-    return Tokenizer(name, parse_ranks(content, str(path)), split, special_tokens(count))
+    tokens, ready = _read(str(path), digest)
+    tokenizer = Tokenizer(name, tokens, split, special_tokens(count))
+    tokenizer.token_tables = ready
+    return tokenizer
+
+
+@kept
+def _read(path: str, sha256: str) -> tuple[list[bytes], Tables]:
+    """Return the tokens of a file with that checksum, and their tables."""
+    tokens = read_ranks(path)
+    return tokens, tables(tokens)
 
 
 AnyTokenizer = Tokenizer | hf_tokenizer.HuggingFaceTokenizer
