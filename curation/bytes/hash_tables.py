@@ -45,7 +45,8 @@ def slot_of(keys: Any, key: Int, start: Int, free: Int) -> Int:
 def lookup(table: Table, key: Int) -> Int:
     """Return the value of a uint64 key, 0 if it is absent."""
     key = max(key, np.uint64(1))
-    return table.values[slot_of(table.keys, key, scrambled(key), _NOTHING)]
+    slot = slot_of(table.keys, key, scrambled(key), _NOTHING)
+    return table.values[slot] if table.keys[slot] == key else np.int64(0)
 
 
 @borrowing

@@ -86,8 +86,8 @@ def judge_line(
     inside = False
     i = start
     bits = np.uint8(0)
-    for i in range(start, end):
-        bits |= data[i]
+    for k in range(start, end):
+        bits |= data[k]
     if bits < 0x80:
         for k in range(start, end):
             upper += (data[k] >= 65) & (data[k] <= 90)
