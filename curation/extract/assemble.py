@@ -46,7 +46,7 @@ def assemble(
     """
     layout = laid_out(page, tables, kept)
     if layout.plain and structure.is_plain:
-        return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.normalized)
+        return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), bool(layout.normalized))
     return _Pieces(source, page, tables, layout, structure).assembly()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.bytes import byte_names as ch
-from curation.compiled import Bools, Bytes, Int32s, Int64s, kernel
+from curation.compiled import Bool, Bools, Bytes, Int32s, Int64s, kernel
 from curation.extract import blocks as s
 from curation.extract.normalized import is_normalized
 from curation.extract.tables import Tables
@@ -23,7 +23,7 @@ class Layout(NamedTuple):
     cells: npt.NDArray[np.bool_]  # [k] in a cell of a table of data, so that it is one line
     plain: bool  # there is neither code nor formulas
     text: npt.NDArray[np.uint8]  # of all, as UTF-8; empty unless `plain`
-    normalized: bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
+    normalized: Bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
 
 
 def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layout:

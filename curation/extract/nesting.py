@@ -200,4 +200,4 @@ def line_of_code(
             opened = stack.texts[k]
             _pop(stack, now, k)
     if not (0 <= opened < now.length and text[now.length - 1] == ch.LF):
-        now.line_due = now.length > now.start
+        now.line_due = int(now.length > now.start)

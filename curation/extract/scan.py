@@ -587,7 +587,7 @@ def _math(scan: Scan, at: Int, i: Int, stop: Int) -> Int:
     after_image = now.atoms > 0 and flow.atoms.kind[max(now.atoms - 1, 0)] == s.IMAGE  # Canvas
     repeats = now.atom_soft == f.STATED or (after_image and now.space_due == 0)
     if not (repeats and _just_said(now)):
-        f.formula(flow, s.MATHML, at, stop, now.skip_depth > 0)
+        f.formula(flow, s.MATHML, at, stop, int(now.skip_depth > 0))
     if contains(scan.src, max(0, at - _ABOVE), at, _KATEX_MATHML):
         return _behind_copy(scan.src, scan.size, stop)
     return stop

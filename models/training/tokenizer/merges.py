@@ -185,7 +185,7 @@ def learn(
         at = s.starts[word]
         for k in range(s.lengths[word] - 1):
             _increase(s, s.symbols[at + k], s.symbols[at + k + 1], word, s.weights[word])
-    token = first
+    token = int(first)
     while True:
         for k in range(s.sizes[_TOUCHED]):
             key = s.touched[k]
@@ -195,7 +195,7 @@ def learn(
             size = _join(key, blob, offsets, buffer)
             known = np.int64(-1)
             if size <= widest:
-                known = find_bytes(buffer, 0, size, blob, offsets, slots)
+                known = np.int64(find_bytes(buffer, 0, size, blob, offsets, slots))
             if known >= 0:
                 heappush(due, (known, key))
             elif size <= longest:

@@ -147,7 +147,8 @@ class WordCounts:
             buffers.offsets[:-1].tolist(), ends, times.tolist(), strict=True
         ):
             while at < end:
-                at, self.size = _count(buffers.data, at, end, weight, how, self._table, self.size)
+                at, size = _count(buffers.data, at, end, weight, how, self._table, self.size)
+                self.size = int(size)
                 if at < end:
                     self._grow(longest)
 
@@ -156,7 +157,9 @@ class WordCounts:
         at = 0
         longest = int(np.diff(other.offsets).max(initial=0))
         while at < len(other):
-            at, self.size = _add(other._table, weights, at, self._table, self.size)
+            done, size = _add(other._table, weights, at, self._table, self.size)
+            at = int(done)
+            self.size = int(size)
             if at < len(other):
                 self._grow(longest)
 
