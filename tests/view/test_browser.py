@@ -372,7 +372,8 @@ def test_clusters_are_shown_in_pages(reader: Reader, server: Server) -> None:
     reader.open("duplicates")
     assert len(reader.all(".clusters tbody tr")) == 25
     reader.click(next(b for b in reader.all(".pager button") if b.text.startswith("Next")))
-    assert len(reader.all(".clusters tbody tr")) == min(len(every) - 25, 25)
+    rest = min(len(every) - 25, 25)
+    reader.wait(lambda: len(reader.all(".clusters tbody tr")) == rest)
     assert "first=25" in reader.driver.current_url
 
 
