@@ -19,7 +19,9 @@ import pyarrow as pa
 import pytest
 
 from curation import dedup
+from curation.config import read_values
 from curation.decontaminate.align import is_other_code
+from curation.decontaminate.decontaminate_settings import Rules
 from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.dedup_settings import defaults as dedup_settings
@@ -239,7 +241,7 @@ _CODE: dict[str, Callable[[int], tuple[str, str]]] = {
 
 @pytest.mark.parametrize("name", _CODE)
 def test_functions_compared(name: str) -> None:
-    rules = evals_settings().rules.code
+    rules = read_values(evals_settings().rules, Rules).code
 
     def run(size: int) -> Callable[[], object]:
         return functools.partial(is_other_code, *_CODE[name](size // 8), rules)

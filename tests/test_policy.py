@@ -177,11 +177,11 @@ def test_a_policy_is_saved_in_the_browser(measured: Path, tmp_path: Path) -> Non
         pytest.skip("no Chromium with its driver here")
     key = "filter.rules.gopher.word_count.min"
     server = Server(Explorer(str(measured)))
-    with serving(server), browsers.browser("desk") as held:
+    with serving(server), browsers.started() as held:
         held.execute_cdp_cmd(
             "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
         )
-        reader = browsers.Reader(held, server.url)
+        reader = browsers.Reader(browsers.resized(held), server.url)
         found = server.explorer.limits({})["limits"]
         number = next(limit["limit"] for limit in found if limit["key"] == key)
         reader.open(f"signals?limit={number}&threshold=130")

@@ -18,7 +18,7 @@ from curation.readers import RangeReader, read_at, spans
 from curation.readers.documents import document_id
 from curation.readers.ranges import misread
 from curation.recipe import load
-from curation.stores import reading
+from curation.stores import transfers
 from pipelines.extract import sources
 from pipelines.plan import plan
 from pipelines.run import run_plan
@@ -240,8 +240,8 @@ def test_what_one_worker_reads_is_said(
 def test_a_range_in_a_store_reads_its_own_bytes(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """And the head of the file, the rest of its last record, and a few blocks read ahead."""
     ahead = 16 << 10
-    monkeypatch.setattr(reading, "LEAST_AHEAD", ahead)
-    monkeypatch.setattr(reading, "MOST_AHEAD", ahead)
+    monkeypatch.setattr(transfers, "LEAST_AHEAD", ahead)
+    monkeypatch.setattr(transfers, "MOST_AHEAD", ahead)
     monkeypatch.setattr("curation.readers.members.PLAIN_CHUNK", ahead)
     monkeypatch.setattr("curation.readers.members.CHUNK", ahead)
     if kind == "jsonl":
@@ -259,13 +259,13 @@ def test_a_range_in_a_store_reads_its_own_bytes(monkeypatch: pytest.MonkeyPatch,
     fsspec.filesystem("memory").pipe_file(f"/ranges/x.{kind}", data)
     parts = spans(len(data), 200 << 10)
     assert len(parts) > 3
-    read_part, asked = reading.read_part, []
+    read_part, asked = transfers.read_part, []
 
     def counted(system: Any, path: str, name: str, start: int, end: int) -> bytes:
         asked.append(end - start)
         return read_part(system, path, name, start, end)
 
-    monkeypatch.setattr(reading, "read_part", counted)
+    monkeypatch.setattr(transfers, "read_part", counted)
     found = []
     for part in parts:
         asked.clear()

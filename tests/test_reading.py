@@ -29,7 +29,7 @@ def test_why(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_other_thresholds(sample_run: Path) -> None:
     changes, (own, fewer) = other_thresholds(str(sample_run), [], [f"{WORDS}=999"], samples=1)
-    assert changes == [(), [f"{WORDS}=999"]]
+    assert changes == [(), (f"{WORDS}=999",)]
     assert own["documents"] > fewer["documents"] and not own["flips"]
     assert fewer["newly_removed"] == own["documents"] - fewer["documents"] + fewer["newly_kept"]
     with pytest.raises(ConfigError, match="unknown key"):

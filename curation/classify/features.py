@@ -38,6 +38,7 @@ from curation.compiled import (
     borrowing,
     inlined,
     kernel,
+    merged,
 )
 from curation.text import characters as ch
 from curation.text.plain import plain
@@ -153,7 +154,7 @@ def measure(texts: Texts, max_bytes: int) -> Features:
     return Features(found.starts, ids, values, shape[: len(lengths)])
 
 
-@inlined
+@merged
 def _bucket(h: Int) -> Int:
     h = (h ^ (h >> np.uint64(32))) * _MIX
     return np.int64(h >> np.uint64(64 - BITS))

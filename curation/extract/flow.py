@@ -12,7 +12,7 @@ import numpy as np
 from curation.bytes import byte_names as ch
 from curation.bytes.code_points import code_point, last_character, put
 from curation.bytes.search import LOWER
-from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined, merged
 from curation.extract import blocks as s
 from curation.extract.lexing import reference
 from curation.extract.markup import (
@@ -171,7 +171,7 @@ def _role(point: Int) -> Int:
     return _NOTHING if 0xD800 <= point <= 0xDFFF else _TEXT
 
 
-@inlined
+@merged
 def _is_wide(point: Int) -> Bool:
     """Whether a character is one of Chinese or Japanese, whose lines end without a blank."""
     if point < 0x2E80:
@@ -185,7 +185,7 @@ def _is_wide(point: Int) -> Bool:
     )  # fmt: skip
 
 
-@inlined
+@merged
 def _has_no_blanks(point: Int) -> Bool:
     """Whether a character is one of Thai, Lao, Burmese or Khmer, which part words by U+200B."""
     return 0xE00 <= point <= 0xEFF or 0x1000 <= point <= 0x109F or 0x1780 <= point <= 0x17FF

@@ -20,6 +20,7 @@ from curation.compiled import (
     borrowing,
     inlined,
     kernel,
+    merged,
 )
 from curation.extract.markup import FNV_PRIME, FNV_START
 from curation.hashing import xxh64
@@ -82,7 +83,7 @@ def kind_of(point: Int) -> Int:
     return _SYMBOL if sign else _CASELESS
 
 
-@inlined
+@merged
 def _full_width(point: Int) -> Int:
     """The kind of a sign of ASCII in the width of Han, or of the half-width ones behind them."""
     if 0xFF01 <= point <= 0xFF5E:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from curation.bytes.code_points import code_point, last_character
-from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing, kernel
+from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing, merged
 from curation.filters.phrases import Phrases, compile_phrases, find_phrases
 from curation.text import characters as ch
 from curation.text.lines import (
@@ -79,7 +79,7 @@ def line_phrases() -> Phrases:
     )
 
 
-@kernel
+@merged
 def _is_digit(c: Int) -> Bool:
     k = np.searchsorted(_ZEROS, c, "right") - 1
     return k >= 0 and c < _ZEROS[k] + 10

@@ -27,6 +27,7 @@ from curation.compiled import (
     Uint32s,
     borrowing,
     inlined,
+    merged,
 )
 from curation.language.evidence import Floats, Ints, Mask, hats
 
@@ -97,7 +98,7 @@ def weighed(weights: Floats, shares: Floats, words: Floats, sizes: Ints, large: 
     return np.asarray(at[:, :1] * before + at[:, 1:2] * large + at[:, 2:] * words)
 
 
-@inlined
+@merged
 def _mixed(h: Int, c: Int) -> Int:
     h = (h ^ np.uint64(c)) * _FIRST
     return h ^ (h >> _FOLD)

@@ -27,6 +27,7 @@ from curation.compiled import (
     borrowing,
     inlined,
     kernel,
+    merged,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -111,7 +112,7 @@ def _has(table: Bytes, place: Int) -> Int:
     return (table[place >> 3] >> (place & 7)) & 1
 
 
-@inlined
+@merged
 def _is_accented(c: Int) -> Bool:
     """Whether a code point is a Latin letter beyond ASCII that an 8-bit encoding can give.
 

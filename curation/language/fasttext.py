@@ -32,6 +32,7 @@ from curation.compiled import (
     borrowing,
     inlined,
     kernel,
+    merged,
 )
 from curation.language.fasttext_file import PREFIX, FastTextFile, read_fasttext
 
@@ -241,7 +242,7 @@ def _subwords(data: Bytes, begin: Int, end: Int, inputs: Inputs, found: Int64s, 
     return n
 
 
-@inlined
+@merged
 def _is_break(byte: Int) -> Bool:
     return byte == 32 or 9 <= byte <= 13 or byte == 0
 

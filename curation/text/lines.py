@@ -10,7 +10,7 @@ import numpy as np
 
 from curation.bytes import ascii
 from curation.bytes.code_points import code_point, is_tail, last_character
-from curation.compiled import Bool, Bytes, Int, Int32s, Uint16s, borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, Int32s, Uint16s, borrowing, merged
 from curation.text import characters as ch
 
 _SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
@@ -158,7 +158,7 @@ def _last_letter(data: Bytes, begin: Int, end: Int, properties: Uint16s) -> Int:
     return 0
 
 
-@inlined
+@merged
 def _is_ethiopic(c: Int) -> Bool:
     return (
         _ETHIOPIC[0][0] <= c < _ETHIOPIC[0][1]

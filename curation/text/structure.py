@@ -36,6 +36,7 @@ from curation.compiled import (
     borrowing,
     inlined,
     kernel,
+    merged,
 )
 from curation.text import characters as ch
 from curation.text.lines import characters, strip_left, strip_right
@@ -166,7 +167,7 @@ def _is_letter(b: Int) -> Bool:
     return 97 <= (b | 32) <= 122
 
 
-@inlined
+@merged
 def _wide_marks(c: Int, held: Int, run: Int) -> tuple[Bool, Bool, Bool, Int]:
     """Of a character beyond ASCII: is it, or ends it, a word; a letter; of mathematics; the run."""
     if held & ch.SINGLE and held & _ALPHA:
@@ -181,7 +182,7 @@ def _wide_marks(c: Int, held: Int, run: Int) -> tuple[Bool, Bool, Bool, Int]:
     return run > 1, False, False, np.int64(0) if run > 1 else run
 
 
-@inlined
+@merged
 def _run_ends(b: Int, after: Int, run: Int) -> tuple[Bool, Int]:
     """Whether a sign or digit ends a plain word of `run` letters, and the run behind it."""
     if 48 <= b <= 57:

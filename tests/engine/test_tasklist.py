@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+import models.commands
 import pipelines
 from curation.dedup.lines import LineTotals
 from curation.errors import InputError
@@ -45,9 +46,11 @@ _OPENED = (pa.RecordBatch, MixPlan, LineTotals)
 
 
 def _classes() -> list[type]:
-    """Every dataclass of the pipelines that is a step or a transform."""
+    """Every dataclass of the pipelines and commands that is a step or a transform."""
     found = set()
-    for module in pkgutil.walk_packages(pipelines.__path__, "pipelines."):
+    modules = [*pkgutil.walk_packages(pipelines.__path__, "pipelines.")]
+    modules += pkgutil.walk_packages(models.commands.__path__, "models.commands.")
+    for module in modules:
         for kind in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(kind) and dataclasses.is_dataclass(kind):
                 fields = {f.name for f in dataclasses.fields(kind)}

@@ -168,9 +168,9 @@ def test_results_do_not_depend_on_the_batch() -> None:
 
 def test_unknown_below() -> None:
     texts = [SENTENCES["de"], "xqzj wvkk"]
-    labels, scores = identify(texts, settings(unknown_below=1.0, windows=1))
+    labels, scores = identify(texts, settings(unknown_below=1.0))
     assert labels[1] == "und"
-    assert scores == identify(texts, settings(unknown_below=0.0, windows=1))[1]
+    assert scores == identify(texts, settings(unknown_below=0.0))[1]
 
 
 def test_decide_by_threshold_then_language() -> None:

@@ -6,6 +6,7 @@ import functools
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,9 @@ class Reader:
         )
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """One browser for all: to start it costs more than most tests."""
+@contextmanager
+def started() -> Iterator[Any]:
+    """A browser."""
     options = webdriver.ChromeOptions()
     options.binary_location = _BROWSER
     for name in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -116,6 +117,13 @@ def browser() -> Iterator[Any]:
         yield driver
     finally:
         driver.quit()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One browser for all: to start it costs more than most tests."""
+    with started() as driver:
+        yield driver
 
 
 def resized(browser: Any, size: str = "desk", dark: bool = False, media: str = "") -> Any:
