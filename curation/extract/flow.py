@@ -248,7 +248,7 @@ def _add_chars(now: State, chars: Int) -> None:
         now.bold_chars += chars
 
 
-@borrowing
+@merged
 def _run_of_code(src: Bytes, n: Int, i: Int, flow: Flow) -> Int:
     """`run_of_text` where white space is kept."""
     text, now = flow.text, flow.now

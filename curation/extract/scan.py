@@ -19,7 +19,7 @@ import numpy as np
 from curation.bytes import byte_names as ch
 from curation.bytes.hash_tables import find
 from curation.bytes.search import next_byte, stands_at, word
-from curation.compiled import Bool, Bytes, Int, Int32s, borrowing, inlined, kernel
+from curation.compiled import Bool, Bytes, Int, Int32s, borrowing, inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract import flow as f
 from curation.extract import lexing as x
@@ -450,7 +450,7 @@ def _root(
         now.tokens = first_token
 
 
-@inlined
+@merged
 def _inline(scan: Scan, at: Int, i: Int, tag: Int, mark: Int, hashed: Int) -> Bool:
     """An inline element begins, its tag in src[at:i]. Whether it ends the block, as lines do."""
     src, given, flow = scan.src, scan.given, scan.flow
@@ -526,7 +526,7 @@ def _is_listing(src: Bytes, given: Given) -> Bool:
     return has_name(src, given.start[_AT_CLASS], given.end[_AT_CLASS], _CODE_NAME)
 
 
-@inlined
+@merged
 def _textarea(scan: Scan, at: Int, i: Int, stop: Int, max_depth: Int) -> Bool:
     """A <textarea> for reading, its content in src[i:stop], is a listing. False: too many blocks."""
     src, given, now = scan.src, scan.given, scan.flow.now
@@ -562,7 +562,7 @@ def _after_text(src: Bytes, n: Int, i: Int, name: Int) -> Int:
     return k if src[k + 1] == ch.SLASH and x.tag_name(src, n, k + 2)[0] == name else i
 
 
-@inlined
+@merged
 def _opaque(scan: Scan, at: Int, i: Int, stop: Int, tag: Int, max_depth: Int) -> Int:
     """An element whose content, src[i:stop], is no markup; return where reading goes on, -1 where
     there are too many blocks or formulas."""
@@ -670,7 +670,7 @@ def _end_of(scan: Scan, tag: Tag) -> Int:
     return x.end_of(scan.src, scan.size, tag.end, tag.at + 1, tag.name_end, scan.no_end, tag.number)
 
 
-@inlined
+@merged
 def _unread(scan: Scan, tag: Tag, max_depth: Int) -> Int:
     """Where reading goes on behind the tag of an element whose content is no markup."""
     if not tag.opening or (tag.number == _TEMPLATE and scan.given.start[_AT_SHADOW] >= 0):
@@ -701,7 +701,7 @@ def _is_passed_over(scan: Scan, tag: Tag) -> Bool:
     return not (now.skip_math and tag.number == _MATH and tag.opening)
 
 
-@inlined
+@merged
 def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
     """What the attributes of a start tag say of its element."""
     src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
@@ -745,7 +745,7 @@ def _tex_of(scan: Scan, tag: Tag, look: Look) -> Int:
     return _tex_end(scan.src, scan.size, tag.end, stated, tag.number == _CODE)
 
 
-@inlined
+@merged
 def _inline_formula(scan: Scan, tag: Tag, look: Look, tex_end: Int) -> Int:
     """Add the formula that an inline element is; return where reading goes on, -1 if it is none."""
     src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
@@ -771,7 +771,7 @@ def _inline_formula(scan: Scan, tag: Tag, look: Look, tex_end: Int) -> Int:
     return tex_end
 
 
-@inlined
+@merged
 def _inline_tag(scan: Scan, tag: Tag, look: Look, images: Bool) -> Bool:
     """The tag of an inline element that is no formula. Whether it ends the block, as lines do."""
     src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
@@ -792,7 +792,7 @@ def _inline_tag(scan: Scan, tag: Tag, look: Look, images: Bool) -> Bool:
     return _inline(scan, tag.at, i, tag.number, look.mark, look.hashed)
 
 
-@inlined
+@merged
 def _block_tag(scan: Scan, tag: Tag, look: Look, tex_end: Int, first_token: Int, depth: Int) -> Int:
     """An element opens or ends behind the block before it; return where reading goes on, -1 where
     there are too many."""
@@ -836,7 +836,7 @@ def _listing_begins(scan: Scan, tag: Int, i: Int) -> Int:
     return i + (i < scan.size and src[i] == ch.LF)  # a line break at its beginning doesn't count
 
 
-@inlined
+@merged
 def _element(scan: Scan, tag: Tag, options: Options) -> Int:
     """The tag of an element whose content is markup; return where reading goes on, -1 where there
     are too many elements, blocks or formulas."""

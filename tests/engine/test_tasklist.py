@@ -30,6 +30,7 @@ from curation.schema import DOCUMENTS, EDITS
 from curation.stages.custom import CustomSettings, StageCode
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.user_code import Found
+from models.mixes.search import search_settings
 from pipelines.dedup_documents.indexes import Place
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Transform
@@ -71,6 +72,7 @@ def _settings() -> dict[type, list[BaseModel]]:
         _add_settings(recipe, found)
         _add_settings(recipe.tokenize.encoding, found)
         _add_settings(recipe.mix.mixture(""), found)
+        _add_settings(search_settings((), recipe.mix.domains), found)
         for stage in STAGES:
             _add_settings(recipe.settings(stage), found)
     code = Found("mine.py", "f", "def f(batch): return [True] * batch.num_rows", "0" * 64)
