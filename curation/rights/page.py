@@ -70,7 +70,8 @@ _LINE_CHARACTERS = 160
 
 #: Comments, scripts with what they hold, and links.
 _TERMS = re.compile(
-    rb"<!--.*?(?:-->|\Z)|(?P<script><script\b[^>]*>)(?P<inside>.*?)(?:</script|\Z)|(?P<link><link\b[^>]*>)",
+    rb"<!--.*?(?:-->|\Z)|(?P<script><script\b[^<>]*>)(?P<inside>.*?)(?:</script|\Z)|"
+    rb"(?P<link><link\b[^<>]*>)",  # no `<` inside, or tags that never end take the square of them
     re.I | re.S,
 )
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)

@@ -130,6 +130,7 @@ class _Reader:
         if len(content) > MOST_BYTES:
             raise ValueError(f"{len(content)} bytes")
         parser: Any = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True  # not a call for each line
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text

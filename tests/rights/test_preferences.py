@@ -159,6 +159,17 @@ def test_documents_of_rsl_that_are_hostile_permit_nothing() -> None:
         SEARCH_ONLY.replace("search", "all")[:-6],
     ]
     begun = time.process_time()
+    assert (
+        answers(html=b"rsl+xml" + b"<script " * 300_000 + b"<link " * 300_000) == ("unstated",) * 3
+    )
+    named = RSL % f"<license><permits>{'x ' * 200_000}{'search' + chr(10)}</permits></license>"
+    many = (
+        RSL
+        % f"<license><permits>{'search' + chr(10)}{('x' + chr(10)) * 400_000}</permits></license>"
+    )
+    for document, train in ((named, "deny"), (many, "deny")):
+        page = f'<head><script type="application/rsl+xml">{document}</script></head>'.encode()
+        assert answers(html=page)[:2] == (train, "allow")
     for document in documents:
         page = f'<head><script type="application/rsl+xml">{document}</script></head>'.encode()
         assert answers(html=page) == ("unstated",) * 3
