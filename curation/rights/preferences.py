@@ -11,7 +11,7 @@ from typing import Any
 
 from curation.readers.charset import utf8_html
 from curation.rights.page import read_page
-from curation.rights.robots import RobotsFile, parse_robots, product
+from curation.rights.robots import parse_robots, product
 from curation.rights.rsl import answers_of
 from curation.rights.signals import (
     Signal,
@@ -74,7 +74,7 @@ def preferences(
         charset = next((k.partition("charset=")[2].strip("\"' ;") for k in kinds), "")
         found += of_page(read_page(utf8_html(html, charset or None)[0]), url)
     if robots is not None:
-        file = _asked(parse_robots(robots), agents)
+        file = parse_robots(robots).asked_by(agents)
         found += (Signal("robots", "robots.txt", agent, "") for agent in file.groups)
         found += of_robots(file, url, "robots.txt")
     site_file = terms(WELL_KNOWN)
@@ -87,15 +87,6 @@ def preferences(
         "signals": found,
         "decided": {use: [Signal(**one) for one in answers[use][1]] for use in USES},  # type: ignore[arg-type]
     }
-
-
-def _asked(file: RobotsFile, agents: Sequence[str]) -> RobotsFile:
-    """Return the part of a file that is for these agents, and for all."""
-    names = {*map(file.group_of, agents), "*"}
-    return RobotsFile(
-        {name: file.groups.get(name, []) for name in names},
-        {name: file.terms.get(name, []) for name in (*names, "")},
-    )
 
 
 def decide(
@@ -123,9 +114,9 @@ def _statements(
     signals: Signals, agents: Sequence[str], strictest: bool, bought: Sequence[str]
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
     """Yield signals with the uses of which they speak, and what they answer."""
-    of_file = {(s["agent"] or "").lower() for s in signals if s["kind"] == "robots"}
+    of_file = {product(s["agent"] or "") for s in signals if s["kind"] == "robots"}
     groups = {a if a in of_file else "*" for a in map(product, agents)} or {"*"}
-    heard = [s for s in signals if s["agent"] is None or s["agent"].lower() in groups]
+    heard = [s for s in signals if s["agent"] is None or product(s["agent"]) in groups]
     for one in heard:
         if one["kind"] in _READERS:
             for use, answer in _READERS[one["kind"]](one["value"] or ""):

@@ -95,13 +95,17 @@ class RobotsFile:
         path = path_of(url)
         if path == "/robots.txt":
             return Access(True, None)
-        best = best_rule(self.groups.get(self.group_of(agent), []), path)
+        name = product(agent)
+        best = best_rule(self.groups.get(name if name in self.groups else "*", []), path)
         return Access(best is None or best.allows, best)
 
-    def group_of(self, agent: str) -> str:
-        """Return the product name of the group that a crawler follows."""
-        name = product(agent)
-        return name if name in self.groups else "*"
+    def asked_by(self, agents: Iterable[str]) -> RobotsFile:
+        """Return what is for all, and for those of these crawlers that have a group of their own."""
+        names = {"*": "*", **{a: product(a) for a in agents if product(a) in self.groups}}
+        return RobotsFile(
+            {agent: self.groups.get(name, []) for agent, name in names.items()},
+            {agent: self.terms.get(name, []) for agent, name in {"": "", **names}.items()},
+        )
 
 
 def best_rule(rules: Iterable[Rule], path: str) -> Rule | None:

@@ -35,7 +35,6 @@ from curation.rights.robots import (
     best_rule,
     parse_robots,
     path_of,
-    product,
 )
 from curation.rights.rsl import MEDIA_TYPE
 from curation.rights.signals import LATEST, Signal, of_reservation, of_robots, with_terms
@@ -226,13 +225,12 @@ def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
     elif file.kind == RSL:
         said = {"rsl": file.content.decode("utf-8", "replace")}
     else:
-        whole = parse_robots(file.content)
-        names = {"*": "*", **{a: product(a) for a in agents if product(a) in whole.groups}}
-        rules = {agent: whole.groups.get(name, []) for agent, name in names.items()}
-        terms = {agent: whole.terms.get(name, []) for agent, name in {"": "", **names}.items()}
+        asked = parse_robots(file.content).asked_by(agents)
         said = {
-            "rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()},
-            "terms": {agent: of for agent, of in terms.items() if of},
+            "rules": {
+                agent: [[r.allows, r.path] for r in of] for agent, of in asked.groups.items()
+            },
+            "terms": {agent: of for agent, of in asked.terms.items() if of},
         }
     return json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
