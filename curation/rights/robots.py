@@ -100,7 +100,7 @@ class RobotsFile:
         return Access(best is None or best.allows, best)
 
     def asked_by(self, agents: Iterable[str]) -> RobotsFile:
-        """Return what is for all, and for those of these crawlers that have a group of their own."""
+        """Return what is for all, and for those of these crawlers that have their own group."""
         names = {"*": "*", **{a: product(a) for a in agents if product(a) in self.groups}}
         return RobotsFile(
             {agent: self.groups.get(name, []) for agent, name in names.items()},
