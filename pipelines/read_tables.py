@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from curation.extract.texts import text_of
+from curation.extract.safe import text_of
 from curation.language.language_settings import LanguageSettings
 from curation.readers import Damage, Page, ReaderSettings, Skipped, read
 from curation.readers.documents import (

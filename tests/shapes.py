@@ -644,10 +644,10 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
     from curation import dedup
     from curation.classify import Classifier
     from curation.classify import default_settings as classify_settings
-    from curation.decontaminate.background import load_background
     from curation.decontaminate.catalog import build_catalog
     from curation.decontaminate.decontaminate_settings import EvalSettings
     from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
+    from curation.decontaminate.index import load_background
     from curation.decontaminate.items import Item
     from curation.decontaminate.judge import Decontaminator
     from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings, defaults

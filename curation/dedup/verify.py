@@ -10,7 +10,7 @@ import numpy.typing as npt
 from curation.arrow import Texts
 from curation.compiled import Float64s, Int64s, Uint32s, Uint64s, kernel
 from curation.dedup.dedup_settings import MinHashSettings, TextNormalization
-from curation.dedup.shingles import shingles
+from curation.dedup.minhash import shingles
 
 
 class ShingleSets(NamedTuple):

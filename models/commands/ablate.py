@@ -132,7 +132,7 @@ def _named(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _items(name: str, path: str) -> Iterable:
+    from curation.decontaminate.decontaminate_settings import load_mapping
     from curation.decontaminate.items import read_items
-    from curation.decontaminate.mappings import load_mapping
 
     return read_items(name, [path], load_mapping(name).fields)

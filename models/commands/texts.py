@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from curation.errors import ConfigError, InputError
-from curation.extract.texts import text_of
+from curation.extract.safe import text_of
 from curation.readers import Page, ReaderSettings, discover, read
 from curation.recipe import load
 from curation.stages import find

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import yaml
 
 from curation.archive import save_arrays
-from curation.decontaminate.background import LEAST_BITS, LOW, MOST_BITS, Background
+from curation.decontaminate.index import LEAST_BITS, LOW, MOST_BITS, Background
 from curation.decontaminate.normalize import ngrams, tokenize
 
 FILE = "background.npz"

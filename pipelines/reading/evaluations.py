@@ -24,7 +24,7 @@ from curation.decontaminate.dialects import DIALECTS, Dialect
 from curation.decontaminate.judge import FOUND, input_of
 from curation.decontaminate.overlap import OVERLAP, overlap
 from curation.errors import ConfigError, InputError
-from curation.extract.texts import text_of
+from curation.extract.safe import text_of
 from curation.readers import Event, Page, ReaderSettings, discover, read
 from curation.readers.documents import ROWS, batched, document_row
 from curation.recipe import Recipe

@@ -36,8 +36,7 @@ from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Transform
 from pipelines.extract.sources import Part, SourceShard
 from pipelines.runners import tasklist
-from pipelines.runners.description import describe, restore
-from pipelines.runners.tasklist import write_task_list
+from pipelines.runners.tasklist import describe, restore, write_task_list
 from pipelines.runners.tasks import Task
 from pipelines.storage.files import Folder
 from tests.engine.toys import WriteName

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from curation.extract import Extractor, default_settings, extract
 from curation.extract.clean import clean
-from curation.extract.page_state import stated_article
-from curation.extract.streaming import in_place
+from curation.extract.page_state import in_place, stated_article
 
 _SENTENCE = "The harbour wall was rebuilt after the flood of that year, and it has stood since. "
 _ARTICLE = "<p>" + _SENTENCE * 6 + "</p>"

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from curation.arrow import as_json, plain, storable
-from curation.extract.texts import text_of
+from curation.extract.safe import text_of
 from curation.readers import Page, read
 from curation.readers.documents import document_row, documents_batch, joined, others_of
 from pipelines.cli import main
