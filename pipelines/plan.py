@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
-from curation.readers import InputFile, PassedOver, discover
+from curation.readers.discover import InputFile, PassedOver, discover
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import TABLES, without_compression
 from curation.recipe import STAGES, Recipe, check_order
@@ -139,7 +139,8 @@ def _with_input(
 
 def _refuse_pages(files: Sequence[InputFile], recipe: Recipe) -> None:
     """Raise ConfigError for pages, which have no texts yet, by the first record that is one."""
-    from curation.readers import Page, read  # slow, seldom needed
+    from curation.readers.read import read
+    from curation.readers.records import Page  # slow, seldom needed
 
     for event in itertools.islice(read(files[0].path, recipe.readers, files[0].name), _PEEK):
         if isinstance(event, Page):

@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.extract.safe import extract_page, text_of
-from curation.readers import Page, read
 from curation.readers.documents import document_row, documents_batch, joined, others_of
+from curation.readers.read import read
+from curation.readers.records import Page
 from curation.recipe import load
 from pipelines.cli import main
 from tests.folders import differences

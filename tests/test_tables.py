@@ -21,7 +21,8 @@ from curation.dedup import near_duplicates
 from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
 from curation.dedup.verify import jaccard, shingle_sets
 from curation.errors import ConfigError, InputError, WorkerError
-from curation.filters import judge, load_filter
+from curation.filters import judge
+from curation.filters.apply import load_filter
 from curation.recipe import load
 from curation.tables import as_given
 from tests.conftest import curate_well

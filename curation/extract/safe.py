@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curation.errors import told
-from curation.extract import Extraction, PageTooLargeError
 from curation.extract.extract_settings import ExtractSettings
-from curation.readers import Page
+from curation.extract.extraction import Extraction, PageTooLargeError
+from curation.readers.records import Page
 
 if TYPE_CHECKING:
     from curation.extract.extractor import Begun

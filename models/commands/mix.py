@@ -14,7 +14,7 @@ import yaml
 
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
-from curation.mix import align, plan_table
+from curation.mix.mix_table import align, plan_table
 from curation.recipe import load
 from curation.stages import find
 from models.commands.mix_search import search, space_of

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from curation.columns import PAGE_COLUMNS
 from curation.credentials import without_userinfo
-from curation.extract import Extraction
 from curation.extract.extract_settings import ExtractSettings
+from curation.extract.extraction import Extraction
 from curation.extract.safe import Failed, Refused, begin_page, extract_page, wrong_length
-from curation.readers import Damage, Page, Skipped
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined
 from curation.readers.raw import RawFile
+from curation.readers.records import Damage, Page, Skipped
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun

@@ -22,7 +22,7 @@ from pipelines.run_folder import run_recipe, run_settings
 from pipelines.storage.files import Folder
 
 if TYPE_CHECKING:
-    from curation.readers import Page
+    from curation.readers.records import Page
 
 #: Members of a cluster, lines of a difference, and characters of a text that are shown.
 _MEMBERS, _DIFF_LINES, _TEXT = 60, 2000, 400_000
@@ -174,7 +174,9 @@ class Inputs:
             raise InputError(
                 "the run doesn't say where its inputs are; start with --input PATH to see pages"
             )
-        from curation.readers import ReaderSettings, discover, read_at  # compiled kernels
+        from curation.readers.discover import discover
+        from curation.readers.read import read_at
+        from curation.readers.settings import ReaderSettings  # compiled kernels
 
         recipe = run_recipe(self._folder)
         readers = settings_of_run(ReaderSettings, recipe["readers"])

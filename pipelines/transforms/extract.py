@@ -12,7 +12,7 @@ from apache_beam import PCollection
 
 from curation.columns import PAGE_COLUMNS
 from curation.extract.extract_settings import ExtractSettings
-from curation.readers import Damage, Page, discover, read
+from curation.readers.discover import discover
 from curation.readers.documents import (
     Others,
     Row,
@@ -22,7 +22,8 @@ from curation.readers.documents import (
     own_columns,
     with_own,
 )
-from curation.readers.records import drawn
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, drawn
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, HEADERS, SET_ASIDE, SOURCE
 from pipelines.engine.transform import Outcome

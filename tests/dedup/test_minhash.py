@@ -9,15 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from curation.dedup import (
+from curation.dedup import minhash_signatures
+from curation.dedup.dedup_settings import DocumentDedupSettings, Scheme, defaults
+from curation.dedup.minhash import (
+    DTYPES,
     band_hashes,
+    band_threshold,
+    has_signature,
     hash_function,
-    minhash_signatures,
     optimal_bands,
     signatures,
 )
-from curation.dedup.dedup_settings import DocumentDedupSettings, Scheme, defaults
-from curation.dedup.minhash import DTYPES, band_threshold, has_signature
 from curation.errors import ConfigError
 from tests.dedup import reference
 

@@ -23,8 +23,9 @@ import models.commands
 import pipelines
 from curation.dedup.lines import LineTotals
 from curation.errors import InputError
-from curation.mix import MixPlan, Mixture
-from curation.readers import Checkpoint, Span
+from curation.mix.mix_settings import Mixture
+from curation.mix.plan import MixPlan
+from curation.readers.ranges import Checkpoint, Span
 from curation.recipe import STAGES, built_in, load
 from curation.schema import DOCUMENTS, EDITS
 from curation.stages.custom import CustomSettings, StageCode

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from curation.extract import Extractor, default_settings
+from curation.extract import Extractor
+from curation.extract.extractor import default_settings
 from curation.extract.listings import without_line_numbers
 
 _DATA = [

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.extract import Extractor, default_settings, extract
+from curation.extract import Extractor, extract
 from curation.extract.clean import clean
+from curation.extract.extractor import default_settings
 from curation.extract.page_state import in_place, stated_article
 
 _SENTENCE = "The harbour wall was rebuilt after the flood of that year, and it has stood since. "

@@ -27,7 +27,6 @@ from curation.filters.reference import (
 from curation.models import list_models
 from curation.resources import resolve
 from curation.text.words import token_hash, word_list
-from models.training import About
 from models.training.reference import (
     ReferenceTraining,
     calibration_table,
@@ -36,6 +35,7 @@ from models.training.reference import (
     train_reference_files,
 )
 from models.training.reference_counts import WordCounts, count_words, merge_words
+from models.training.report import About
 from models.training.word_classes import exchange
 from tests.filters.plain import PlainReference, divergence, divergence_parts
 

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation import resources
-from curation.classify import Classifier, ClassifyResult, ClassifySettings, decide
-from curation.classify import default_settings as defaults
-from curation.classify.classifier import check_labels
-from curation.classify.decide import LEAST_OF_PATHS
+from curation.classify.classifier import Classifier, ClassifyResult, check_labels
+from curation.classify.classify_settings import ClassifySettings
+from curation.classify.classify_settings import default_settings as defaults
+from curation.classify.decide import LEAST_OF_PATHS, decide
 from curation.classify.features import BITS, SHAPE, measure
 from curation.classify.linear import LinearModel, Varying, load, standardise
 from curation.errors import ConfigError

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 
 from curation import resources
 from curation.errors import ConfigError
-from curation.language import LanguageIdentifier, LanguageSettings, default_settings, identify
+from curation.language import LanguageIdentifier, identify
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import load_fasttext
+from curation.language.language_settings import LanguageSettings, default_settings
 from curation.language.windows import letters_only, split_lines
-from models.training import About, train_corrector
+from models.training.corrector import train_corrector
 from models.training.evidence import learn
+from models.training.report import About
 from models.training.settings import CorrectorTraining
 from models.training.settings import default_settings as training_settings
 

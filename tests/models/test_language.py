@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError
-from curation.language import LanguageIdentifier, LanguageSettings, decide, identify
-from curation.language.language_settings import default_settings
+from curation.language import LanguageIdentifier, identify
+from curation.language.decide import decide
+from curation.language.language_settings import LanguageSettings, default_settings
 from curation.language.scripts import by_script
 from curation.language.windows import OPTIONAL, cut, letters_only
 from curation.language.windows import kinds as kinds_of

@@ -16,8 +16,9 @@ import pytest
 
 from curation.arrow import as_json, plain, storable
 from curation.extract.safe import text_of
-from curation.readers import Page, read
 from curation.readers.documents import document_row, documents_batch, joined, others_of
+from curation.readers.read import read
+from curation.readers.records import Page
 from pipelines.cli import main
 from tests.readers.archives import default_settings
 

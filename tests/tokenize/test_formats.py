@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from curation.errors import ConfigError
-from curation.tokenize import IndexedWriter
 from curation.tokenize.formats import format_packages
+from curation.tokenize.megatron import IndexedWriter
 from pipelines.storage.files import Folder
 from pipelines.token_formats import write_formats
 
