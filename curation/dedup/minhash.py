@@ -315,23 +315,3 @@ def _hash_bands(
 def band_threshold(bands: int, rows: int) -> float:
     """Similarity about which the candidate probability rises: (1 / bands)^(1 / rows)."""
     return float((1.0 / bands) ** (1.0 / rows))
-
-
-@kept
-def optimal_bands(
-    threshold: float, num_perm: int, false_positive_weight: float, false_negative_weight: float
-) -> tuple[int, int]:
-    """Bands and rows that make the fewest errors about a threshold, by datasketch's search.
-
-    The weights must sum to 1. Raises ConfigError for a threshold or weights out of [0, 1].
-    """
-    from datasketch import MinHashLSH  # imports scipy, which only this function needs
-
-    weights = (false_positive_weight, false_negative_weight)
-    try:
-        lsh = MinHashLSH(threshold=threshold, num_perm=num_perm, weights=weights)
-    except ValueError as error:
-        raise ConfigError(
-            f"no bands for threshold {threshold}, num_perm {num_perm}: {error}"
-        ) from error
-    return int(lsh.b), int(lsh.r)
