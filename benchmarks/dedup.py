@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from curation.dedup.candidates import bucket_order, bucket_pairs
+from curation.dedup.candidates import bucket_order, bucket_pairs, jaccard, shingle_sets
 from curation.dedup.components import (
     cluster_sizes,
     confirmed_clusters,
@@ -46,7 +46,6 @@ from curation.dedup.minhash import band_hashes, signatures
 from curation.dedup.normalize import exact_keys
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.urls import canonical_urls
-from curation.dedup.verify import jaccard, shingle_sets
 from curation.recipe import load
 
 MINHASH = defaults(DocumentDedupSettings).minhash

@@ -254,7 +254,7 @@ class JudgePages:
     ) -> None:
         """Add a page to the batch, and its notes to the further tables."""
         row, own = document_row(name, page)
-        from curation.extract.page_columns import page_columns  # compiled kernels
+        from curation.extract.safe import page_columns  # compiled kernels
 
         found = answer if isinstance(answer, Extraction) else None
         row |= page_columns(page, found, self._sites())

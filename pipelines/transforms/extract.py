@@ -30,8 +30,8 @@ from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
 from pipelines.extract.sites import sites_key
 from pipelines.extract.sources import source_shards
+from pipelines.transforms.files import Keyed, ShardKey
 from pipelines.transforms.judge import default_settings, judge, of_recipe, outputs
-from pipelines.transforms.keys import Keyed, ShardKey
 
 #: A batch of pages has at most so many pages, and about so many bytes where it has several.
 _BATCH_PAGES = 256

@@ -32,7 +32,7 @@ from curation.stages.custom import CustomSettings, StageCode
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.user_code import Found
 from models.mixes.search import search_settings
-from pipelines.dedup_documents.indexes import Place
+from pipelines.dedup.indexes import Place
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Transform
 from pipelines.extract.sources import Part, SourceShard
