@@ -85,10 +85,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="N",
         help="with --fit: number of runs to propose next",
     )
-    parser.set_defaults(command=mix)
 
 
-def mix(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Draw the mix; or plan it, search for shares, design runs or fit their results."""
     of_search = []
     if options.search or options.design or options.fit:

@@ -48,10 +48,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="write every block with its score, decision and reason",
     )
     add_dry_run(parser)
-    parser.set_defaults(command=extract_file)
 
 
-def extract_file(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Extract one page; print its text or JSON; write the explaining view."""
     assignments = [*options.assignments]
     if options.engine:

@@ -35,7 +35,6 @@ _HOURS, _STORED = 2934 / 90e12, (17.7 + 12.6) / 90
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_options(parser)
-    parser.set_defaults(command=run)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
