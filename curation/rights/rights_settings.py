@@ -64,8 +64,9 @@ class RightsSettings(Settings):
         "(`CC-BY-*`, or `open` for all open ones)"
     )
     follow: Annotated[dict[Literal["near"], Share], Field(min_length=1)] | None = Field(
+        default=None,
         description="behind dedup-documents: `near`, the least similarity of a document to one "
-        "whose site forbids its use, as whose copy it goes, too (`rights.copy`)"
+        "whose site forbids its use, as whose copy it goes, too (`rights.copy`)",
     )
 
 

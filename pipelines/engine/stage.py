@@ -34,8 +34,8 @@ from pipelines.storage.manifest import (
     is_whole,
     named_files,
     read_manifest,
-    shard_name,
     remove_manifest,
+    shard_name,
     write_manifest,
 )
 from pipelines.storage.own import note_own, refuse_foreign, remove_own

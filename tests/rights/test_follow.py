@@ -1,8 +1,10 @@
+# ruff: noqa: E501 (pages)
 """Rights that follow a text: planted originals, mirrors, translations, quotations and templates."""
 
 from __future__ import annotations
 
 import datetime
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,108 @@ def test_copies_go_and_nothing_else(done: tuple[Path, set[str], set[str]]) -> No
         assert 0.8 <= row["value"] <= 1.0
     said = {row["id"]: row for row in pq.read_table(out / "rights/signals").to_pylist()}
     assert said["n0"]["reason"] == "rights.copy" and said["n0"]["value"] == "noai"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "copied"),
+    [
+        ((9, "a.example"), (5, "b.example"), True),
+        ((5, "a.example"), (9, "b.example"), False),
+        ((5, "a.example"), (5, "b.example"), None),
+        ((None, "a.example"), (5, "b.example"), None),
+        ((2, "a.example"), (5, "a.example"), True),  # one site speaks
+        ((2, "a.example", ("canonical", "head", None, "https://b.example/x")), (5, "b.example"), True),
+        ((9, "a.example"), (5, "b.example", ("canonical", "header", None, "https://a.example/")), False),
+        ((2, "a.example", ("tdm", "head", None, "1 https://b.example/p")), (5, "b.example"), True),
+        ((2, "a.example", ("licence", "head", None, "https://b.example/p")), (5, "b.example"), False),
+    ],
+)  # fmt: skip
+def test_which_is_the_copy(one: Any, other: Any, copied: bool | None) -> None:
+    pages = [page("x", ["x"], given[1], given[0], *given[2:]) for given in (one, other)]
+    assert is_copy(*pages) is copied
+
+
+def test_where_nobody_knows_the_original(tmp_path: Path) -> None:
+    """A copy whose own site permits training stays unless the strictest reading is chosen."""
+    text, denied = words(1, 300), ("directive", "head", "*", "noai")
+    rows = [
+        page("a", text, "a.example", 5, denied),
+        page("b", text, "b.example", 5, ALLOWED),
+        page("c", words(2, 300), "c.example", None, denied),
+        page("d", words(2, 300), "d.example", None),
+    ]
+    given = write(tmp_path / "in", rows)
+    assert set(ids(run(given, tmp_path / "out"), "rights/documents")) == {"b"}
+    strict = run(given, tmp_path / "strict", "rights.contradictions=strictest")
+    assert not ids(strict, "rights/documents")
+
+
+def test_a_licence_that_copies_contradict_is_unknown(tmp_path: Path) -> None:
+    rows = [
+        page("original", words(1, 300), "a.example", 2),
+        page("scraper", words(1, 300), "b.example", 9, licence="CC-BY-4.0"),
+        page("author", words(2, 300), "c.example", 9, licence="CC-BY-4.0"),
+        page("reprint", words(2, 300), "d.example", 12),
+        page("one", words(3, 300), "e.example", 2, licence="CC-BY-NC-4.0"),
+        page("two", words(3, 300), "f.example", 9, licence="CC-BY-4.0"),
+        page("same", words(4, 300), "g.example", 2, licence="CC0-1.0"),
+        page("mirror", words(4, 300), "h.example", 9, licence="CC0-1.0"),
+    ]
+    given = write(tmp_path / "in", rows)
+    oldest = "dedup-documents.survivor.policy=[newest, id]"
+    kept = ids(run(given, tmp_path / "out", oldest), "rights/documents")
+    licences = {name: row["rights"]["licence"] for name, row in kept.items()}
+    assert licences == {"scraper": None, "reprint": None, "two": None, "mirror": "CC0-1.0"}
+    wanted = run(given, tmp_path / "open", oldest, "rights.licences={require: [open]}")
+    # A document without a licence that is required is kept for no other one.
+    assert set(ids(wanted, "rights/documents")) == {"author", "mirror"}
+    reasons = {name: row["reason"] for name, row in ids(wanted, "rights/removed").items()}
+    assert reasons == {"scraper": "rights.licence", "two": "rights.licence"}
+
+
+def test_follow_needs_the_clusters(tmp_path: Path) -> None:
+    given = write(tmp_path / "in", [page("a", words(1, 300), "a.example", 5)])
+    command = ["run", "llama3", "--input", given, "--output", tmp_path / "out"]
+    for change in POLICY:
+        command += ["--set", change]
+    for stages in ("[rights]", "[rights, dedup-documents]"):
+        answer = curate(*command, "--set", f"stages={stages}")
+        assert answer.returncode == 2 and "put rights behind dedup-documents" in answer.stderr
+    answer = curate(*command, "--stages", "rights")
+    assert answer.returncode == 1 and "run both in one run" in answer.stderr
+
+
+def test_the_cost_and_the_reasons_are_told(done: tuple[Path, set[str], set[str]]) -> None:
+    out, _, _ = done
+    told = curate_well(["why", "n0", "--run", out])
+    assert "removed by rights.copy, value 1, value noai, threshold 0.8" in told
+    assert "copy of: o0" in told and "of the original: directive in head for *: noai" in told
+    costs = json.loads(curate_well(["rights", "--what-if", "--run", out, "--json"]))
+    by_name = {cost["policy"]: cost["documents"] for cost in costs["policies"]}
+    assert by_name["train, follow: {near: 0.8}"] == 40 and by_name["train"] == 0
+    assert by_name["the recipe's policy"] == 40
+
+
+def test_what_newer_files_of_sites_would_remove(
+    done: tuple[Path, set[str], set[str]], tmp_path: Path
+) -> None:
+    out, _, stay = done
+    for host, said in (
+        ("t1.example", "User-agent: *\nContent-Signal: ai-train=no\n"),
+        ("t2.example", "User-agent: *\nDisallow:\n"),
+        ("g3.example", "User-agent: *\nDisallow:\n"),
+    ):
+        (tmp_path / "new" / host).mkdir(parents=True)
+        (tmp_path / "new" / host / "robots.txt").write_text(said)
+    command = ["rights", "--what-if", "--run", out, "--site-files", tmp_path / "new"]
+    found = json.loads(curate_well([*command, "--json"]))
+    assert found["documents"] == len(stay) and found["would_go"]["documents"] == 1
+    (row,) = found["by_host"]
+    assert (row["reason"], row["host"], row["documents"]) == ("rights.train", "t1.example", 1)
+    assert row["characters"] == len(ids(out, "rights/documents")["t1"]["text"])
+    assert "t1.example" in curate_well(command)
+    answer = curate("rights", "--run", out, "--site-files", tmp_path / "new")
+    assert answer.returncode == 2 and "--site-files goes with --what-if" in answer.stderr
 
 
 def test_any_runner_writes_the_same_bytes(
