@@ -28,6 +28,8 @@ Honoured = Literal[
 ]
 #: The reason of a document that is the copy of one whose use is forbidden.
 COPY = "rights.copy"
+#: The stage that finds which documents have one text.
+COMPARES = "dedup-documents"
 #: Identifiers of licences with `*` for anything, or `open` for all that configs/lists calls open.
 Licences = Annotated[tuple[str, ...], AfterValidator(known_patterns)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curation.rights.rights_settings import COPY, RightsSettings
+from curation.rights.rights_settings import COMPARES, COPY, RightsSettings
 from curation.rights.telling import told_signal
 from curation.stages.base import Columns, Stage
 
@@ -24,7 +24,7 @@ class _Rights(Stage[RightsSettings]):
         return Columns(("rights",))
 
     def looks_back(self, settings: RightsSettings) -> str:
-        return "dedup-documents" if settings.follow else ""
+        return COMPARES if settings.follow else ""
 
     def check_recipe(self, settings: RightsSettings, recipe: Any) -> None:
         before = self.looks_back(settings)

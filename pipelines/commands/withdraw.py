@@ -14,6 +14,7 @@ from curation.hosts import ascii_host
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
 from pipelines.commands.options import add_dry_run, end_dry_run, workers
+from pipelines.run_folder import RECIPE_FILE, run_recipe
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
@@ -50,6 +51,13 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="POLICY",
         help="withdraw what a rights policy removes: a file with the keys of `rights:`, or the "
         "keys themselves, such as '{honour: [tdm]}'; other keys have their defaults",
+    )
+    parser.add_argument(
+        "--near",
+        type=float,
+        metavar="SHARE",
+        help="withdraw copies at least this similar, too (default: what the policy or the run's "
+        "recipe says in rights.follow; else they come back)",
     )
     parser.add_argument(
         "--repack",
@@ -91,7 +99,20 @@ def _withdrawn(options: argparse.Namespace) -> Withdrawn:
     elif options.rights:
         policy = Policy(_policy(options.rights))
         gone = Withdrawn([], policy=policy, columns=("rights",))
+    gone.near = _near(options)
     return gone
+
+
+def _near(options: argparse.Namespace) -> float | None:
+    """Return the least similarity of copies that go, too. Raises ConfigError."""
+    if options.near is not None and not 0 <= options.near <= 1:
+        raise ConfigError(f"--near {options.near}: expected a share from 0 to 1")
+    policy = _policy(options.rights).follow if options.rights else None
+    folder = Folder(options.run[0])
+    held = run_recipe(folder) if folder.exists(RECIPE_FILE) else {}
+    own = held.get("rights", {}).get("follow") if "rights" in held.get("stages", ()) else None
+    follow = policy or own or {}
+    return follow.get("near") if options.near is None else options.near
 
 
 def _lines(option: str, path: str) -> list[str]:
@@ -116,7 +137,7 @@ def _policy(given: str) -> RightsSettings:
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("url_prefix", "ids", "hosts", "rights")
+    names = ("url_prefix", "ids", "hosts", "rights", "near")
     return {n: getattr(options, n) for n in names if getattr(options, n)}
 
 

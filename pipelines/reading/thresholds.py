@@ -23,11 +23,10 @@ from curation.filters.rules import RuleBook
 from curation.hosts import host_of
 from curation.readers.settings import ReaderSettings
 from curation.rights.policy import COPIES, Document, Policy, Ruling, by_kept
-from curation.rights.rights_settings import Honoured, RightsSettings, default_settings
+from curation.rights.rights_settings import COMPARES, Honoured, RightsSettings, default_settings
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.schema import RIGHTS as RIGHTS_TYPE
 from curation.schema import column_of, with_column
-from curation.stages import find
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.reading.ledger import Source, read_rows_of, sources_of
 from pipelines.reading.values import snippet
@@ -282,8 +281,8 @@ class _Judge(NamedTuple):
 
     @classmethod
     def of(cls, folder: Folder, settings: RightsSettings, sites: SiteIndex | None = None) -> _Judge:
-        policy, before = Policy(settings), find(RIGHTS).looks_back(settings)
-        removed = read_kinds(folder / before, ["removed"], COPIES.names) if before else ()
+        policy, kinds = Policy(settings), ["removed"] if settings.follow else []
+        removed = read_kinds(folder / COMPARES, kinds, COPIES.names)
         renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
         return cls(policy, by_kept(concatenated([policy.copies(b) for b in renewed], COPIES)))
 
@@ -354,8 +353,8 @@ def policies(
         alone: dict[str, dict[str, Any]] = {name: {"honour": [name]} for name in get_args(Honoured)}
         alone["licences: open"] = {"licences": {"require": ["open"]}}
         alone["robots, unknown: remove"] = {"honour": ["robots"], "unknown": "remove"}
-        follow = {"honour": ["train"], "follow": {"near": 0.8}}
-        if find(RIGHTS).looks_back(validate(RightsSettings, {**tree, **follow}, RIGHTS)) in stages:
+        if COMPARES in stages:
+            follow = {"honour": ["train"], "follow": {"near": 0.8}}
             alone["train, follow: {near: 0.8}"] = follow
         for name, choice in alone.items():
             yield name, validate(RightsSettings, {**tree, **nothing, **choice}, RIGHTS)

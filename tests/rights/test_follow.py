@@ -135,6 +135,37 @@ def test_copies_go_and_nothing_else(done: tuple[Path, set[str], set[str]]) -> No
     assert said["n0"]["reason"] == "rights.copy" and said["n0"]["value"] == "noai"
 
 
+def test_withdrawal_takes_copies_along(tmp_path: Path) -> None:
+    """Copies go with a withdrawn document; the original of one that is withdrawn comes back."""
+    first, second, third = (words(i, 300) for i in (1, 2, 3))
+    rows = [
+        page("a", first, "asks.example", 2),
+        page("a-mirror", first, "b.example", 9),
+        page("a-later", [*words(8, 5), *first], "c.example", 12),
+        page("older", second, "d.example", 2),
+        page("taken", second, "asks.example", 9),
+        page("other", third, "e.example", 3),
+    ]
+    (tmp_path / "hosts").write_text("asks.example\n")
+    out = run(write(tmp_path / "in", rows), tmp_path / "out", "rights.honour=[]")
+    assert set(ids(out, "rights/documents")) == {"a-later", "taken", "other"}
+    command = ["withdraw", "--run", out, "--hosts", tmp_path / "hosts", "--workers", "0"]
+    told = curate_well([*command, "--output", tmp_path / "gone"])
+    assert "4 documents withdrawn" in told
+    record = pq.read_table(tmp_path / "gone/withdrawn.parquet").to_pylist()
+    assert {row["id"]: (row["reason"], row["value"]) for row in record} == {
+        "a": ("withdrawn.host", "asks.example"),
+        "taken": ("withdrawn.host", "asks.example"),
+        "a-mirror": ("withdrawn.copy", "a"),
+        "a-later": ("withdrawn.copy", "a"),
+    }
+    assert set(ids(tmp_path / "gone", "dedup-documents/documents")) == {"older"}
+    curate_well([*command, "--output", tmp_path / "same", "--near", "1"])
+    assert len(pq.read_table(tmp_path / "same/withdrawn.parquet")) == 2
+    answer = curate(*command, "--near", "2")
+    assert answer.returncode == 2 and "expected a share" in answer.stderr
+
+
 @pytest.mark.parametrize(
     ("one", "other", "copied"),
     [
