@@ -39,6 +39,8 @@ from pipelines.storage.own import remove_stage
 from pipelines.storage.runs import read_batches_of
 from pipelines.storage.shards import TableWriter, read_batches, read_kinds
 
+#: Reason of a copy of a withdrawn document.
+COPIED = "withdrawn.copy"
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
 _DOCUMENTS, TOKENS = "withdrawn.parquet", "tokens"
@@ -124,9 +126,9 @@ class Withdrawal:
         self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
         named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
         self._asked = {"by": asked, "runs": named}
-        self._gone, self._rows = gone, _found(self._runs, gone)
-        if gone.near is not None:
-            self._rows.append(_copies(self._runs, gone, gone.near))
+        self._gone, self._rows = gone, selected(self._runs, gone)
+        if not gone.ids:
+            raise InputError("the selection matches no document of the run")
         self._refuse_another()
 
     @property
@@ -187,8 +189,8 @@ class Withdrawal:
                 )
 
 
-def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
-    """Return the withdrawn documents with reasons. Raises InputError if there are none."""
+def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
+    """Return the selected documents with reasons, and copies of them: rows of RECORD."""
     wanted, found = ["id", "url", *gone.columns], list[pa.RecordBatch]()
     for folder, stages in runs:
         first = folder / stages[0]
@@ -196,8 +198,8 @@ def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa
             if absent := [n for n in gone.columns if n not in batch.schema.names]:
                 raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
             found.append(gone.add(batch))
-    if not gone.ids:
-        raise InputError("the selection matches no document of the run")
+    if gone.near is not None:
+        found.append(_copies(runs, gone, gone.near))
     return [rows for rows in found if rows.num_rows]
 
 
@@ -229,7 +231,7 @@ def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: flo
             of = next((one["id"] for one in asked if is_copy(member, one) is not False), None)
             if of is not None:
                 named = {"id": member["id"], "url": member["url"]}
-                rows[member["id"]] = named | {"reason": "withdrawn.copy", "value": of}
+                rows[member["id"]] = named | {"reason": COPIED, "value": of}
     gone.ids |= rows.keys()
     return pa.RecordBatch.from_pylist([rows[name] for name in sorted(rows)], RECORD)
 

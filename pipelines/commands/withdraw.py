@@ -94,25 +94,31 @@ def _withdrawn(options: argparse.Namespace) -> Withdrawn:
     if options.ids:
         gone.ids.update(_lines("--ids", options.ids))
     elif options.hosts:
-        hosts = {ascii_host(line.lower().rstrip(".")) for line in _lines("--hosts", options.hosts)}
-        gone = Withdrawn([], hosts=frozenset(hosts))
+        gone = Withdrawn([], hosts=hosts_in(options.hosts))
     elif options.rights:
         policy = Policy(_policy(options.rights))
         gone = Withdrawn([], policy=policy, columns=("rights",))
-    gone.near = _near(options)
+    followed = _policy(options.rights).follow if options.rights else None
+    gone.near = (followed or {}).get("near", near_of(options.run[0], options.near))
     return gone
 
 
-def _near(options: argparse.Namespace) -> float | None:
-    """Return the least similarity of copies that go, too. Raises ConfigError."""
-    if options.near is not None and not 0 <= options.near <= 1:
-        raise ConfigError(f"--near {options.near}: expected a share from 0 to 1")
-    policy = _policy(options.rights).follow if options.rights else None
-    folder = Folder(options.run[0])
-    held = run_recipe(folder) if folder.exists(RECIPE_FILE) else {}
-    own = held.get("rights", {}).get("follow") if "rights" in held.get("stages", ()) else None
-    follow = policy or own or {}
-    return follow.get("near") if options.near is None else options.near
+def near_of(run: str, given: float | None) -> float | None:
+    """Return the least similarity of a copy: the given one, else that of a run's `rights`.
+
+    Raises ConfigError.
+    """
+    if given is not None and not 0 <= given <= 1:
+        raise ConfigError(f"--near {given}: expected a share from 0 to 1")
+    folder = Folder(run)
+    held = run_recipe(folder) if given is None and folder.exists(RECIPE_FILE) else {}
+    follow = held["rights"].get("follow") if "rights" in held.get("stages", ()) else None
+    return given if given is not None else (follow or {}).get("near")
+
+
+def hosts_in(path: str) -> frozenset[str]:
+    """Return the hosts in a file, one a line. Raises ConfigError."""
+    return frozenset(ascii_host(line.lower().rstrip(".")) for line in _lines("--hosts", path))
 
 
 def _lines(option: str, path: str) -> list[str]:

@@ -100,12 +100,15 @@ def write(folder: Path, rows: list[Row], shards: int = 3) -> Path:
     return folder
 
 
-def run(given: Path, out: Path, *changes: str, runner: str = "local") -> Path:
+def run(
+    given: Path, out: Path, *changes: str, runner: str = "local", tokenized: bool = False
+) -> Path:
     command = ["run", "llama3", "--input", given, "--output", out, "--workers", "0"]
-    sets = ("stages=[dedup-documents, rights]", "dedup-documents.per_language=false", *POLICY)
+    stages = ["dedup-documents", "rights", *(["tokenize"] if tokenized else [])]
+    sets = (f"stages=[{', '.join(stages)}]", "dedup-documents.per_language=false", *POLICY)
     for change in (*sets, *changes):
         command += ["--set", change]
-    command += ["--stages", "dedup-documents,rights"]
+    command += ["--stages", ",".join(stages)]
     curate_well([*command, "--", f"--runner={runner}"])
     return out
 
@@ -164,6 +167,64 @@ def test_withdrawal_takes_copies_along(tmp_path: Path) -> None:
     assert len(pq.read_table(tmp_path / "same/withdrawn.parquet")) == 2
     answer = curate(*command, "--near", "2")
     assert answer.returncode == 2 and "expected a share" in answer.stderr
+
+
+def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
+    text = words(1, 300)
+    rows = [
+        page("a", text, "www.asks.example", 2, ("directive", "head", "*", "noai")),
+        page("mirror", [*text, *words(9, 5)], "b.example", 9),
+        page("kept", words(2, 300), "asks.example", 9),
+        page("its-copy", words(2, 300), "c.example", 12),
+        page("other", words(3, 300), "d.example", 3),
+    ]
+    out = run(write(tmp_path / "in", rows), tmp_path / "out", tokenized=True)
+    (tmp_path / "hosts").write_text("asks.example\n")
+    (tmp_path / "in.txt").write_text(" ".join(words(3, 300)[:100]))
+    (tmp_path / "not.txt").write_text(" ".join(words(99, 300)))
+    file = tmp_path / "receipt.json"
+    command = ["receipt", "--run", out, "--hosts", tmp_path / "hosts", "--output", file]
+    texts = ["--text", tmp_path / "in.txt", "--text", tmp_path / "not.txt"]
+    told = curate_well([*command, *texts])
+    assert (
+        "documents: 2, in the tokens: 0" in told and "copies elsewhere: 2, in the tokens: 1" in told
+    )
+    assert "no span of 20 words or more is in any document" in told
+    found = json.loads(file.read_text())
+    root = curate_well(["verify", "--run", out]).split()[-1]
+    assert found["root"] == root
+    by_id = {one["id"]: one for one in found["documents"]}
+    assert {name: one.get("copy_of") for name, one in by_id.items()} == {
+        "a": None,
+        "kept": None,
+        "mirror": "a",
+        "its-copy": "kept",
+    }
+    reasons = [(one["id"], s.get("reason")) for one in found["documents"] for s in one["said"]]
+    assert ("mirror", "rights.copy") in reasons and ("kept", "document.exact") in reasons
+    assert any("length" in said for said in by_id["its-copy"]["said"])
+    assert [len(text["found"]) for text in found["texts"]] == [1, 0]
+    check = ["receipt", "--verify", file, "--root", root]
+    assert "is that of the root" in curate_well(check)
+    assert "is that of the root" in curate_well([*check, "--run", out])
+    for change, run_too, message in (
+        (('"rights.copy"', '"rights.train"'), True, "does not say this of"),
+        ((root, "0" * 64), False, ""),
+        (("dedup-documents/manifest.json", "dedup-urls/manifest.json"), False, "not the root"),
+        (("its-copy", "it"), True, "does not say this of it"),
+    ):
+        file.write_text(json.dumps(found).replace(*change))
+        answer = curate(*check, *(["--run", out] if run_too else []))
+        assert answer.returncode == (1 if message else 0) and message in answer.stdout
+    assert curate("receipt", "--verify", file, "--root", "1" * 64).returncode == 1
+    more = {**found, "hosts": [*found["hosts"], "d.example"]}
+    file.write_text(json.dumps(more))
+    answer = curate(*check, "--run", out)
+    assert "has other of d.example, which the receipt leaves out" in answer.stdout
+    file.write_text("{}")
+    assert curate(*check).returncode == 2
+    (tmp_path / "hosts").write_text("nobody.example\n")
+    assert "documents: 0, in the tokens: 0" in curate_well(command)
 
 
 @pytest.mark.parametrize(
