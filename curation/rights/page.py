@@ -185,6 +185,8 @@ def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
         opened, inside = tag["script"] or tag["link"], tag["inside"]
         attributes = _attributes(opened) if opened else {}
+        if len(addresses) + len(held) == _MOST_STATEMENTS:
+            break
         if attributes.get("type", "").strip().lower() != MEDIA_TYPE:
             continue
         if inside is not None:
