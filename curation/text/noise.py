@@ -73,12 +73,14 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     if not len(rows):
         return out
     some = column.take(pa.array(rows))
-    *found, mixed = (_count(some, pattern) for pattern in _PATTERNS)
+    found = np.stack([_count(some, pattern) for pattern in _PATTERNS], 1)
+    any_found = found.any(1)  # most have none, and what follows counts all of their characters
+    rows, some, found = rows[any_found], some.filter(pa.array(any_found)), found[any_found]
     # words of two scripts are no fault where both are much used
     is_latin = 4 * _count(some, _FOREIGN) < _count(some, "[A-Za-z]")
-    found[-1] = found[-1] + mixed * is_latin
+    found[:, -2] += found[:, -1] * is_latin
     visible = pc.utf8_length(pc.replace_substring_regex(some, r"\s+", ""))
-    out[rows] = np.stack(found, 1) / np.maximum(visible.to_numpy(zero_copy_only=False), 1)[:, None]
+    out[rows] = found[:, :-1] / np.maximum(visible.to_numpy(zero_copy_only=False), 1)[:, None]
     return out
 
 
