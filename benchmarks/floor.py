@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -54,6 +54,7 @@ _KNOWN = (
     ("read", "pipelines/storage/damage.py", ""),
     ("read", "curation/readers/", ""),
 )
+_PIECE = 1 << 14
 _STAGE = "pipelines/run.py", "run_stage"
 _OUTSIDE = "-"
 
@@ -71,8 +72,8 @@ class Clock:
     """Counts CPU time by stage and part while it is the handler of SIGPROF."""
 
     def __init__(self) -> None:
-        self.parts: Counter[tuple[str, str]] = Counter()
-        self.functions: Counter[tuple[str, str]] = Counter()
+        self.parts: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.functions: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._last = 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -105,7 +106,11 @@ def spent(options: tuple[str, Sequence[str], str]) -> Spent:
     recipe, stages, path = options
     with tempfile.TemporaryDirectory(prefix="curation-floor-") as folder:
         command = ["run", recipe, "--quiet", "--workers", "0", "--input", path]
-        command += ["--output", folder + "/run", *(("--stages", ",".join(stages)) if stages else ())]
+        command += [
+            "--output",
+            folder + "/run",
+            *(("--stages", ",".join(stages)) if stages else ()),
+        ]
         code = main(command)
         signal.setitimer(signal.ITIMER_PROF, 0)
         if code:
@@ -124,12 +129,13 @@ def floor(paths: Sequence[str]) -> tuple[float, float, int, int]:
     settings = recipe.load("sample").readers
     unpacked, pages = 0.0, list[bytes]()
     for path in paths:
-        data = Path(path).read_bytes()
-        began = time.process_time()
-        while data[:2] == b"\x1f\x8b":
-            member = zlib.decompressobj(wbits=31)
-            member.decompress(data)
-            data = member.unused_data
+        data = memoryview(Path(path).read_bytes())
+        began, at, member = time.process_time(), 0, zlib.decompressobj(wbits=31)
+        while at < len(data) and data[0] == 0x1F:
+            member.decompress(data[at : at + _PIECE])
+            at += len(data[at : at + _PIECE]) - len(member.unused_data)
+            if member.eof:
+                member = zlib.decompressobj(wbits=31)
         unpacked += time.process_time() - began
         pages += [event.content for event in read(path, settings) if isinstance(event, Page)]
     began = time.process_time()
