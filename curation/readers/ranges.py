@@ -216,7 +216,7 @@ class Rest(NamedTuple):
     """What is left of a file, or of a range, behind a record that can't be read."""
 
     offset: int  # of the record
-    span: Span | None  # None: nothing, or nothing that can be read without what is before it
+    span: Span | str | None  # None: nothing that can be read without what is before it
     begin: Checkpoint | None
     end: int  # where the next range begins, if nothing is left of this one
 

@@ -83,20 +83,17 @@ def drawn(events: Iterable[Event], share: float | None, name: str) -> Iterator[E
     same pages whatever the number of tasks that read a file, all copies of an address or none, and
     those of a smaller share among those of a larger one. All are if `share` is None.
     """
-    if share is None:
-        yield from events
-        return
-    below = int(share * _HASHES)
     for event in events:
-        if isinstance(event, Page) and _hash(event, name) >= below:
+        if isinstance(event, Page) and not is_drawn(event.url or f"{name}:{event.offset}", share):
             yield Skipped(NOT_DRAWN)
         else:
             yield event
 
 
-def _hash(page: Page, name: str) -> int:
-    key = page.url or f"{name}:{page.offset}"
-    return xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogatepass"))
+def is_drawn(key: str, share: float | None) -> bool:
+    """Return whether the document of an address, or place, is in a sample of this share."""
+    hashed = xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogatepass"))
+    return share is None or hashed < int(share * _HASHES)
 
 
 def skipped(counters: Mapping[str, int]) -> int:

@@ -71,7 +71,7 @@ def read_rows(
     """Yield the rows as pages; `offset` is the row number. An error ends the file."""
     read = 0
     try:
-        for row in rows(_unpacked(raw, name)):
+        for row in rows(unpacked(raw, name)):
             if isinstance(row, Fault):
                 yield Damage(read, f"{kind}.{row.reason}", row.detail, None, b"")
             else:
@@ -109,7 +109,8 @@ def _decoded(value: Any) -> Any:
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _unpacked(raw: RawFile, name: str) -> IO[bytes]:
+def unpacked(raw: RawFile, name: str) -> IO[bytes]:
+    """Return the content of a file from its beginning, decompressed as its suffix says."""
     raw.handle.seek(0)
     if name.endswith(".gz"):
         return gzip.GzipFile(fileobj=raw.handle)  # type: ignore[return-value]
