@@ -9,11 +9,9 @@ from typing import NamedTuple
 from curation.readers import http
 from curation.readers.charset import decode_text, is_binary
 from curation.readers.headers import RecordHead, parse_date
-from curation.readers.records import Damage, Event, Page, Skipped, binary
+from curation.readers.records import HTML_TYPES, Damage, Event, Page, Skipped, binary
 from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 
-#: The two HTML types of the HTML standard, section 15.
-HTML_TYPES = ("text/html", "application/xhtml+xml")
 _UNKNOWN = "application/octet-stream"
 #: Schemes of what names a page. Crawlers store logs and manifests under `metadata:`, `urn:`,
 #: `warcinfo:`, name lookups under `dns:`.

@@ -32,7 +32,7 @@ from curation.readers.members import Effort
 from curation.readers.raw import RawFile
 from curation.readers.read import blank_file
 from curation.readers.records import Event
-from curation.readers.rows import rows_of
+from curation.readers.rows import format_of_rows
 from curation.readers.scan import find_head, scan
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stop, Stream
@@ -89,7 +89,7 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
     file can't be read.
     """
     with RawFile.open(path) as raw:
-        if rows_of(raw, name, settings) is not None:
+        if format_of_rows(raw, name, settings) is not None:
             return "rows that are read one after the other"
         if is_url(path) and not reads_ranges(path):
             return "no range requests"
@@ -241,7 +241,7 @@ def rest_of(
         nothing = Rest(at, None, None, raw.size)
         head = raw.fetch(0, HEAD)
         kind = format_of(head, name)
-        if rows_of(raw, name, settings) is not None or kind not in ("parquet", "stream"):
+        if format_of_rows(raw, name, settings) is not None or kind not in ("parquet", "stream"):
             return nothing
         if kind == "parquet":
             row, found = tables.next_row_group(raw, start, last)

@@ -9,6 +9,9 @@ from typing import Any
 
 import xxhash
 
+#: The two HTML types of the HTML standard, section 15.
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -20,7 +23,7 @@ class Page:
       the compressed member it is the first record of.
     - A record further inside a member: minus its offset in the decompressed file.
     - WACZ: such an offset within one archive of the package, see `wacz.pack`.
-    - Parquet, Arrow, CSV: the row number. HTML and text files: 0.
+    - Parquet, Arrow, CSV, dumps, mailboxes: the row number. HTML and text files: 0.
 
     `mended` names the damage when the record was broken and `content` is what could be saved of it
     (`warc.bad_length`, `http.bad_gzip`, ...), and `detail` says more; both are empty for a sound
@@ -41,6 +44,11 @@ class Page:
     detail: str = ""
     normalize: str = "repair"  # what extraction does to text: none, nfc, repair
     headers: tuple[tuple[str, str], ...] = ()  # lines kept of the HTTP head, see http.Head.kept
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its HTML was made from a document of another type, so that all is content."""
+        return bool(self.mime) and self.mime not in HTML_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,14 @@ class Skipped:
     """An intact record that is not a document: `type:request`, `mime:image/png`."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A row that can't be read, as those behind it can; the reason is without its format's name."""
+
+    reason: str
+    detail: str
 
 
 Event = Page | Damage | Skipped
