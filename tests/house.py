@@ -271,7 +271,7 @@ def machine_code() -> tuple[str, int | None]:
         dispatcher = getattr(importlib.import_module(module), name)
         signature = tuple(compiled.type_of(each) for each in known.types)
         cached = compiled.KernelCache(dispatcher.py_func, is_part=known.is_part)
-        content = kernels.read_kept(cached._file(signature, cpu_target.target_context))
+        content = kernels.read_kept(next(cached._files(signature, cpu_target.target_context)))
         if content is None:
             return llvm.get_host_cpu_name(), None
         total += content.getbuffer().nbytes

@@ -129,8 +129,9 @@ def test_a_machine_unlike_that_of_the_wheel_is_told_why_it_compiles(
     assert caplog.messages == [
         f"compiling: the wheel's kernels are for numba {here['numba']} (here 0.1)"
     ]
-    monkeypatch.setattr(kernels, "levels", lambda: ())
-    assert "processor" in warm_up.unlike_the_wheel()
+    with monkeypatch.context() as older:
+        older.setattr(kernels, "levels", lambda: ())
+        assert "processor" in warm_up.unlike_the_wheel()
 
 
 def test_the_compilation_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
