@@ -260,7 +260,9 @@ def build_parser(arguments: Sequence[str] = (), whole: bool = False) -> argparse
     for name, command in _commands(asked).items():
         chosen = _parser_of(parsers, name, command)
         if whole or name == asked:
-            importlib.import_module(command.module, "pipelines.commands").add(chosen, name)
+            module = importlib.import_module(command.module, "pipelines.commands")
+            chosen.set_defaults(command=getattr(module, "run", None))
+            module.add(chosen, name)
     return parser
 
 

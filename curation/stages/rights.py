@@ -6,8 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curation.rights.rights_settings import COMPARES, COPY, RightsSettings
-from curation.rights.telling import told_signal
 from curation.stages.base import Columns, Stage
+
+
+def told(row: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe a document's columns `rights` and `response`, if present."""
+    rights, response = row.get("rights"), row.get("response")
+    lines = []
+    if response is not None:
+        known = (f"{name.replace('_', ' ')} {v}" for name, v in response.items() if v is not None)
+        lines.append(f"response: {', '.join(known)}")
+    if rights is not None:
+        lines.append(f"licence: {rights['licence'] or 'none found'}")
+        lines += map(told_signal, rights["signals"])
+    return lines
+
+
+def told_signal(signal: Mapping[str, str | None]) -> str:
+    """Return one line that describes a signal: `directive in header for ccbot: noai`."""
+    agent = f" for {signal['agent']}" if signal["agent"] else ""
+    return f"{signal['kind']} in {signal['place']}{agent}: {signal['value'] or 'no rule applies'}"
 
 
 class _Rights(Stage[RightsSettings]):

@@ -38,10 +38,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--key", metavar="PEM", help="public key to check the bill's signature")
     add_input(parser, "the run's raw input, to trace tokens back to its records")
     add_json(parser)
-    parser.set_defaults(command=verify)
 
 
-def verify(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Check everything and print the problems; return 0 only if there are none."""
     if not 0 <= options.sample <= 1:
         raise ConfigError(f"--sample {options.sample}: expected a share from 0 to 1")

@@ -24,10 +24,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("document", metavar="ID_OR_URL")
     add_run(parser)
     add_json(parser)
-    parser.set_defaults(command=why)
 
 
-def why(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Find the document by id or URL and print its path through the stages."""
     if not options.document.strip():
         raise ConfigError("ID_OR_URL: an empty name of a document")

@@ -72,10 +72,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--workers", type=workers, default=None, metavar="N", help="local processes"
     )
     add_dry_run(parser)
-    parser.set_defaults(command=withdraw)
 
 
-def withdraw(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Mask the withdrawn documents and restore their duplicates, deduplicated."""
     work = Withdrawal(options.run, _withdrawn(options), options.output, _asked(options))
     end_dry_run(options, work.output, documents=work.documents)

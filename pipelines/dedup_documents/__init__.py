@@ -14,8 +14,8 @@ from typing import Any
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import range_tasks, verdict_passes
 from pipelines.dedup.graph import Labels, Solve, label_components
+from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
-from pipelines.dedup_documents.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.link import Link
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.sign import Sign

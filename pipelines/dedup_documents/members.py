@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.dedup.candidates import shingle_sets
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import text_hashes
 from curation.dedup.keys import sort_pairs, within
-from curation.dedup.verify import shingle_sets
 from curation.errors import InputError
 from curation.hashing import mix64
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings
 from curation.schema import RIGHTS, column_of
 from pipelines.dedup.duplicates import read_key_range
-from pipelines.dedup_documents.indexes import Place
+from pipelines.dedup.indexes import Place
 from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
 from pipelines.runners.tasks import Progress, Result, Task

@@ -17,7 +17,7 @@ import pyarrow as pa
 from curation import stores
 from curation.credentials import redact, redact_all
 from curation.errors import ConfigError, InputError
-from curation.readers import InputFile
+from curation.readers.discover import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Step, Task, records_of

@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 
 from curation.config import settings_of_run
 from curation.errors import ConfigError, InputError
-from curation.readers import read_at
 from curation.readers.documents import document_id
+from curation.readers.read import read_at
 from curation.recipe import load
 from curation.schema import aligned
 from curation.stages import find

@@ -15,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.config import built_in_settings
-from curation.readers import Page, read
+from curation.readers.read import read
+from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import root
-from curation.rights import Policy, document_rights, preferences, read_page
+from curation.rights import preferences, read_page
+from curation.rights.policy import Policy
 from curation.rights.rights_settings import default_settings
+from curation.rights.signals import document_rights
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.rights.usage import dictionary
 from tests.readers.archives import http_response, warc_record
