@@ -6,12 +6,11 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
 from curation.trace import refuse_short
-from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run
+from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run, read_text
 from pipelines.reading.values import value_text
 from pipelines.terminal import say, say_json, tell
 
@@ -75,10 +74,7 @@ def _passage(options: argparse.Namespace) -> str:
         return sys.stdin.read()
     if options.passage:
         return str(options.passage)
-    try:
-        return Path(options.file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{options.file}: can't be read as text: {error}") from None
+    return read_text(options.file)
 
 
 def _lines(answer: Answer) -> Iterator[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from curation.errors import ConfigError
-from pipelines.commands.options import add_input, add_json, add_run
+from pipelines.commands.options import add_input, add_json, add_run, read_text
 from pipelines.commands.withdraw import hosts_in, near_of
 from pipelines.reading.checks import Checked, check, check_receipt, receipt
 from pipelines.reading.summary import BILL
@@ -104,28 +103,19 @@ def _receipt(options: argparse.Namespace) -> int:
     if not options.run or not options.hosts:
         raise ConfigError("--run and --hosts are required, or --verify")
     near = near_of(options.run, options.near)
-    texts = {path: _read(path) for path in options.text}
+    texts = {path: read_text(path) for path in options.text}
     found = receipt(options.run, hosts_in(options.hosts), 0.8 if near is None else near, texts)
     if options.output:
-        written = json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-        Folder(str(Path(options.output).parent)).write_bytes(
-            Path(options.output).name, written.encode()
-        )
+        folder, _, name = options.output.rpartition("/")
+        Folder(folder or options.output[: -len(name)] or ".").write_json(name, found)
     say_json(found) if options.json else say("\n".join(_told(found)))
     return 0
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from None
-
-
 def _verify_receipt(options: argparse.Namespace) -> int:
-    place = Folder(options.run) if options.run else None
+    text, place = read_text(options.verify), Folder(options.run) if options.run else None
     try:
-        problems = check_receipt(json.loads(_read(options.verify)), options.root, place)
+        problems = check_receipt(json.loads(text), options.root, place)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ConfigError(f"{options.verify}: not a receipt of `curate receipt`") from None
     if options.json:

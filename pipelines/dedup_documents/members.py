@@ -148,8 +148,7 @@ def _forbidden(
 
 
 def _forbidden_of(policy: Policy, batch: pa.RecordBatch, first_row: int) -> Any:
-    rights = column_of(batch, "rights", RIGHTS)
-    return np.array([ruling is not None for ruling in policy.rulings(rights)], bool)
+    return policy.refused(column_of(batch, "rights", RIGHTS))
 
 
 def member_columns(

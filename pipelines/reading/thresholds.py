@@ -22,7 +22,7 @@ from curation.filters.redecide import Flips, WhatIf
 from curation.filters.rules import RuleBook
 from curation.hosts import host_of
 from curation.readers.settings import ReaderSettings
-from curation.rights.policy import COPIES, Document, Policy, Ruling, by_kept
+from curation.rights.policy import COPIES, Policy, by_kept
 from curation.rights.rights_settings import COMPARES, Honoured, RightsSettings, default_settings
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.schema import RIGHTS as RIGHTS_TYPE
@@ -252,7 +252,7 @@ def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
     where these are counted, else `characters`. Raises ConfigError for a key of another section.
     """
     folder, stages = load_run(run)
-    tried = {n: _Judge.of(folder, each) for n, each in policies(folder, stages, assignments)}
+    tried = {n: _policy(folder, each) for n, each in policies(folder, stages, assignments)}
     removed: dict[str, Counter[str]] = {name: Counter() for name in tried}
     lost, total = Counter[str](), Counter[str]()
     stage, unit = _judged(folder, stages), "characters"
@@ -260,8 +260,8 @@ def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
     for batch, sizes, counted in _documents(folder, stage, kinds):
         unit = counted
         total.update({"documents": batch.num_rows, "size": sum(sizes)})
-        for name, judge in tried.items():
-            for ruling, size in zip(judge.rulings(batch), sizes, strict=True):
+        for name, policy in tried.items():
+            for ruling, size in zip(policy.judge(batch)[1], sizes, strict=True):
                 if ruling is not None:
                     removed[name][ruling.reason] += 1
                     lost[name] += size
@@ -273,21 +273,13 @@ def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
     return {"stage": stage, **every, "policies": costs}
 
 
-class _Judge(NamedTuple):
-    """A policy, with the duplicates of the documents that it follows."""
-
-    policy: Policy
-    copies: dict[str, list[Document]]
-
-    @classmethod
-    def of(cls, folder: Folder, settings: RightsSettings, sites: SiteIndex | None = None) -> _Judge:
-        policy, kinds = Policy(settings), ["removed"] if settings.follow else []
-        removed = read_kinds(folder / COMPARES, kinds, COPIES.names)
-        renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
-        return cls(policy, by_kept(concatenated([policy.copies(b) for b in renewed], COPIES)))
-
-    def rulings(self, batch: pa.RecordBatch) -> list[Ruling | None]:
-        return self.policy.judge(batch, self.copies)[1]
+def _policy(folder: Folder, settings: RightsSettings, sites: SiteIndex | None = None) -> Policy:
+    """Return a policy with the duplicates of the documents that it follows."""
+    policy, kinds = Policy(settings), ["removed"] if settings.follow else []
+    removed = read_kinds(folder / COMPARES, kinds, COPIES.names)
+    renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
+    copies = concatenated([policy.copies(batch) for batch in renewed], COPIES)
+    return Policy(settings, by_kept(copies))
 
 
 def _renewed(batch: pa.RecordBatch, sites: SiteIndex) -> pa.RecordBatch:
@@ -308,7 +300,7 @@ def newer_signals(
     """
     folder, stages = load_run(run)
     *_, (_, settings) = policies(folder, stages, assignments)
-    before = _Judge.of(folder, settings)
+    before = _policy(folder, settings)
     stage, unit = _last(folder, stages), "characters"
     found: dict[tuple[str, str], Counter[str]] = {}
     total = Counter[str]()
@@ -317,10 +309,10 @@ def newer_signals(
         readers = ReaderSettings.model_validate(run_recipe(folder)["readers"])
         build_index(read_site_files(paths, readers), settings.agents, path)
         sites = SiteIndex(path)
-        now = _Judge.of(folder, settings, sites)
+        now = _policy(folder, settings, sites)
         for batch, sizes, unit in _documents(folder, stage, ["documents"]):
             total.update({"documents": batch.num_rows, "size": sum(sizes)})
-            rulings = before.rulings(batch), now.rulings(_renewed(batch, sites))
+            rulings = before.judge(batch)[1], now.judge(_renewed(batch, sites))[1]
             for was, ruling, url, size in zip(
                 *rulings, batch["url"].to_pylist(), sizes, strict=True
             ):
