@@ -15,15 +15,14 @@ import pyarrow.compute as pc
 from curation.config import assign, nearest, settings_of_run, validate
 from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
-from curation.filters.margins import Judges
-from curation.filters.redecide import Flips, WhatIf
+from curation.filters.margins import Flips, Judges, WhatIf
 from curation.filters.rules import RuleBook
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import Honoured, RightsSettings, default_settings
 from curation.schema import column_of
 from curation.tokenize.tokenize_settings import TokenizeSettings
+from pipelines.reading.funnel import snippet
 from pipelines.reading.ledger import Source, read_rows_of, sources_of
-from pipelines.reading.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import MANIFEST, files_of, read_manifest
