@@ -1,16 +1,9 @@
-"""The narrow columns used for mixing, one row per document.
-
-Rank of a document's quality among documents of its group and language.
-
-Scores of languages with few training pages are low throughout; within a language they still tell
-the better document from the worse. The report ranks its multilingual documents so (Llama 3, section
-3.1.1). Ranks are of the documents that are mixed, so that they need no other corpus.
-"""
+"""The narrow columns used for mixing, one row per document."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,93 +15,10 @@ from curation.errors import InputError
 from curation.inputs import source_names
 from curation.mix.keys import draw_phases, topic_values
 from curation.mix.mix_settings import MISSING_QUALITY, Mixture
+from curation.mix.ranks import Ranks, groups, rank
 from curation.mix.repeats import UNIT, Scales, repeating
 from curation.rights.licences import matches_licence
 from curation.schema import RIGHTS, column_of
-
-F64 = npt.NDArray[np.float64]
-Batch: TypeAlias = pa.RecordBatch | pa.Table
-
-#: By domain, group and language, ascending qualities: all of them, or so many evenly spaced ones.
-Ranks = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
-
-_POINTS = 1001
-_UNKNOWN = "und"
-
-
-def groups(batch: Batch, domain: str, within: str) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    """Yield the groups of a domain by name, with the rows that are in each.
-
-    Documents without a topic or format are a group of the empty name, as is the domain as a whole
-    with `within` domain.
-    """
-    ours = pc.equal(batch.column("domain"), domain).to_numpy(zero_copy_only=False)
-    if within == "domain":
-        yield "", ours
-        return
-    labels = pc.fill_null(batch.column(within), "").to_numpy(zero_copy_only=False)
-    for label in sorted(set(labels[ours])):
-        yield str(label), ours & (labels == label)
-
-
-def learn(tables: Sequence[Batch], ranked: Mapping[str, str]) -> Ranks:
-    """Qualities of the documents of some domains; `tables` have columns of `NARROW`.
-
-    `ranked`: by domain, the column within which its documents are ranked.
-    """
-    values: dict[tuple[str, str, str], list[F64]] = {}
-    for table in tables:
-        for domain, within in ranked.items():
-            for label, rows in groups(table, domain, within):
-                languages, qualities = _columns(table.filter(pa.array(rows)))
-                for name in np.unique(languages):
-                    ours = qualities[languages == name]
-                    values.setdefault((domain, label, str(name)), []).append(ours)
-    found: dict[str, dict[str, dict[str, list[float]]]] = {domain: {} for domain in ranked}
-    for (domain, label, name), parts in sorted(values.items()):
-        found[domain].setdefault(label, {})[name] = _points(np.concatenate(parts))
-    return found
-
-
-def rank(batch: Batch, ranks: Mapping[str, Sequence[float]]) -> F64:
-    """Rank of every document of a group, 0 to 1: the share of its language below it.
-
-    Of its equals half count as below. Between two of the evenly spaced qualities of a large group
-    ranks follow a straight line.
-    """
-    languages, qualities = _columns(batch)
-    out = np.full(len(qualities), 0.5)
-    for language in np.unique(languages):
-        rows = languages == language
-        points, values = np.array(ranks[language]), qualities[rows]
-        below = np.searchsorted(points, values, "left")
-        upto = np.searchsorted(points, values, "right")
-        middle = (below + upto) / 2
-        between = np.flatnonzero((below == upto) & (below > 0) & (below < len(points)))
-        low, high = points[below[between] - 1], points[below[between]]
-        middle[between] = below[between] - 0.5 + (values[between] - low) / (high - low)
-        out[rows] = middle / len(points)
-    return out
-
-
-def _points(values: F64) -> list[float]:
-    """The values in order, or as many evenly spaced ones as are enough to rank by."""
-    ordered = np.sort(values)
-    if len(ordered) > _POINTS:
-        # The middles of as many equal parts, so that the k-th of them has the rank (k + 1/2) / n.
-        middles = (np.arange(_POINTS) + 0.5) / _POINTS
-        ordered = ordered[(middles * len(ordered)).astype(np.int64)]
-    return [float(v) for v in ordered]
-
-
-def _columns(table: Batch) -> tuple[npt.NDArray[np.str_], F64]:
-    languages = pc.fill_null(table.column("language"), _UNKNOWN)
-    qualities = pc.fill_null(table.column("quality").cast(pa.float64()), MISSING_QUALITY)
-    return (
-        languages.to_numpy(zero_copy_only=False).astype(str),
-        qualities.to_numpy(zero_copy_only=False),
-    )
-
 
 NARROW = pa.schema(
     [

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.mix.columns import NARROW, Batch, Rows, cell_names, grouped, learn, rows
+from curation.mix.columns import NARROW, Rows, cell_names, grouped, rows
 from curation.mix.mix_settings import Mixture
 from curation.mix.plan import Learned, MixPlan, Supply, check_shares, plan
+from curation.mix.ranks import Batch, learn
 from curation.mix.repeats import UNIT, learn_scales
 from curation.mix.schedule import spans, streams
 

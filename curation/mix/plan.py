@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from curation.config import nearest
 from curation.errors import ConfigError
-from curation.mix.columns import Ranks
 from curation.mix.mix_settings import Mixture
+from curation.mix.ranks import Ranks
 from curation.mix.repeats import Scales
 from curation.mix.schedule import shares, spans
 from curation.schema import DOMAINS

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from curation.bytes.hash_tables import slot_of
 from curation.compiled import Float32s, Int, Int64s, Uint32s, kernel
 from curation.hashing import scramble
-from curation.mix.columns import Batch, Ranks, groups, rank
 from curation.mix.keys import halved
 from curation.mix.mix_settings import Mixture, Place, Repeats
+from curation.mix.ranks import Batch, Ranks, groups, rank
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
