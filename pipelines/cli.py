@@ -74,6 +74,12 @@ COMMANDS = {
         "check a run's files, counts and tokens against its manifests",
         "curate verify --run out --sample 0.01",
     ),
+    "receipt": Command(
+        ".verify",
+        "say what of some hosts, and which copies of it, is in a run, so that others can check it",
+        "curate receipt --run out --hosts hosts.txt --output receipt.json\n"
+        "         curate receipt --verify receipt.json --root HASH",
+    ),
     "export": Command(
         ".export",
         "export documents to the formats of other tools",

@@ -4,19 +4,18 @@ Documents are withdrawn after a run: a host asks for it, a source loses its lice
 changes. Their token shards are rewritten with padding in place of these documents, and the document
 index without them; or all other documents are packed again, in a run
 of `withdraw` and `tokenize` over what the run had tokenized.
-The run itself does not change. Documents that had been removed as their duplicates, and are not
-withdrawn themselves, are deduplicated again among themselves with the run's settings, so that one
-of each set of copies comes back.
+The run itself does not change. Where rights follow the text, copies are withdrawn, too. Other
+documents that had been removed as duplicates are deduplicated again among themselves with the run's
+settings, so that one of each set of copies comes back.
 
-Mask documents in token shards: replace their tokens by padding, drop their index rows.
-
-Sequences keep their places, so a fixed training order remains valid.
+Documents in token shards are masked: their tokens become padding, their index rows go. Sequences
+keep their places, so a fixed training order remains valid.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,8 +27,9 @@ import pyarrow.compute as pc
 from curation.errors import ConfigError, InputError
 from curation.hosts import host_of
 from curation.recipe import Recipe, load
-from curation.rights.policy import Policy
-from curation.schema import VERDICT_COLUMNS
+from curation.rights.policy import COPIES, Policy, is_copy
+from curation.rights.rights_settings import COMPARES
+from curation.schema import VERDICT_COLUMNS, aligned
 from curation.stages import find, known_stages
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.tokenize_settings import TokenizeSettings
@@ -138,6 +138,8 @@ def _index_without(place: Folder, target: Folder, name: str, ids: pa.Array) -> d
     return writer.record.as_dict()
 
 
+#: Reason of a copy of a withdrawn document.
+COPIED = "withdrawn.copy"
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
 _DOCUMENTS, TOKENS = "withdrawn.parquet", "tokens"
@@ -163,6 +165,8 @@ class Withdrawn:
     policy: Policy | None = None
     #: Columns needed besides `id` and `url`.
     columns: Sequence[str] = ()
+    #: Least similarity of a copy that is withdrawn, too; None: copies come back.
+    near: float | None = None
 
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Collect a batch's withdrawn documents; return their rows of RECORD."""
@@ -221,7 +225,9 @@ class Withdrawal:
         self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
         named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
         self._asked = {"by": asked, "runs": named}
-        self._gone, self._rows = gone, _found(self._runs, gone)
+        self._gone, self._rows = gone, selected(self._runs, gone)
+        if not gone.ids:
+            raise InputError("the selection matches no document of the run")
         self._refuse_another()
 
     @property
@@ -282,8 +288,8 @@ class Withdrawal:
                 )
 
 
-def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
-    """Return the withdrawn documents with reasons. Raises InputError if there are none."""
+def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
+    """Return the selected documents with reasons, and copies of them: rows of RECORD."""
     wanted, found = ["id", "url", *gone.columns], list[pa.RecordBatch]()
     for folder, stages in runs:
         first = folder / stages[0]
@@ -291,9 +297,51 @@ def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa
             if absent := [n for n in gone.columns if n not in batch.schema.names]:
                 raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
             found.append(gone.add(batch))
-    if not gone.ids:
-        raise InputError("the selection matches no document of the run")
+    if gone.near is not None:
+        found.append(_copies(runs, gone, gone.near))
     return [rows for rows in found if rows.num_rows]
+
+
+def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: float) -> Any:
+    """Add copies of the withdrawn documents to these; return their rows of RECORD.
+
+    Each document of a cluster is at least `near` to the one that was kept. A document that is known
+    not to be the copy of a withdrawn one is not added.
+    """
+    ids = pa.array(sorted(gone.ids), pa.string())
+    clusters: dict[str, list[dict[str, Any]]] = {}
+    for batch in _compared(runs, "removed"):
+        hit = pc.or_(pc.is_in(batch["id"], ids), pc.is_in(batch["kept_id"], ids))
+        hit = pc.and_(hit, pc.greater_equal(batch["value"], near))
+        clusters |= {name: [] for name in batch["kept_id"].filter(hit).to_pylist()}
+    wanted = pa.array(sorted(clusters), pa.string())
+    for batch in _compared(runs, "removed"):
+        near_to = pc.is_in(batch["kept_id"], wanted)
+        near_to = pc.and_(near_to, pc.greater_equal(batch["value"], near))
+        for row in batch.filter(near_to).to_pylist():
+            clusters[row["kept_id"]].append(row)
+    for batch in _compared(runs, "documents"):
+        for row in batch.filter(pc.is_in(batch["id"], wanted)).to_pylist():
+            clusters[row["id"]].append(row)
+    rows = {}
+    for _, members in sorted(clusters.items()):
+        asked = sorted((m for m in members if m["id"] in gone.ids), key=lambda m: str(m["id"]))
+        for member in (m for m in members if m["id"] not in gone.ids):
+            of = next((one["id"] for one in asked if is_copy(member, one) is not False), None)
+            if of is not None:
+                named = {"id": member["id"], "url": member["url"]}
+                rows[member["id"]] = named | {"reason": COPIED, "value": of}
+    gone.ids |= rows.keys()
+    return pa.RecordBatch.from_pylist([rows[name] for name in sorted(rows)], RECORD)
+
+
+def _compared(runs: Sequence[tuple[Folder, list[str]]], kind: str) -> Iterator[pa.RecordBatch]:
+    """Yield what was removed or kept where texts were compared, with what tells a copy."""
+    for folder, stages in runs:
+        for batch in read_kinds(
+            folder / COMPARES, [kind] if COMPARES in stages else [], COPIES.names
+        ):
+            yield aligned(batch, COPIES)
 
 
 def _without(

@@ -185,7 +185,7 @@ def _measure(
         row.refinedweb_flagged_word_ratio = refinedweb.flagged_word_ratio(data, doc, kit, space)
         row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
         row.kl_divergence, row.outlier_token_ratio = reference.measure(
-            data, doc, kit.references, space
+            data, doc, kit.references, space, np.inf
         )
         row.llama3_line_ngram_coverage = line_ngrams.line_ngram_coverage(doc, kit, space)
         loaded = _DATATROVE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curation.rights.rights_settings import RightsSettings
+from curation.rights.rights_settings import COMPARES, COPY, RightsSettings
 from curation.stages.base import Columns, Stage
 
 
@@ -41,7 +41,14 @@ class _Rights(Stage[RightsSettings]):
     def reads(self, settings: RightsSettings) -> Columns:
         return Columns(("rights",))
 
+    def looks_back(self, settings: RightsSettings) -> str:
+        return COMPARES if settings.follow else ""
+
     def check_recipe(self, settings: RightsSettings, recipe: Any) -> None:
+        before = self.looks_back(settings)
+        if before and self.name in recipe.stages:
+            if before not in recipe.stages[: recipe.stages.index(self.name)]:
+                raise ValueError(f"rights.follow: put rights behind {before}, which finds copies")
         if not {self.name, "extract"} <= {*recipe.stages}:
             return
         asked = [kind for kind in ("robots", "ai_txt") if kind in settings.honour]
@@ -57,7 +64,8 @@ class _Rights(Stage[RightsSettings]):
 
     def tell(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for row in rows:
-            yield "no signal says otherwise" if row["kind"] is None else told_signal(row)
+            said = "no signal says otherwise" if row["kind"] is None else told_signal(row)
+            yield f"of the original: {said}" if row["reason"] == COPY else said
 
 
 STAGE = _Rights()

@@ -129,7 +129,8 @@ def _clustered(
 ) -> list[Pass]:
     """Return the passes that choose survivors, write verdicts and alarms, and apply them."""
     candidates = tuple(t.name for t in link.tasks)
-    members = Members(run.settings_key, run.settings, labels.names, candidates)
+    policy = run.also.get("rights")
+    members = Members(run.settings_key, run.settings, labels.names, candidates, policy)
     shards, count = tuple(p.name for p in places), len(run.inputs)
     clusters = Clusters(run.settings_key, run.settings, shards, count)
     # The data compared for a document is about as large as the compressed document.

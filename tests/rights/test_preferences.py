@@ -179,6 +179,17 @@ def test_documents_of_rsl_that_are_hostile_permit_nothing() -> None:
     assert time.process_time() - begun < 10
 
 
+def test_what_one_page_can_say_in_rsl_is_bounded() -> None:
+    content = '<content url="/"><license><permits>all</permits></license></content>'
+    script = '<script type="application/rsl+xml"><rsl xmlns="https://rslstandard.org/rsl">%s</rsl></script>'
+    few, many = (f"<head>{script % (content * n)}</head>".encode() for n in (64, 65))
+    assert answers(html=few) == ("allow",) * 3 and answers(html=many) == ("unstated",) * 3
+    (one,) = preferences(url=URL, html=many)["signals"]
+    assert one.value == "inline unread=65_licences_for_one_page"
+    scripts = f"<head>{(script % content) * 1000}</head>".encode()
+    assert len(preferences(url=URL, html=scripts)["signals"]) <= 64
+
+
 def test_a_site_file_of_terms_is_found_by_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.example").mkdir()
     robots = f"License: {TERMS}\n\nUser-agent: *\nContent-Usage: /articles/ ai-use=n\n"
