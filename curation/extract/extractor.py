@@ -77,6 +77,7 @@ class Begun(NamedTuple):
     encoding: str
     rights: PageRights
     corrected: bool  # it is in another encoding than the one that was named
+    whole: bool = False  # made from a document, so that all of it is content
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,20 @@ class Extractor:
     settings: ExtractSettings
 
     def extract(
-        self, html: bytes | str, url: str | None = None, charset: str | None = None
+        self,
+        html: bytes | str,
+        url: str | None = None,
+        charset: str | None = None,
+        whole: bool = False,
     ) -> Extraction:
-        """Main content of one page.
+        """Main content of one page; the engine `curation` keeps all of it if `whole`.
 
         `charset` is what the HTTP header says; it only matters for bytes. Raises PageTooLargeError
         when the page exceeds a limit.
         """
         limits = self.settings
         if limits.engine == "curation":
-            return self.finish(self.begin(html, charset))
+            return self.finish(self.begin(html, charset, whole))
         self._check_size(html)
         text, encoding = (html, "") if isinstance(html, str) else decode_html(html, charset)
         if (depth := deepest(text, limits.max_depth)) > limits.max_depth:
@@ -105,7 +110,7 @@ class Extractor:
         title, language = clean(title_of(text)), declared_language(text)
         return Extraction(main, title, language, encoding, rights=rights)
 
-    def begin(self, html: bytes | str, charset: str | None = None) -> Begun:
+    def begin(self, html: bytes | str, charset: str | None = None, whole: bool = False) -> Begun:
         """Decode a page and read its rights, while the processor has the page at hand.
 
         To begin several pages in a row costs half as much as one between extractions.
@@ -113,16 +118,16 @@ class Extractor:
         self._check_size(html)
         if isinstance(html, str):
             source = html.encode("utf-8", "replace")
-            return Begun(source, "", read_page(source), False)
+            return Begun(source, "", read_page(source), False, whole)
         source, encoding = utf8_html(html, charset)
         named = None
         if encoding != "utf-8":
             named = encoding_of_label(charset) or declared_encoding(html)
-        return Begun(source, encoding, read_page(source), named not in (None, encoding))
+        return Begun(source, encoding, read_page(source), named not in (None, encoding), whole)
 
     def finish(self, begun: Begun) -> Extraction:
         """Return what `extract` returns, by the own engine."""
-        found = run(begun.source, self.settings)
+        found = run(begun.source, self.settings, begun.whole)
         content_score, link_share = found.evidence or (None, None)
         return Extraction(
             found.text,

@@ -199,9 +199,16 @@ def _judge_blocks(
     return tables, measured, where, decisions
 
 
-def run(source: bytes, settings: ExtractSettings) -> Result:
-    """Main content, title and declared language of a page (UTF-8). Raises PageTooLargeError."""
-    return result(judge(source, settings), settings)
+def run(source: bytes, settings: ExtractSettings, whole: bool = False) -> Result:
+    """Main content, title and declared language of a page (UTF-8); all of it if `whole`.
+
+    Raises PageTooLargeError.
+    """
+    judged = judge(source, settings)
+    if whole:
+        kept = np.ones_like(judged.decisions.kept)
+        judged = replace(judged, decisions=judged.decisions._replace(kept=kept))
+    return result(judged, settings)
 
 
 def result(judged: Judged, settings: ExtractSettings) -> Result:

@@ -78,7 +78,7 @@ def begin_page(settings: ExtractSettings, page: Page) -> Begun | None:
     from curation.extract.extractor import Extractor  # compiled kernels
 
     try:
-        return Extractor(settings).begin(page.content, page.charset)
+        return Extractor(settings).begin(page.content, page.charset, page.is_whole)
     except (MemoryError, KeyboardInterrupt):
         raise
     except BaseException:  # comes again, and is told then
@@ -96,7 +96,7 @@ def extract_page(
 
         if begun is not None:
             return Extractor(settings).finish(begun)
-        return Extractor(settings).extract(page.content, page.url, page.charset)
+        return Extractor(settings).extract(page.content, page.url, page.charset, page.is_whole)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)
     except (MemoryError, KeyboardInterrupt):

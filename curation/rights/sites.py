@@ -23,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 
 from curation.errors import InputError
 from curation.hosts import ascii_host
-from curation.readers.read import read
+from curation.readers.index import read_index
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import resolve
@@ -92,7 +92,11 @@ def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[
 
     Other files and damaged ones are skipped. Raises InputError if a path has no such file at all.
     """
-    types = {"html_types": (), "text_types": _TYPES, "normalize_text": "none"}
+    types = {
+        "text_types": _TYPES,
+        "normalize_text": "none",
+        "index": settings.index | {"where": ""},
+    }
     readers = settings.model_copy(update=types)
     for path in paths:
         found = False
@@ -120,7 +124,7 @@ def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
 
 
 def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
-    for event in read(path, readers):
+    for event in read_index(path, readers):
         if isinstance(event, Page) and (kind := kind_of(event.url, event.content)):
             status = event.status or (event.fields or {}).get("status")
             status = int(str(status)) if str(status).isdecimal() else None

@@ -5,6 +5,7 @@ Each input file gives one shard; several small ones share a shard, a large one g
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -191,12 +192,14 @@ class ExtractShards:
 
     def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
-            with as_planned(path, planned[name]):
+            indexed = name in shard.records
+            with contextlib.nullcontext() if indexed else as_planned(path, planned[name]):
                 for record in self._reader(shard, path, name):
                     yield name, record
 
     def _reader(self, shard: SourceShard, path: str, name: str) -> FileReader:
-        part = (shard.part.span, shard.part.begin) if shard.part else ()
+        part: tuple[Any, ...] = (shard.part.span, shard.part.begin) if shard.part else ()
+        part = (shard.records[name],) if name in shard.records else part
         return (GuardedReader if is_guarded() else FileReader)(path, name, self.readers, *part)
 
     def _range(

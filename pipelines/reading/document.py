@@ -304,13 +304,14 @@ class Inputs:
                 "the run doesn't say where its inputs are; start with --input PATH to see pages"
             )
         from curation.readers.discover import discover
+        from curation.readers.index import with_archives
         from curation.readers.read import read_at
         from curation.readers.settings import ReaderSettings  # compiled kernels
 
         recipe = run_recipe(self._folder)
         readers = settings_of_run(ReaderSettings, recipe["readers"])
         if self._paths is None:
-            found = discover(self._inputs)
+            found = with_archives(discover(self._inputs), readers)
             self._paths = {file.name: file.path for file in found}
         if source["file"] not in self._paths:
             raise InputError(f"{source['file']}: not among the files of --input")
