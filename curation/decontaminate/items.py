@@ -24,7 +24,7 @@ from curation.decontaminate.decontaminate_settings import EvalSettings
 from curation.decontaminate.mappings import COMMON, Fields, load_mapping
 from curation.errors import ConfigError, InputError
 from curation.readers.raw import RawFile
-from curation.readers.suffixes import without_packing
+from curation.readers.suffixes import without_compression
 
 Row = Mapping[str, Any]
 _LETTERS, _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
@@ -177,7 +177,7 @@ def _place(value: Any, first: int) -> int | None:
 
 def _rows(path: str) -> Iterator[Row]:
     with RawFile.open(path) as raw:
-        plain = without_packing(path.partition("?")[0].lower())
+        plain = without_compression(path.partition("?")[0])
         reader = next((r for s, r in _READERS.items() if plain.endswith(s)), _read_json_lines)
         number = 0
         try:

@@ -28,10 +28,10 @@ from curation.readers.headers import clean_url
 from curation.readers.raw import RawFile
 from curation.readers.read import read
 from curation.readers.records import NOT_DRAWN, Damage, Event, Page, Skipped, is_drawn
-from curation.readers.rows import unpacked
+from curation.readers.rows import Content
 from curation.readers.scan import scan
 from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
-from curation.readers.suffixes import without_packing
+from curation.readers.suffixes import without_compression
 from curation.readers.where import parse_where
 from curation.resources import resolve
 
@@ -62,9 +62,9 @@ class _Row(NamedTuple):
         return self.offset + self.length
 
 
-def is_index(path: str, name: str) -> bool:
+def is_index(path: str, name: str, settings: ReaderSettings) -> bool:
     """Return whether a file is a table with the columns of an index; by them alone."""
-    plain = without_packing(name).lower()
+    plain = without_compression(name)
     if not plain.endswith((".parquet", ".csv")):
         return False
     try:
@@ -72,7 +72,7 @@ def is_index(path: str, name: str) -> bool:
             if plain.endswith(".parquet"):
                 names = pq.read_schema(pa.PythonFile(raw.handle, mode="r")).names
             else:
-                line = unpacked(raw, name).readline(HEAD).decode("utf-8-sig", "replace")
+                line = Content(raw, name, settings).readline(HEAD).decode("utf-8-sig", "replace")
                 names = [cell.strip(' "\r\n') for cell in line.split(",")]
     except (InputError, pa.ArrowException, OSError, EOFError, ValueError):
         return False  # its reader says what is wrong
@@ -85,7 +85,7 @@ def with_archives(files: Sequence[InputFile], settings: ReaderSettings) -> list[
     Archives are named as in the index. Raises InputError where an index can't be read, or names an
     archive that is given, too, and ConfigError for a wrong `readers.index.where`.
     """
-    found = [*stores.each(lambda file: is_index(file.path, file.name), files)]
+    found = [*stores.each(lambda file: is_index(file.path, file.name, settings), files)]
     if not any(found):
         return [*files]
     tables = [_rows(file, settings) for file, yes in zip(files, found, strict=True) if yes]
@@ -105,8 +105,8 @@ def _rows(file: InputFile, settings: ReaderSettings) -> pa.Table:
     where = parse_where(condition) if condition.strip() else None
     try:
         with RawFile.open(file.path) as raw:
-            if without_packing(file.name).lower().endswith(".csv"):
-                table = pyarrow.csv.read_csv(unpacked(raw, file.name))
+            if without_compression(file.name).endswith(".csv"):
+                table = pyarrow.csv.read_csv(Content(raw, file.name, settings))
                 table = table if where is None else table.filter(where)
             else:
                 handle = pa.PythonFile(raw.handle, mode="r")
@@ -148,7 +148,7 @@ def records_behind(records: str, number: int) -> tuple[int, str]:
 def read_index(path: str, settings: ReaderSettings) -> Iterator[Event]:
     """Yield the events of the records that an index names; of any other file, its own."""
     name = path.rpartition("/")[2]
-    if not is_index(path, name):
+    if not is_index(path, name, settings):
         yield from read(path, settings)
         return
     for file in with_archives([InputFile(path, name, 0)], settings):
