@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
-from curation.readers import InputFile, PassedOver, discover
+from curation.readers.discover import InputFile, PassedOver, discover
 from curation.readers.index import with_archives
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import TABLES, without_compression
@@ -22,8 +22,7 @@ from curation.stages import find
 from curation.stages.base import Stage
 from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, as_given, stage_inputs
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
+from pipelines.named_files import check_named_files, stage_facts
 from pipelines.run_folder import own_paths, present_stages, run_facts
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, read_manifest
@@ -140,7 +139,8 @@ def _with_input(
 
 def _refuse_pages(files: Sequence[InputFile], recipe: Recipe) -> None:
     """Raise ConfigError for pages, which have no texts yet, by the first record that is one."""
-    from curation.readers import Page, read  # slow, seldom needed
+    from curation.readers.read import read
+    from curation.readers.records import Page  # slow, seldom needed
 
     for event in itertools.islice(read(files[0].path, recipe.readers, files[0].name), _PEEK):
         if isinstance(event, Page):

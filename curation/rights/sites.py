@@ -14,7 +14,7 @@ import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -275,6 +275,19 @@ class SiteIndex:
                 later = (s for s in _signals(kind, last, url) if s not in signals)
                 found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
         return found
+
+    def renewed(self, rights: Mapping[str, Any] | None, url: str) -> dict[str, Any] | None:
+        """Return a document's rights with what the latest files of its site say, where these exist.
+
+        Args:
+            rights: a value of the column; its licences in RSL are looked up again.
+        """
+        now = [one._asdict() for one in self.with_terms(self.signals(url, None), url, None)]
+        places = {one["place"] for one in now}
+        before = (rights or {}).get("signals") or ()
+        kept = [one for one in before if one["place"].removeprefix(LATEST) not in places]
+        licence = (rights or {}).get("licence")
+        return {"licence": licence, "signals": [*now, *kept]} if now else rights  # type: ignore[return-value]
 
     def with_terms(
         self, signals: Iterable[Signal], url: str, date: datetime | None

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from curation.columns import PAGE_COLUMNS
 from curation.credentials import without_userinfo
-from curation.extract import Extraction
 from curation.extract.extract_settings import ExtractSettings
+from curation.extract.extraction import Extraction
 from curation.extract.safe import Failed, Refused, begin_page, extract_page, wrong_length
-from curation.readers import Damage, Page, Skipped
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined
 from curation.readers.raw import RawFile
+from curation.readers.records import Damage, Page, Skipped
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
@@ -257,7 +257,7 @@ class JudgePages:
     ) -> None:
         """Add a page to the batch, and its notes to the further tables."""
         row, own = document_row(name, page)
-        from curation.extract.page_columns import page_columns  # compiled kernels
+        from curation.extract.safe import page_columns  # compiled kernels
 
         found = answer if isinstance(answer, Extraction) else None
         row |= page_columns(page, found, self._sites())

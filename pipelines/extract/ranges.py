@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from curation import stores
-from curation.readers import Checkpoint, InputFile, Reading, misread, why_whole
+from curation.readers.discover import InputFile
+from curation.readers.ranges import Checkpoint, Reading, misread, why_whole
 from curation.readers.settings import ReaderSettings
 from pipelines.engine.stage import StageRun
 from pipelines.extract.sources import SourceShard

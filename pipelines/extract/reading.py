@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.readers import Checkpoint, Damage, Page, RangeReader, Reading, Skipped, Span, read
 from curation.readers.documents import others_in, others_of
 from curation.readers.index import read_records, records_behind
-from curation.readers.ranges import BEGINNING, Rest, rest_of
-from curation.readers.records import drawn
+from curation.readers.ranges import BEGINNING, Checkpoint, RangeReader, Reading, Rest, Span, rest_of
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped, drawn
 from curation.readers.settings import ReaderSettings
 from pipelines.runners.guard import Crash, Guard
 

@@ -19,7 +19,8 @@ import xxhash
 
 from curation import stores
 from curation.errors import InputError
-from curation.readers import Checkpoint, InputFile, Span, spans
+from curation.readers.discover import InputFile
+from curation.readers.ranges import Checkpoint, Span, spans
 from pipelines.runners.tasks import Task
 from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import SCRATCH, Folder

@@ -12,7 +12,7 @@ from apache_beam import PCollection
 
 from curation.columns import PAGE_COLUMNS
 from curation.extract.extract_settings import ExtractSettings
-from curation.readers import Damage, Page, discover
+from curation.readers.discover import discover
 from curation.readers.documents import (
     Others,
     Row,
@@ -22,6 +22,7 @@ from curation.readers.documents import (
     with_own,
 )
 from curation.readers.index import with_archives
+from curation.readers.records import Damage, Page
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, HEADERS, SET_ASIDE, SOURCE
 from pipelines.engine.transform import Outcome
@@ -29,8 +30,8 @@ from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
 from pipelines.extract.reading import FileReader
 from pipelines.extract.sites import sites_key
 from pipelines.extract.sources import SourceShard, source_shards
+from pipelines.transforms.files import Keyed, ShardKey
 from pipelines.transforms.judge import default_settings, judge, of_recipe, outputs
-from pipelines.transforms.keys import Keyed, ShardKey
 
 #: A batch of pages has at most so many pages, and about so many bytes where it has several.
 _BATCH_PAGES = 256

@@ -18,9 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from curation.errors import ConfigError, InputError, StoreError
-from curation.readers import Damage, InputFile, Page, ReaderSettings, Skipped, members, read
+from curation.readers import members
+from curation.readers.discover import InputFile
 from curation.readers.index import read_records, with_archives
 from curation.readers.raw import RawFile
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped
+from curation.readers.settings import ReaderSettings
 from curation.readers.where import parse_where
 from curation.recipe import load
 from curation.rights.sites import read_site_files

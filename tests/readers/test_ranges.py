@@ -18,19 +18,12 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.readers import (
-    Checkpoint,
-    Event,
-    RangeReader,
-    ReaderSettings,
-    Reading,
-    Span,
-    members,
-    misread,
-    read,
-    why_whole,
-)
+from curation.readers import members
 from curation.readers import scan as scan_module
+from curation.readers.ranges import Checkpoint, RangeReader, Reading, Span, misread, why_whole
+from curation.readers.read import read
+from curation.readers.records import Event
+from curation.readers.settings import ReaderSettings
 from tests.readers.archives import (
     ARC_HEAD,
     arc_record,
