@@ -62,7 +62,7 @@ class _Row(NamedTuple):
         return self.offset + self.length
 
 
-def is_index(path: str, name: str, settings: ReaderSettings) -> bool:
+def is_index(path: str, name: str) -> bool:
     """Return whether a file is a table with the columns of an index; by them alone."""
     plain = without_compression(name)
     if not plain.endswith((".parquet", ".csv")):
@@ -72,7 +72,7 @@ def is_index(path: str, name: str, settings: ReaderSettings) -> bool:
             if plain.endswith(".parquet"):
                 names = pq.read_schema(pa.PythonFile(raw.handle, mode="r")).names
             else:
-                line = Content(raw, name, settings).readline(HEAD).decode("utf-8-sig", "replace")
+                line = Content(raw, name).readline(HEAD).decode("utf-8-sig", "replace")
                 names = [cell.strip(' "\r\n') for cell in line.split(",")]
     except (InputError, pa.ArrowException, OSError, EOFError, ValueError):
         return False  # its reader says what is wrong
@@ -85,7 +85,7 @@ def with_archives(files: Sequence[InputFile], settings: ReaderSettings) -> list[
     Archives are named as in the index. Raises InputError where an index can't be read, or names an
     archive that is given, too, and ConfigError for a wrong `readers.index.where`.
     """
-    found = [*stores.each(lambda file: is_index(file.path, file.name, settings), files)]
+    found = [*stores.each(lambda file: is_index(file.path, file.name), files)]
     if not any(found):
         return [*files]
     tables = [_rows(file, settings) for file, yes in zip(files, found, strict=True) if yes]
@@ -106,7 +106,7 @@ def _rows(file: InputFile, settings: ReaderSettings) -> pa.Table:
     try:
         with RawFile.open(file.path) as raw:
             if without_compression(file.name).endswith(".csv"):
-                table = pyarrow.csv.read_csv(Content(raw, file.name, settings))
+                table = pyarrow.csv.read_csv(Content(raw, file.name))
                 table = table if where is None else table.filter(where)
             else:
                 handle = pa.PythonFile(raw.handle, mode="r")
@@ -148,7 +148,7 @@ def records_behind(records: str, number: int) -> tuple[int, str]:
 def read_index(path: str, settings: ReaderSettings) -> Iterator[Event]:
     """Yield the events of the records that an index names; of any other file, its own."""
     name = path.rpartition("/")[2]
-    if not is_index(path, name, settings):
+    if not is_index(path, name):
         yield from read(path, settings)
         return
     for file in with_archives([InputFile(path, name, 0)], settings):
@@ -246,7 +246,7 @@ def _event(
         detail = f"bytes {row.offset} to {row.end} are beyond the end of the file"
         return Damage(row.offset, "index.beyond_end", detail, row.url or None, b"")
     head = raw.fetch(row.offset, HEAD)
-    stream = Packing(raw, compression_of(head, name), settings).stream(row.offset)
+    stream = Packing(raw, compression_of(head, name)).stream(row.offset)
     event = next(scan(stream, settings), None)
     if event is None or (isinstance(event, Page) and event.offset != row.offset):
         kept = head[:KEEP_RAW_BYTES]

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from curation.errors import StoreError, raising, told
 from curation.judging import opened
-from curation.readers.formats import HEAD, Packing, compression_of
+from curation.readers.formats import HEAD, Packing
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
@@ -67,12 +67,12 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
         if plain.endswith(suffix.lower()):
             return Format("format", _custom(custom))
     longest = settings.max_record_bytes
-    if plain.endswith(".json") and _begins(raw, name, settings, b"["):
+    if plain.endswith(".json") and _begins(raw, name, b"["):
         return Format("json", _array(longest))
     if separators := _SEPARATORS.get(plain[-4:]):
         return Format("csv", _csv(separators, longest))
     for module, mime, suffixes, begins in _DOCUMENTS:
-        if plain.endswith(suffixes) and _begins(raw, name, settings, *begins):
+        if plain.endswith(suffixes) and _begins(raw, name, *begins):
             made = importlib.import_module(f"curation.readers.{module}")  # few runs read it
             rows = functools.partial(made.rows, longest=longest)
             return Format(module, rows, mime, made.COLUMNS, True)
@@ -93,7 +93,7 @@ def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) 
     """Yield the rows as pages; `offset` is the row number. An error ends the file."""
     read, kind = 0, found.name
     try:
-        for row in _rows(raw, name, settings, found):
+        for row in _rows(raw, name, found):
             if isinstance(row, Skipped):
                 yield row
             elif isinstance(row, Damage):
@@ -147,11 +147,8 @@ class Content(io.RawIOBase):
     error there.
     """
 
-    def __init__(
-        self, raw: RawFile, name: str, settings: ReaderSettings, broken: list[Damage] | None = None
-    ) -> None:
-        compression = compression_of(raw.fetch(0, HEAD), name)
-        self._stream, self._broken = Packing(raw, compression, settings).stream(), broken
+    def __init__(self, raw: RawFile, name: str, broken: list[Damage] | None = None) -> None:
+        self._stream, self._broken = Packing.of(raw, name).stream(), broken
 
     def readable(self) -> bool:
         return True
@@ -172,12 +169,12 @@ class Content(io.RawIOBase):
         return len(data)
 
 
-def _rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) -> Iterator[Row]:
+def _rows(raw: RawFile, name: str, found: Format) -> Iterator[Row]:
     """Yield rows, and before a row the breaks of the file up to it."""
     broken: list[Damage] = []
     file: Any = raw.handle  # at any place of it, as packages and own code may read
-    if compression_of(raw.fetch(0, HEAD), name):
-        file = Content(raw, name, settings, broken if found.is_mended else None)
+    if Packing.of(raw, name).compression:
+        file = Content(raw, name, broken if found.is_mended else None)
     raw.fetch(0, 0)  # back to the beginning
     for row in itertools.chain(found.rows(io.BufferedReader(file, _CHUNK)), [None]):
         yield from broken
@@ -248,11 +245,11 @@ def _csv(separators: str, longest: int) -> Rows:
     return rows
 
 
-def _begins(raw: RawFile, name: str, settings: ReaderSettings, *wanted: bytes) -> bool:
+def _begins(raw: RawFile, name: str, *wanted: bytes) -> bool:
     """Whether one of these is in front of a file, but for white space and what XML has there."""
     if not wanted:
         return True
-    stream = Packing(raw, compression_of(raw.fetch(0, HEAD), name), settings).stream()
+    stream = Packing.of(raw, name).stream()
     stream.fill(HEAD)
     head = _PROLOGUE.sub(b"", bytes(stream.buffer[:HEAD]).removeprefix(codecs.BOM_UTF8), count=1)
     return head.startswith(wanted)
