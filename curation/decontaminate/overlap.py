@@ -30,10 +30,6 @@ OVERLAP = pa.schema(
 )
 #: Shares of a set's items.
 SHARES = ("clean", "touched", "dirty", "undetectable")
-_LATEX = str.maketrans(
-    {char: f"\\{char}" for char in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
 _HEADS = ("stage", "input", "set", "items", *SHARES, "exact", "fuzzy", "documents")
 _BY_ITEM = ["set", "item"]
 
@@ -121,27 +117,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def latex(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a summary as a LaTeX table (package booktabs)."""
-    columns = "lll" + "r" * (len(_HEADS) - 3)
-    body = [" & ".join(map(_escaped, cells)) + r" \\" for cells in map(_cells, rows)]
-    lines = [
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        " & ".join(_HEADS) + r" \\",
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def _cells(row: dict[str, Any]) -> list[str]:
     shares = {name: f"{100 * row[name]:.2f} %" for name in (*SHARES, "exact", "fuzzy")}
     texts = {"input": row["input"] or "all", "items": f"{row['items']:,}"}
     return [str((row | shares | texts | {"documents": f"{row['documents']:,}"})[h]) for h in _HEADS]
-
-
-def _escaped(text: str) -> str:
-    return text.translate(_LATEX)

@@ -8,8 +8,7 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation.decontaminate.dialects import DIALECTS
-from curation.decontaminate.overlap import latex, markdown, summary
+from curation.decontaminate.overlap import markdown, summary
 from curation.recipe import load
 from pipelines.commands.options import add_dry_run, add_json, add_set, end_dry_run, workers
 from pipelines.decontaminate import evals_key
@@ -35,12 +34,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--recipe", required=True, help="recipe whose decontaminate.evals names the sets"
     )
     add_set(parser, "the recipe", "decontaminate.threshold=0.9")
-    parser.add_argument(
-        "--dialect", choices=DIALECTS, help="find items in a published way, for comparison"
-    )
     parser.add_argument("--workers", type=workers, default=os.cpu_count(), metavar="N")
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help=f"gets {_FILES}.parquet, .md and .tex"
+        "--output", required=True, metavar="DIR", help=f"gets {_FILES}.parquet and .md"
     )
     add_json(parser)
     add_dry_run(parser)
@@ -50,20 +46,17 @@ def run(options: argparse.Namespace) -> int:
     """Compare documents with the sets; write the tables and print the shares."""
     recipe, folder = load(options.recipe, options.assignments), Folder(options.output)
     evals_key(recipe.decontaminate)  # before anything is written or compiled
-    end_dry_run(options, *(folder / f"{_FILES}.{kind}" for kind in ("parquet", "md", "tex")))
-    if options.workers and not options.dialect:
+    end_dry_run(options, *(folder / f"{_FILES}.{kind}" for kind in ("parquet", "md")))
+    if options.workers:
         with open_display("auto") as display:
             compile_kernels([STAGE], options.workers, display.compiling)
     stages = options.stages.split(",") if options.stages else ()
-    rows, counts = compared(
-        recipe, options.run, options.input or (), stages, options.dialect, options.workers
-    )
+    rows, counts = compared(recipe, options.run, options.input or (), stages, options.workers)
     shares = summary(rows)
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
     folder.write_bytes(f"{_FILES}.parquet", sink.getvalue().to_pybytes())
     folder.write_bytes(f"{_FILES}.md", markdown(shares).encode())
-    folder.write_bytes(f"{_FILES}.tex", latex(shares).encode())
     if options.json:
         say_json(shares)
     else:

@@ -7,7 +7,6 @@ any corpus, are read once and compared with the evaluation sets of a recipe.
 from __future__ import annotations
 
 import contextlib
-import functools
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,13 +14,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from curation.decontaminate.catalog import items_of
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
-from curation.decontaminate.dialects import DIALECTS, Dialect
-from curation.decontaminate.judge import FOUND, input_of
+from curation.decontaminate.judge import FOUND
 from curation.decontaminate.overlap import OVERLAP, overlap
 from curation.errors import ConfigError, InputError
 from curation.extract.safe import text_of
@@ -53,26 +49,13 @@ class _Check:
     settings: DecontaminationSettings
     key: str
     readers: ReaderSettings
-    dialect: str | None = None
 
     def __call__(self, part: Shard | tuple[str, str]) -> tuple[pa.Table, Counter[str]]:
         """Return the matches, and counts: `documents` compared, and unread records by reason."""
         counts: Counter[str] = Counter()
-        found = [self._found(batch) for batch in self._batches(part, counts)]
+        judge = load(self.key, self.settings)
+        found = [judge.apply(batch).found for batch in self._batches(part, counts)]
         return pa.Table.from_batches(found, FOUND), counts
-
-    def _found(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.dialect is None:
-            return load(self.key, self.settings).apply(batch).found
-        dialect = _dialect(self.dialect, self.settings.model_dump_json(round_trip=True))
-        rows = [
-            {"id": batch["id"][i].as_py(), "input": input_of(batch, i), "part": "question"}
-            | {"set": dialect.items[match.item].set, "item": dialect.items[match.item].id}
-            | {"action": "mark", "score": match.score}
-            for i, text in enumerate(batch["text"].to_pylist())
-            for match in dialect.find(text or "")
-        ]
-        return pa.RecordBatch.from_pylist(rows, FOUND)
 
     def _batches(
         self, part: Shard | tuple[str, str], counts: Counter[str]
@@ -87,12 +70,6 @@ class _Check:
         rows = (document_row(name, page, text_of(page))[0] for page in pages)
         for some in batched(rows, ROWS):
             yield pa.RecordBatch.from_pylist(some, _COLUMNS)
-
-
-@functools.lru_cache(maxsize=1)
-def _dialect(name: str, settings: str) -> Dialect:
-    read = DecontaminationSettings.model_validate_json(settings)
-    return DIALECTS[name](items_of(read.evals))
 
 
 def _texts(events: Iterator[Event], counts: Counter[str]) -> Iterator[Page]:
@@ -110,7 +87,6 @@ def contamination(
     run: str | None,
     inputs: Sequence[str] = (),
     stages: Sequence[str] = (),
-    dialect: str | None = None,
     workers: int = 0,
 ) -> tuple[pa.Table, Counter[str]]:
     """Compare documents with the evaluation sets of a recipe.
@@ -119,7 +95,6 @@ def contamination(
         run: a finished run; or else
         inputs: files or folders of any corpus.
         stages: of the run; default: the last one with documents.
-        dialect: a published way to find items, of `DIALECTS`.
         workers: processes.
 
     Returns a table of OVERLAP by stage, and counts: `documents` compared, and unread records by
@@ -129,13 +104,10 @@ def contamination(
     assert isinstance(settings, DecontaminationSettings)
     key = evals_key(settings)
     judge = load(key, settings)
-    check = _Check(settings, key, recipe.readers, dialect)
+    check = _Check(settings, key, recipe.readers)
     counts: Counter[str] = Counter()
-    whole = np.ones(judge.items.num_rows, np.bool_)  # a dialect does not say what it can't find
-    detectable = whole if dialect else judge.detectable()
-    parts_that_act = ("question",) if dialect else settings.parts
     tables = [
-        overlap(name, judge.items, detectable, found, FOUND, parts_that_act)
+        overlap(name, judge.items, judge.detectable(), found, FOUND, settings.parts)
         for name, parts in _parts(run, inputs, stages, recipe.readers)
         for found in [_all(check, parts, workers, counts)]
     ]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import pyarrow.parquet as pq
 import pytest
 
-from curation.decontaminate.dialects import DIALECTS
 from curation.readers.documents import ROWS
 from curation.recipe import load
 from curation.stages import find as find_stage
@@ -149,8 +147,7 @@ def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> 
         ("decontaminate", "sums"): "clean",
         ("decontaminate", "bees"): "touched",
     }
-    for name in ("contamination.md", "contamination.tex"):
-        assert "read-tables" in (place / "tables" / name).read_text()
+    assert "read-tables" in (place / "tables/contamination.md").read_text()
     inputs = sorted(place.glob("in*.jsonl"))
     printed = [
         curate_well(
@@ -171,30 +168,6 @@ def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> 
     assert printed[0] == printed[1]
     shares = {row["set"]: row for row in json.loads(printed[0])}
     assert shares["sums"]["dirty"] == 1 and shares["sums"]["documents"] == 9
-
-
-@pytest.mark.usefixtures("forked_processes")
-def test_tables_of_dialects(place: Path, tmp_path: Path) -> None:
-    """A question in nine documents, without its answer (decon) and not on a line alone (marin)."""
-    expected = {"gpt3": 9, "llama3": 9, "palm": 9, "decon": 0, "marin": 0}
-    assert expected.keys() == DIALECTS.keys()
-    for dialect, documents in expected.items():
-        shares = tables_of(dialect, place, tmp_path)
-        assert (shares["sums"]["dirty"], shares["sums"]["documents"]) == (documents > 0, documents)
-
-
-def tables_of(dialect: str, place: Path, output: Path) -> dict[str, dict[str, Any]]:
-    """Shares by set, the same with one worker and with two."""
-    recipe = ["--recipe", place / "recipe.yaml", "--dialect", dialect, "--json"]
-    inputs = sorted(place.glob("in*.jsonl"))
-    printed = [
-        curate_well(
-            ["contamination", "--input", *inputs, *recipe, "--output", output, "--workers", n]
-        )
-        for n in ("1", "2")
-    ]
-    assert printed[0] == printed[1]
-    return {row["set"]: row for row in json.loads(printed[0])}
 
 
 def test_a_new_set_needs_no_recipe_of_its_own(place: Path, done: Path, tmp_path: Path) -> None:
