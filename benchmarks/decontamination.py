@@ -1,6 +1,6 @@
-"""Recall and precision of decontamination on a planted set, by class; all dialects on the same set.
+"""Recall and precision of decontamination on a planted set, by class.
 
-  python benchmarks/decontamination.py --data FOLDER [--split dev|test] [--each 100] [--dialects]
+  python benchmarks/decontamination.py --data FOLDER [--split dev|test] [--each 100]
                                        [--pages FILE ...] [--show] [--scale FILE]
 
 FOLDER holds evals/ and quality/dev.jsonl.gz. Items of evaluation sets are planted into other texts in
@@ -45,7 +45,6 @@ from curation.decontaminate.decontaminate_settings import (
     DecontaminationSettings,
     default_settings,
 )
-from curation.decontaminate.dialects import DIALECTS
 from curation.decontaminate.index import load_background
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import Decontaminator
@@ -324,7 +323,6 @@ def main() -> None:
     )
     parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dialects", action="store_true")
     parser.add_argument(
         "--show", action="store_true", help="print what is missed or flagged wrongly"
     )
@@ -347,10 +345,6 @@ def main() -> None:
     seconds = time.process_time() - started
     flags = [any(f.action == "remove" for f in some) for some in found]
     results = {"default": measure(documents, flags)}
-    if options.dialects:
-        for name, dialect in DIALECTS.items():
-            judge = dialect(indexed)
-            results[name] = measure(documents, [judge.flags(d.text) for d in documents])
     print(f"{len(indexed):,} items, {len(documents):,} documents, {seconds:.1f} CPU s")
     print_table(results)
     if options.show:
