@@ -17,7 +17,7 @@ TABLES = (".parquet", ".arrow", *JSON_LINES, ".csv", ".tsv")
 HTML = (".html", ".htm", ".xhtml")
 ARCHIVES = (".warc", ".arc", ".wet", ".wat", ".wacz")
 #: Those that are read in a folder, without the user's own.
-READ = (*ARCHIVES, *TABLES, *HTML, ".txt")
+READ = (*ARCHIVES, *TABLES, *HTML, ".txt", ".pdf")
 
 
 def without_compression(name: str) -> str:
