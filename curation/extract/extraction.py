@@ -22,8 +22,8 @@ class Extraction:
     #: How sure the extraction is that the text is main content: the mean score of its characters.
     content_score: float | None = None  # None, here and below: no blocks were judged
     link_share: float | None = None  # of its characters, that in blocks that are links
-    page_starts: list[int] | None = None  # of a PDF: the byte in the text at which each begins
     repaired: str = ""  # "encoding": another than the named one; "mojibake"; else empty
+    page_starts: list[int] | None = None  # of a PDF: the byte in the text at which each begins
 
 
 class PageTooLargeError(ValueError):

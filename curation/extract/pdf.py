@@ -7,6 +7,7 @@ take all its memory: the stage runs this in a guarded one.
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any, NamedTuple
 
 import numba
@@ -33,6 +34,8 @@ _PRIVATE = ((0xE000, 0xF8FF), (0xFFF0, 0xFFFF), (0xD800, 0xDFFF))
 _PROBLEMS = {3: "no PDF, or too damaged", 4: "a password is needed", 5: "its encryption is unknown"}
 _HYPHEN = 2  # PDFium's code for one at the end of a line
 _IMAGE = 3
+
+_CATALOG, _OBJECT, _NEAR = re.compile(rb"/Type\s*/Catalog\b"), re.compile(rb"(\d+) (\d+) obj"), 1024
 
 _types: Any = numba.types
 
@@ -67,14 +70,29 @@ class _Page(NamedTuple):
     is_scan: bool
 
 
+def _with_trailer(content: bytes) -> bytes:
+    """Return what may be a truncated file with an end that names the catalog in it."""
+    catalog = _CATALOG.search(content)
+    before = content[: catalog.start()][-_NEAR:] if catalog else b""
+    found = _OBJECT.findall(before)
+    if not found:
+        return content
+    return (
+        content
+        + b"\nendstream\nendobj\ntrailer\n<< /Root %s %s R >>\nstartxref\n0\n%%%%EOF\n" % found[-1]
+    )
+
+
 class _Document:
     """An open PDF. Raises ValueError for what PDFium can't open."""
 
     def __init__(self, content: bytes) -> None:
         self._api = api = require("pypdfium2.raw", "PDF")
-        self._content = content  # read from as long as it is open
-        self._open = api.FPDF_LoadMemDocument64(content, len(content), None)
-        if not self._open:
+        for self._content in (content, _with_trailer(content)):  # read from as long as it is open
+            self._open = api.FPDF_LoadMemDocument64(self._content, len(self._content), None)
+            if self._open:
+                break
+        else:
             problem = api.FPDF_GetLastError()
             raise ValueError(f"PDFium can't open it: {_PROBLEMS.get(problem, f'error {problem}')}")
         called = (

@@ -293,6 +293,7 @@ def _goes_on(rows: Rows) -> Bools:
     usual = _usual_edge(at)
     slack = 1.5 * at.height
     flush = np.bincount(run, at.right > margin - 0.3 * at.height)[run] > 1
+    flush &= at.right - at.left > 15 * at.height  # else rows of a table, or verses
     flush |= margin > usual - slack
     margin = np.where(np.abs(margin - usual) < 2 * slack, np.minimum(margin, usual), margin)
     full = flush & (margin - at.right - np.append(rows.word[1:], 0) < slack)

@@ -46,7 +46,7 @@ _MIXED = pa.string()
 #: Other columns of a shard, at most.
 _MOST_COLUMNS = 1000
 #: The column of PDF.
-_OF_PDF = {"page_starts": pa.list_(pa.int64())}
+_OF_PDF = {"page_starts": pa.list_(pa.field("element", pa.int64()))}
 #: Key, and name, of the column with all others: JSON.
 FURTHER, _FURTHER_NAME = "\0", "further_columns"
 Row = dict[str, Any]
