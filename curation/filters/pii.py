@@ -26,7 +26,7 @@ from curation.arrow import Texts, from_buffers
 from curation.bytes.buffers import read_only
 from curation.config import read_values
 from curation.filters import pii_candidates as pc
-from curation.filters import pii_checks as checks
+from curation.filters import pii_national as checks
 from curation.filters.filter_settings import PersonalKind, PiiSettings
 from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
 from curation.filters.pii_phones import SHORTEST, count_digits, find_phones

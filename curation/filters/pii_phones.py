@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from curation.filters.pii_checks import is_isbn10
+from curation.filters.pii_national import is_isbn10
 
 # Country codes of ITU E.164 (one to three digits).
 _COUNTRY = (

@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.archive import read_arrays, read_as, save_arrays
+from curation.archive import read_arrays, read_as
 from curation.arrow import Texts
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point, put
@@ -118,25 +118,6 @@ class Reference:
     def limit(self) -> int:
         """Cost that counts for any rarer word: that of the rarest frequent word."""
         return int(self.word_costs.max(initial=1))
-
-    def save(self, path: Path) -> None:
-        """Write an .npz file; the same reference gives the same bytes."""
-        held = np.zeros(int(self.tokens[-1]) + 1 if len(self.tokens) else 0, bool)
-        held[self.tokens] = True
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "words": self.words,
-            "word_costs": self.word_costs,
-            "word_classes": self.word_classes,
-            "tokens": np.packbits(held),
-            "costs": self.costs,
-            "unseen": self.unseen,
-            "endings": self.endings,
-            "ending_classes": self.ending_classes,
-            "pairs": self.pairs,
-            "curve": self.curve,
-            "header": np.array([self.unknown, self.bound, self.trained], np.int64),
-        }
-        save_arrays(path, arrays)
 
 
 def load_reference(path: str | Path, language: str) -> Reference:

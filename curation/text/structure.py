@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.bytes import byte_names as by
+from curation.bytes import ascii as by
 from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
 from curation.bytes.buffers import read_only
