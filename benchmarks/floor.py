@@ -35,7 +35,8 @@ from types import FrameType
 from typing import NamedTuple
 
 from curation import recipe
-from curation.readers import Page, read
+from curation.readers.read import read
+from curation.readers.records import Page
 
 PARTS = ("read", "decide", "write", "start")
 #: What a function does, by the end of its module's path and the beginning of its name.
