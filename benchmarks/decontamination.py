@@ -344,7 +344,6 @@ def main() -> None:
     found = list(ours.find([d.text for d in documents]))
     seconds = time.process_time() - started
     flags = [any(f.action == "remove" for f in some) for some in found]
-    results = {"default": measure(documents, flags)}
     print(f"{len(indexed):,} items, {len(documents):,} documents, {seconds:.1f} CPU s")
     print_table(measure(documents, flags))
     if options.show:
