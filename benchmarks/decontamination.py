@@ -40,13 +40,13 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from curation.config import assign, read_yaml
-from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
 from curation.decontaminate.decontaminate_settings import (
     DecontaminationSettings,
     default_settings,
 )
 from curation.decontaminate.dialects import DIALECTS
+from curation.decontaminate.index import load_background
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import Decontaminator
 from curation.resources import resolve

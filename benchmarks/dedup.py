@@ -25,24 +25,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from curation.dedup import (
-    band_hashes,
-    canonical_urls,
-    choose_survivors,
+from curation.dedup.candidates import bucket_order, bucket_pairs, jaccard, shingle_sets
+from curation.dedup.components import (
+    cluster_sizes,
+    confirmed_clusters,
     connected_components,
     contract,
-    count_lines,
-    exact_keys,
-    frequent_lines,
-    line_hashes,
-    remove_lines,
-    signatures,
     star_edges,
-    string_keys,
-    total_lines,
 )
-from curation.dedup.candidates import bucket_order, bucket_pairs
-from curation.dedup.components import cluster_sizes, confirmed_clusters
 from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     LineDedupSettings,
@@ -50,7 +40,12 @@ from curation.dedup.dedup_settings import (
     UrlDedupSettings,
     defaults,
 )
-from curation.dedup.verify import jaccard, shingle_sets
+from curation.dedup.keys import string_keys
+from curation.dedup.lines import count_lines, frequent_lines, line_hashes, remove_lines, total_lines
+from curation.dedup.minhash import band_hashes, signatures
+from curation.dedup.normalize import exact_keys
+from curation.dedup.survivors import choose_survivors
+from curation.dedup.urls import canonical_urls
 from curation.recipe import load
 
 MINHASH = defaults(DocumentDedupSettings).minhash

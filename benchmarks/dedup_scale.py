@@ -28,7 +28,7 @@ from curation.dedup.keys import string_keys
 from curation.hashing import mix64
 from curation.recipe import load
 from pipelines import dedup_documents as stage
-from pipelines.dedup_documents.indexes import Place
+from pipelines.dedup.indexes import Place
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.tasks import records_of

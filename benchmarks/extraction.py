@@ -47,8 +47,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import forms
 from benchmarks.extraction_faults import Faults, Shown
-from curation.extract import Extractor, PageTooLargeError, default_settings, native
+from curation.extract import Extractor, PageTooLargeError, native
 from curation.extract.extract_settings import ExtractSettings
+from curation.extract.extractor import default_settings
 from curation.extract.model import Model, read_model
 from curation.readers.charset import decode_html, utf8_html
 from models.training.extract import model_name

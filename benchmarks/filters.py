@@ -26,7 +26,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.filters import Filter, pii
+from curation.filters import pii
+from curation.filters.apply import Filter
 from curation.filters.blocklists import load as load_blocklists
 from curation.filters.content import look_at
 from curation.filters.filter_settings import default_settings

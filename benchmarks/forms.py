@@ -19,7 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from curation.extract import Extractor, default_settings
+from curation.extract import Extractor
+from curation.extract.extractor import default_settings
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "extract" / "forms"
 _BEFORE = (

@@ -24,7 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from curation.extract import Extractor, PageTooLargeError, default_settings
+from curation.extract import Extractor, PageTooLargeError
+from curation.extract.extractor import default_settings
 from tests.hostile_pages import ARTICLE, CASES, PARAGRAPH, page
 
 ALLOWED_RATIO = 10  # times the median time per byte

@@ -51,8 +51,8 @@ from curation.classify.classify_settings import PageEvidence
 from curation.classify.linear import sigmoid, softmax
 from curation.extract import extract
 from curation.models import read_card
-from models.training import About, metrics, train_classes
-from models.training.classes import ClassTask
+from models.training import metrics
+from models.training.classes import ClassTask, train_classes
 from models.training.heldout import folds_of
 from models.training.inputs import read_examples
 from models.training.linear import (
@@ -62,6 +62,7 @@ from models.training.linear import (
     out_of_fold,
     temperature,
 )
+from models.training.report import About
 from models.training.settings import LinearTraining, default_settings
 
 #: Languages of most web pages (Common Crawl's statistics of languages, CC-MAIN-2025-05).

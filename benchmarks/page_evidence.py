@@ -34,7 +34,7 @@ from yields.pages import UNSEEN, read_labels
 from curation import classify, language
 from curation.classify.classify_settings import PageEvidence
 from curation.extract import Extractor
-from curation.extract import default_settings as extract_settings
+from curation.extract.extractor import default_settings as extract_settings
 from curation.models import ModelFile
 from models.training import metrics
 from models.training.extract import model_name

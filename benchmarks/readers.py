@@ -27,8 +27,10 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from resiliparse.parse.encoding import detect_encoding as resiliparse_detect
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from curation.readers import Damage, Page, ReaderSettings, decode_html, read
-from curation.readers.charset import detect_encoding
+from curation.readers.charset import decode_html, detect_encoding
+from curation.readers.read import read
+from curation.readers.records import Damage, Page
+from curation.readers.settings import ReaderSettings
 from curation.resources import root
 
 ARCHIVE = re.compile(r"\.(warc|arc|wet|wat|wacz)(\.|$)")

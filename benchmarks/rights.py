@@ -24,7 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from curation.extract import PageTooLargeError, default_settings, native
+from curation.extract import PageTooLargeError, native
+from curation.extract.extractor import default_settings
 from curation.readers.charset import utf8_html
 from curation.rights import for_agents, parse_directives, parse_robots, read_page, reservation
 from pipelines.extract import GROUP_BYTES, GROUP_RECORDS

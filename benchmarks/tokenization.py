@@ -35,7 +35,9 @@ import regex
 import tiktoken
 from tiktoken_ext import openai_public
 
-from curation.tokenize import IndexedWriter, Tokenizer, TokenShards, load_tokenizer
+from curation.tokenize import TokenShards, load_tokenizer
+from curation.tokenize.megatron import IndexedWriter
+from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import read_ranks
 from models.training.tokenizer.piece_counts import WordCounts
 from models.training.tokenizer.shares import read_shares

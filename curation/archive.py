@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,17 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError, first_line
-
-
-def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write arrays by name, compressed; the same arrays give the same bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, array in arrays.items():
-            held = io.BytesIO()
-            np.save(held, array)
-            entry = zipfile.ZipInfo(f"{name}.npy")
-            archive.writestr(entry, held.getvalue(), zipfile.ZIP_DEFLATED, 9)
 
 
 def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
@@ -37,13 +24,6 @@ def read_headed(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray
     """Return the JSON in the array `head`, and the other arrays. Use it inside `read_as`."""
     arrays = read_arrays(path)
     return json.loads(arrays.pop("head").tobytes()), arrays
-
-
-def save_headed(path: Path, head: str, arrays: Mapping[str, Any]) -> None:
-    """Write JSON and arrays, compressed, for `read_headed`; the same give the same bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        np.savez_compressed(file, head=np.frombuffer(head.encode(), np.uint8), **arrays)
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def _answers(stage: str) -> Iterator[Any]:
 
 
 def _answers_of(stage: str, recipe: Recipe) -> Iterator[Any]:
-    from curation.tokenize import load_tokenizer
+    from curation.tokenize.tokenizer import load_tokenizer
 
     texts = _texts()
     if find(stage).is_sink:

@@ -1,10 +1,10 @@
-"""Packages whose names are imported on first use, so that loading only settings is fast."""
+"""Packages whose public names are imported on first use, so that loading only settings is fast."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -23,20 +23,21 @@ class _Package(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Importing a submodule sets an attribute of its name: for `decide.decide` the package must
-        # keep the function, whichever was imported first.
+        # Importing a submodule sets an attribute of its name: for `preferences.preferences` the
+        # package must keep the function, whichever was imported first.
         if isinstance(value, ModuleType) and self._defined_in.get(name) == value.__name__:
             value = getattr(value, name)
         super().__setattr__(name, value)
 
 
-def lazily(package: str, names: Mapping[str, Sequence[str]]) -> None:
+def lazily(package: str, names: Mapping[str, str]) -> None:
     """Import the public names of a package on first use.
 
     Args:
         package: its name.
-        names: for each module of the package the public names that it defines.
+        names: for each public name the module of the package that defines it.
     """
     held = sys.modules[package]
-    held.__dict__["_defined_in"] = {n: f"{package}.{m}" for m, own in names.items() for n in own}
+    held.__dict__["_defined_in"] = {n: f"{package}.{module}" for n, module in names.items()}
+    held.__dict__["__all__"] = list(names)
     held.__class__ = _Package

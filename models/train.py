@@ -18,13 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from models.training import (
-    About,
-    train_citable,
-    train_classes,
-    train_corrector,
-    train_quality,
-)
+from models.training.classes import train_classes
+from models.training.corrector import train_corrector
+from models.training.language import train_citable
+from models.training.quality import train_quality
+from models.training.report import About
 from models.training.settings import LinearTraining, OtherLanguages, default_settings
 
 COMMAND = "python models/train.py --data FOLDER --only {}"

@@ -74,6 +74,12 @@ COMMANDS = {
         "check a run's files, counts and tokens against its manifests",
         "curate verify --run out --sample 0.01",
     ),
+    "receipt": Command(
+        ".verify",
+        "say what of some hosts, and which copies of it, is in a run, so that others can check it",
+        "curate receipt --run out --hosts hosts.txt --output receipt.json\n"
+        "         curate receipt --verify receipt.json --root HASH",
+    ),
     "export": Command(
         ".export",
         "export documents to the formats of other tools",
@@ -254,7 +260,9 @@ def build_parser(arguments: Sequence[str] = (), whole: bool = False) -> argparse
     for name, command in _commands(asked).items():
         chosen = _parser_of(parsers, name, command)
         if whole or name == asked:
-            importlib.import_module(command.module, "pipelines.commands").add(chosen, name)
+            module = importlib.import_module(command.module, "pipelines.commands")
+            chosen.set_defaults(command=getattr(module, "run", None))
+            module.add(chosen, name)
     return parser
 
 

@@ -19,8 +19,7 @@ from curation.decontaminate.overlap import overlap, summary
 from curation.stages import find
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, Transform, batches_beside, run_transform
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
+from pipelines.named_files import check_named_files, stage_facts
 from pipelines.storage.files import fingerprint
 
 

@@ -13,15 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.audit import AUDIT, audit_lines, summary
-from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.keys import run_starts
 from curation.dedup.lines import (
+    Buckets,
     LineCounts,
     LineTotals,
     add_known,
     frequent_lines,
     in_buckets,
+    languages,
+    lines_of,
     merge_counts,
     out_of_buckets,
     remove_lines,

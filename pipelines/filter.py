@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from curation.errors import ConfigError
-from curation.filters import load_filter
+from curation.filters.apply import load_filter
 from curation.filters.filter_settings import FilterSettings, filter_manifest
 from curation.filters.personal_hosts import FOLDER, HOSTS, most_personal
 from pipelines.engine.stage import StageRun

@@ -17,8 +17,12 @@ import pyarrow as pa
 
 from curation.columns import LABEL_COLUMNS
 from curation.errors import ConfigError
-from curation.mix import NARROW, MixPlan, Mixture, advice, draw, lacking, plan_tables
-from curation.mix.columns import grouped, narrow
+from curation.mix.columns import NARROW, grouped, narrow
+from curation.mix.draw import draw
+from curation.mix.levels import plan_tables
+from curation.mix.mix_settings import Mixture
+from curation.mix.mix_table import advice, lacking
+from curation.mix.plan import MixPlan
 from curation.mix.repeats import varieties
 from curation.schema import PLACES
 from curation.tokenize.delimited import DELIMITED, delimited

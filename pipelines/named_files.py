@@ -1,7 +1,9 @@
 """Files, folders and indexes that a recipe names: checked before the first stage runs, hashed for
 its fingerprint, and copied to where workers on other machines find them.
 
-Model files are checked with their checksums (`pipelines.facts`).
+Model files are checked with their checksums (`pipelines.named_files`).
+
+Everything that decides a stage's outputs besides its input: models, lists, code, software.
 """
 
 from __future__ import annotations
@@ -9,18 +11,23 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import importlib.metadata
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import curation
 from curation import stores
 from curation.config import Settings
 from curation.credentials import redact
-from curation.errors import ConfigError, first_line
+from curation.errors import ConfigError, first_line, missing
+from curation.golden import golden_digest
+from curation.judging import check_opens
 from curation.resources import NamedPath, files_below, resolve, sha256_of
 from curation.stages import Stage
-from curation.user_code import walk
+from curation.user_code import UserCode, walk
 from pipelines.storage.files import SCRATCH, Folder
 
 
@@ -91,3 +98,39 @@ def send(step: Any, folder: Folder) -> None:
             if folder.size(target) != os.path.getsize(source):
                 with open(source, "rb") as content, folder.create(target) as sink:
                     shutil.copyfileobj(content, cast(Any, sink))
+
+
+def stage_facts(
+    stage: Stage[Any], settings: Settings, also: Mapping[str, Settings]
+) -> dict[str, Any]:
+    """Return software versions and checksums of models, lists and code, for key and manifest.
+
+    `also` are other sections that the stage reads. Raises ConfigError if a model, list or code is
+    missing, or a package not installed.
+    """
+    code, lists = dict[str, str](), dict[str, str]()
+    for section, part in {stage.name: settings, **also}.items():
+        for _, path, _ in walk(part, section, (NamedPath,)):
+            lists |= checksums(path)
+        for key, named, given in walk(part, section, (UserCode,)):
+            check_opens(named, given, key, named.positional)
+            code[named.reference] = named.found.sha256
+    packages = {"pyarrow", *stage.packages_of(settings)}
+    versions = {name: _version(name, stage.name) for name in sorted(packages)}
+    golden = golden_digest(stage.name)
+    if golden:  # instead of numba's version: the same whenever kernels give the same results
+        versions["kernels"] = golden
+    facts = {
+        "software": {"curation": curation.__version__, **versions},
+        "models": stage.models(settings, also),
+        "lists": lists,
+    }
+    return facts | {"code": code} if code else facts
+
+
+@functools.cache
+def _version(package: str, stage: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        raise missing(package, stage) from None

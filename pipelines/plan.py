@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
-from curation.readers import InputFile, PassedOver, discover
+from curation.readers.discover import InputFile, PassedOver, discover
+from curation.readers.index import with_archives
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import TABLES, without_compression
 from curation.recipe import STAGES, Recipe, check_order
@@ -21,8 +22,7 @@ from curation.stages import find
 from curation.stages.base import Stage
 from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, as_given, stage_inputs
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
+from pipelines.named_files import check_named_files, stage_facts
 from pipelines.run_folder import own_paths, present_stages, run_facts
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, read_manifest
@@ -139,7 +139,8 @@ def _with_input(
 
 def _refuse_pages(files: Sequence[InputFile], recipe: Recipe) -> None:
     """Raise ConfigError for pages, which have no texts yet, by the first record that is one."""
-    from curation.readers import Page, read  # slow, seldom needed
+    from curation.readers.read import read
+    from curation.readers.records import Page  # slow, seldom needed
 
     for event in itertools.islice(read(files[0].path, recipe.readers, files[0].name), _PEEK):
         if isinstance(event, Page):
@@ -247,7 +248,7 @@ def input_files(
         name, path = _split(pattern, recipe)
         named.setdefault(name, []).append(path)
     plain = named.pop("", [])
-    files = discover(plain, own, passed_over, recipe.readers.formats)
+    files = _found(plain, recipe, own, passed_over)
     for file in files:
         name, folder, _ = file.name.partition("/")
         if folder and name in named:  # it would count as part of that input, or share its ids
@@ -256,9 +257,16 @@ def input_files(
                 f"write {name}={file.path}, or call that input otherwise"
             )
     for name, patterns in sorted(named.items()):
-        found = discover(patterns, own, passed_over, recipe.readers.formats)
+        found = _found(patterns, recipe, own, passed_over)
         files += [replace(f, name=f"{name}/{f.name}") for f in found]
     return _named_safely(files)
+
+
+def _found(
+    patterns: Sequence[str], recipe: Recipe, own: Sequence[str], passed_over: PassedOver | None
+) -> list[InputFile]:
+    found = discover(patterns, own, passed_over, recipe.readers.formats)
+    return with_archives(found, recipe.readers)
 
 
 def _of_recipe(recipe: Recipe) -> dict[str, list[str]]:

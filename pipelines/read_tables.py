@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from curation.extract.texts import text_of
+from curation.extract.safe import text_of
 from curation.language.language_settings import LanguageSettings
-from curation.readers import Damage, Page, ReaderSettings, Skipped, read
 from curation.readers.documents import (
     ROWS,
     Others,
@@ -21,7 +20,9 @@ from curation.readers.documents import (
     others_of,
 )
 from curation.readers.raw import RawFile
-from curation.readers.records import drawn
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped, drawn
+from curation.readers.settings import ReaderSettings
 from curation.schema import Verdicts
 from curation.stages.read_tables import LANGUAGES, TableSettings
 from pipelines.engine.stage import StageRun

@@ -1,18 +1,61 @@
-"""Stage `rights`: remove documents by the rights signals of their page and site."""
+"""Stage `rights`: remove documents by the rights signals of their page and site.
+
+With `follow`, copies of documents that a policy forbids go, too. Behind `dedup-documents`, each is
+one that was kept, and the forbidden document is among those removed in its favour. These name the
+kept one by its id: the ids meet in a range of their keys, and what the policy says of the removed
+goes to the shard of the kept, which alone is read with its text.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from curation.rights.policy import FOUND, Policy, found_table, verdicts_of
+from curation.dedup.keys import half_keys
+from curation.errors import InputError
+from curation.rights.policy import (
+    COPIES,
+    FOUND,
+    Document,
+    Policy,
+    by_kept,
+    found_table,
+    verdicts_of,
+)
 from curation.rights.rights_settings import RightsSettings
 from curation.stages import find
-from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, Transform, run_transform
+from pipelines.dedup.duplicates import OverRanges, numbered_tasks, range_tasks, read_key_range
+from pipelines.engine.documents import answers, over_documents
+from pipelines.engine.stage import Shard, StageRun, removed_shards
+from pipelines.engine.transform import (
+    Outcome,
+    Transform,
+    TransformShards,
+    run_transform,
+    shard_tasks,
+)
+from pipelines.runners.chain import Pass
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.exchange import (
+    concatenated,
+    document_numbers,
+    numbers_of_shard,
+    read_columns,
+    scratch,
+    write_columns,
+    write_run,
+)
+from pipelines.storage.files import Folder
+
+_STAGE = "rights"
+_BESIDE = {find(_STAGE).beside: FOUND}
+#: Bytes of a row of keys, and of what is said of a removed document.
+_KEY_BYTES, _COPY_BYTES = 16, 512
 
 
 @dataclass(frozen=True)
@@ -20,18 +63,148 @@ class ApplyRights(Transform):
     """The policy as a transform; the signals that removed documents go to a table of their own."""
 
     settings: RightsSettings
+    copies: Mapping[str, Sequence[Document]] = field(default_factory=dict)
+
+    def open(self, shard: str, folder: Folder) -> Transform:
+        if not self.settings.follow:
+            return self
+        copies = read_columns(folder, scratch("found", shard))
+        return ApplyRights(self.settings, by_kept(copies))
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        rulings = self._policy.judge(batch)
+        batch, rulings = self._policy.judge(batch, self.copies)
         found = found_table(batch.column("id"), rulings)
-        return Outcome(batch, verdicts_of(rulings), beside={find("rights").beside: found})
+        verdicts = verdicts_of(rulings, (self.settings.follow or {}).get("near"))
+        return Outcome(batch, verdicts, beside={find(_STAGE).beside: found})
 
     @cached_property
     def _policy(self) -> Policy:
         return Policy(self.settings)
 
 
+@dataclass(frozen=True)
+class KeysOfKept:
+    """Map: write the keys of the ids of a shard's documents, with their numbers."""
+
+    settings_key: str
+    name: str = "kept"
+    sends = ("kept",)
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        index, shard = task.payload
+        parts, _ = answers(over_documents(_STAGE, shard, _keys, ["id"]), progress)
+        keys = np.concatenate(parts)
+        rows = {"key": keys, "number": document_numbers(index, len(keys))}
+        name = scratch("kept", shard.name)
+        return Result({name: write_run(folder, name, "key", rows)})
+
+
+def _keys(batch: pa.RecordBatch, first_row: int) -> Any:
+    return half_keys(batch.column("id"))
+
+
+@dataclass(frozen=True)
+class ListCopies:
+    """Map: of documents removed as copies, write what the policy says, by the kept one's key."""
+
+    settings_key: str
+    settings: RightsSettings
+    name: str = "copies"
+    sends = ("copies",)
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        shard: Shard = task.payload
+        policy, names = Policy(self.settings), shard.schema().names
+        columns = [n for n in COPIES.names if n in names]
+        rows = concatenated([policy.copies(batch) for batch in shard.batches(columns)], COPIES)
+        rows = rows.append_column("key", pa.array(half_keys(rows.column("kept_id"))))
+        name = scratch("copies", shard.name)
+        return Result({name: write_run(folder, name, "key", rows)})
+
+
+@dataclass(frozen=True)
+class MatchCopies(OverRanges):
+    """Reduce: find the numbers of the kept documents in a range of keys."""
+
+    settings_key: str
+    shards: tuple[str, ...]
+    removed: tuple[str, ...]
+    name: str = "matches"
+    sends = ("matches",)
+
+    def runs(self) -> list[str]:
+        kept = [scratch("kept", s) for s in self.shards]
+        return [*kept, *(scratch("copies", s) for s in self.removed)]
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        low, high = task.payload
+        kept = read_key_range(folder, "kept", self.shards, low, high)
+        copies = read_key_range(folder, "copies", self.removed, low, high)
+        rows = pa.RecordBatch.from_pylist([], _MATCHES)
+        if kept is not None and copies is not None:
+            keys, numbers = (kept.column(n).to_numpy() for n in ("key", "number"))
+            order, wanted = np.argsort(keys, kind="stable"), copies.column("key").to_numpy()
+            at = np.searchsorted(keys[order], wanted).clip(max=len(keys) - 1)
+            found = pa.array(numbers[order][at]), pa.array(keys[order][at] == wanted)
+            place = copies.schema.get_field_index("key")
+            rows = copies.set_column(place, "key", found[0]).filter(found[1])
+        name = scratch("matches", task.name)
+        return Result({name: write_run(folder, name, "key", rows)})
+
+
+_MATCHES = COPIES.append(pa.field("key", pa.uint64()))
+
+
+@dataclass(frozen=True)
+class CopiesOfShard:
+    """For each shard, write what is said of the documents removed in favour of its own."""
+
+    settings_key: str
+    ranges: tuple[str, ...]
+    name: str = "found"
+
+    def runs(self) -> list[str]:
+        return [scratch("matches", r) for r in self.ranges]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return numbers_of_shard(task.payload[0])
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        index, shard = task.payload
+        rows = read_key_range(folder, "matches", self.ranges, *numbers_of_shard(index))
+        rows = pa.RecordBatch.from_pylist([], _MATCHES) if rows is None else rows
+        order = [("kept_id", "ascending"), ("id", "ascending")]
+        name = scratch("found", shard.name)
+        return Result({name: write_columns(folder, name, rows.sort_by(order))})
+
+
 def run(run: StageRun) -> dict[str, Any]:
-    """Judge every document."""
-    beside = {find("rights").beside: FOUND}
-    return run_transform(run, ApplyRights(run.settings), beside=beside)
+    """Judge every document, and with `follow` those that are copies of others."""
+    apply = ApplyRights(run.settings)
+    if not run.settings.follow:
+        return run_transform(run, apply, beside=_BESIDE)
+    removed = removed_shards(find(_STAGE).looks_back(run.settings), run.inputs)
+    if run.inputs and not removed:
+        raise InputError(
+            f"{run.inputs[0].folder.shown}: rights.follow needs the documents that dedup-documents "
+            "removed, and its folder is not there: run both in one run, in this order"
+        )
+    run.begin()
+    size = _KEY_BYTES * run.documents + _COPY_BYTES * sum(shard.rows for shard in removed)
+    ranges = range_tasks(size)
+    kept = numbered_tasks(run.inputs)
+    keys, copies = KeysOfKept(run.settings_key), ListCopies(run.settings_key, run.settings)
+    names = tuple(s.name for s in run.inputs), tuple(s.name for s in removed)
+    matches = MatchCopies(run.settings_key, *names)
+    found = CopiesOfShard(run.settings_key, tuple(r.name for r in ranges))
+    shards = TransformShards(_STAGE, run.settings_key, apply, beside=_BESIDE, measures=run.measures)
+    run.chain(
+        [
+            Pass(keys, kept),
+            Pass(copies, shard_tasks(removed)),
+            Pass(matches, ranges, after=(keys.name, copies.name)),
+            Pass(found, kept, after=(matches.name,)),
+            Pass(shards, shard_tasks(run.inputs), beside=found.name),
+        ]
+    )
+    return run.finish(shard_tasks(run.inputs), run.compared)

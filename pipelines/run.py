@@ -20,7 +20,7 @@ from curation.readers.settings import NAME_COLUMN
 from curation.readers.suffixes import without_packing
 from curation.recipe import STAGES, check_order
 from curation.stages import find
-from pipelines.engine.stage import Shard, StageRun, stage_inputs
+from pipelines.engine.stage import Shard, StageRun, removed_shards, stage_inputs
 from pipelines.engine.transform import ERRORS
 from pipelines.plan import Plan, columns_of, input_files
 from pipelines.run_folder import (
@@ -313,6 +313,8 @@ def stage_run(
     if described.is_indexed and settings.index.against:
         files = importlib.import_module(described.module).check_indexes(settings)
         indexed = [(file.name, file.fingerprint) for file in files]
+    if before := described.looks_back(settings):
+        indexed = [(s.file, s.fingerprint) for s in removed_shards(before, shards)]
     return StageRun(
         f"{stage}/{mix}" if mix else stage,
         work.output / (f"{stage}/{mix}" if mix else stage),

@@ -4,40 +4,142 @@ Documents are withdrawn after a run: a host asks for it, a source loses its lice
 changes. Their token shards are rewritten with padding in place of these documents, and the document
 index without them; or all other documents are packed again, in a run
 of `withdraw` and `tokenize` over what the run had tokenized.
-The run itself does not change. Documents that had been removed as their duplicates, and are not
-withdrawn themselves, are deduplicated again among themselves with the run's settings, so that one
-of each set of copies comes back.
+The run itself does not change. Where rights follow the text, copies are withdrawn, too. Other
+documents that had been removed as duplicates are deduplicated again among themselves with the run's
+settings, so that one of each set of copies comes back.
+
+Documents in token shards are masked: their tokens become padding, their index rows go. Sequences
+keep their places, so a fixed training order remains valid.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import ConfigError, InputError
 from curation.hosts import host_of
 from curation.recipe import Recipe, load
-from curation.rights.policy import Policy
-from curation.schema import VERDICT_COLUMNS
+from curation.rights.policy import COPIES, Policy, is_copy
+from curation.rights.rights_settings import COMPARES
+from curation.schema import VERDICT_COLUMNS, aligned
 from curation.stages import find, known_stages
+from curation.tokenize.megatron import token_dtype
+from curation.tokenize.tokenize_settings import TokenizeSettings
+from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.dedup.indexes import index_files
 from pipelines.engine.stage import settings_written
-from pipelines.masking import count_spans, mask_stage
 from pipelines.plan import plan
 from pipelines.run import run_plan
 from pipelines.run_folder import RECIPE_FILE, SUMS, WITHDRAWN, load_run, make_run_folder
 from pipelines.runners.execute import Executor
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import files_of, is_stage, read_manifest
+from pipelines.storage.manifest import files_of, is_stage, read_manifest, shard_name
 from pipelines.storage.own import remove_stage
 from pipelines.storage.runs import read_batches_of
 from pipelines.storage.shards import TableWriter, read_batches, read_kinds
 
+_CHUNK_TOKENS = 1 << 20
+
+
+_SPANS = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        ("start", pa.int32()),
+        ("length", pa.int32()),
+        ("id", pa.string()),
+    ]
+)
+
+
+def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str, Any]:
+    """Write a tokenize stage's shards without the documents of these ids.
+
+    Shards without such documents are not written. Returns the record of each file, and the names
+    of the other shards.
+    """
+    settings = TokenizeSettings.model_validate(read_manifest(place)["settings"])
+    wanted = pa.array(sorted(ids), pa.string())
+    files: dict[str, Any] = {}
+    unchanged = []
+    for name in files_of(read_manifest(place), "index"):
+        shard = shard_name(name)
+        spans = _spans(place, name, wanted)
+        if not spans.num_rows:
+            unchanged.append(shard)
+            continue
+        files |= _mask(place, target, shard, spans, settings)
+        files[name] = _index_without(place, target, name, wanted)
+    return {"unchanged": unchanged, "files": files}
+
+
+def count_spans(place: Folder, ids: Collection[str]) -> dict[str, int]:
+    """Count the documents of these ids in a tokenize stage, their sequences and their tokens."""
+    wanted = pa.array(sorted(ids), pa.string())
+    found: set[str] = set()
+    sequences = tokens = 0
+    for name in files_of(read_manifest(place), "index"):
+        spans = _spans(place, name, wanted)
+        found.update(spans["id"].to_pylist())
+        sequences += len(spans["sequence"].unique())
+        tokens += pc.sum(spans["length"], min_count=0).as_py()
+    return {"documents": len(found), "sequences": sequences, "tokens": tokens}
+
+
+def _spans(place: Folder, name: str, ids: pa.Array) -> pa.Table:
+    """Return the rows of a document index that belong to these documents."""
+    batches = read_batches(place, name, _SPANS.names)
+    return pa.Table.from_batches((b.filter(pc.is_in(b["id"], ids)) for b in batches), _SPANS)
+
+
+def _mask(
+    place: Folder, target: Folder, shard: str, spans: pa.Table, settings: TokenizeSettings
+) -> dict[str, Any]:
+    tokenizer = load_tokenizer(settings.tokenizer)
+    dtype = token_dtype(tokenizer.vocab_size).newbyteorder("<")
+    starts = spans["sequence"].to_numpy() * settings.context_length + spans["start"].to_numpy()
+    ends = starts + spans["length"].to_numpy()
+    with place.open(f"{shard}.bin") as source, target.create(f"{shard}.bin") as sink:
+        at = 0
+        while data := source.read(_CHUNK_TOKENS * dtype.itemsize):
+            tokens = np.frombuffer(data, dtype).copy()
+            _fill(tokens, starts - at, ends - at, tokenizer.pad)
+            sink.write(tokens.tobytes())
+            at += len(tokens)
+    rows = read_manifest(place)["files"][f"{shard}.bin"]["rows"]
+    masked = {f"{shard}.bin": sink.record(rows).as_dict()}
+    index = target.write_bytes(f"{shard}.idx", place.read_bytes(f"{shard}.idx"))
+    return masked | {f"{shard}.idx": index.as_dict()}
+
+
+def _fill(
+    tokens: npt.NDArray[Any],
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    pad: int,
+) -> None:
+    """Write padding between starts and ends, which may lie outside the array."""
+    for start, end in zip(starts.clip(0), ends.clip(0), strict=True):
+        tokens[start:end] = pad
+
+
+def _index_without(place: Folder, target: Folder, name: str, ids: pa.Array) -> dict[str, Any]:
+    batches = list(read_batches(place, name))
+    with TableWriter(target, name, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write(batch.filter(pc.invert(pc.is_in(batch["id"], ids))))
+    return writer.record.as_dict()
+
+
+#: Reason of a copy of a withdrawn document.
+COPIED = "withdrawn.copy"
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
 _DOCUMENTS, TOKENS = "withdrawn.parquet", "tokens"
@@ -63,6 +165,8 @@ class Withdrawn:
     policy: Policy | None = None
     #: Columns needed besides `id` and `url`.
     columns: Sequence[str] = ()
+    #: Least similarity of a copy that is withdrawn, too; None: copies come back.
+    near: float | None = None
 
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Collect a batch's withdrawn documents; return their rows of RECORD."""
@@ -121,7 +225,9 @@ class Withdrawal:
         self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
         named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
         self._asked = {"by": asked, "runs": named}
-        self._gone, self._rows = gone, _found(self._runs, gone)
+        self._gone, self._rows = gone, selected(self._runs, gone)
+        if not gone.ids:
+            raise InputError("the selection matches no document of the run")
         self._refuse_another()
 
     @property
@@ -182,8 +288,8 @@ class Withdrawal:
                 )
 
 
-def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
-    """Return the withdrawn documents with reasons. Raises InputError if there are none."""
+def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
+    """Return the selected documents with reasons, and copies of them: rows of RECORD."""
     wanted, found = ["id", "url", *gone.columns], list[pa.RecordBatch]()
     for folder, stages in runs:
         first = folder / stages[0]
@@ -191,9 +297,51 @@ def _found(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa
             if absent := [n for n in gone.columns if n not in batch.schema.names]:
                 raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
             found.append(gone.add(batch))
-    if not gone.ids:
-        raise InputError("the selection matches no document of the run")
+    if gone.near is not None:
+        found.append(_copies(runs, gone, gone.near))
     return [rows for rows in found if rows.num_rows]
+
+
+def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: float) -> Any:
+    """Add copies of the withdrawn documents to these; return their rows of RECORD.
+
+    Each document of a cluster is at least `near` to the one that was kept. A document that is known
+    not to be the copy of a withdrawn one is not added.
+    """
+    ids = pa.array(sorted(gone.ids), pa.string())
+    clusters: dict[str, list[dict[str, Any]]] = {}
+    for batch in _compared(runs, "removed"):
+        hit = pc.or_(pc.is_in(batch["id"], ids), pc.is_in(batch["kept_id"], ids))
+        hit = pc.and_(hit, pc.greater_equal(batch["value"], near))
+        clusters |= {name: [] for name in batch["kept_id"].filter(hit).to_pylist()}
+    wanted = pa.array(sorted(clusters), pa.string())
+    for batch in _compared(runs, "removed"):
+        near_to = pc.is_in(batch["kept_id"], wanted)
+        near_to = pc.and_(near_to, pc.greater_equal(batch["value"], near))
+        for row in batch.filter(near_to).to_pylist():
+            clusters[row["kept_id"]].append(row)
+    for batch in _compared(runs, "documents"):
+        for row in batch.filter(pc.is_in(batch["id"], wanted)).to_pylist():
+            clusters[row["id"]].append(row)
+    rows = {}
+    for _, members in sorted(clusters.items()):
+        asked = sorted((m for m in members if m["id"] in gone.ids), key=lambda m: str(m["id"]))
+        for member in (m for m in members if m["id"] not in gone.ids):
+            of = next((one["id"] for one in asked if is_copy(member, one) is not False), None)
+            if of is not None:
+                named = {"id": member["id"], "url": member["url"]}
+                rows[member["id"]] = named | {"reason": COPIED, "value": of}
+    gone.ids |= rows.keys()
+    return pa.RecordBatch.from_pylist([rows[name] for name in sorted(rows)], RECORD)
+
+
+def _compared(runs: Sequence[tuple[Folder, list[str]]], kind: str) -> Iterator[pa.RecordBatch]:
+    """Yield what was removed or kept where texts were compared, with what tells a copy."""
+    for folder, stages in runs:
+        for batch in read_kinds(
+            folder / COMPARES, [kind] if COMPARES in stages else [], COPIES.names
+        ):
+            yield aligned(batch, COPIES)
 
 
 def _without(

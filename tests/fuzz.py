@@ -20,12 +20,15 @@ from pathlib import Path
 
 import yaml
 
-from curation.dedup import canonical_url
 from curation.dedup.dedup_settings import UrlDedupSettings, defaults
+from curation.dedup.urls import canonical_url
 from curation.errors import InputError
 from curation.extract import Extractor, PageTooLargeError
-from curation.extract import default_settings as extract_settings
-from curation.readers import ReaderSettings, decode_html, decode_text, http, read
+from curation.extract.extractor import default_settings as extract_settings
+from curation.readers import http
+from curation.readers.charset import decode_html, decode_text
+from curation.readers.read import read
+from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
 from curation.resources import root
 from tests import hostile_pages, shapes

@@ -51,10 +51,10 @@ LAYERS = (
         "custom",
         "withdraw",
     },
-    {"dedup", "masking", "token_formats"},
+    {"dedup"},
     {"engine"},
     {"runners"},
-    {"facts", "named_files"},
+    {"named_files"},
     {"storage"},
     {"process", "console", "terminal"},
 )

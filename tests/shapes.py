@@ -25,7 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from curation.rights import parse_directives, parse_robots, parse_tdm_file, read_page
+from curation.rights import parse_directives, parse_robots, read_page
+from curation.rights.tdm import parse_tdm_file
 
 Maker = Callable[[int], bytes]
 
@@ -642,20 +643,21 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
     import numpy as np
 
     from curation import dedup
-    from curation.classify import Classifier
-    from curation.classify import default_settings as classify_settings
-    from curation.decontaminate.background import load_background
+    from curation.classify.classifier import Classifier
+    from curation.classify.classify_settings import default_settings as classify_settings
     from curation.decontaminate.catalog import build_catalog
     from curation.decontaminate.decontaminate_settings import EvalSettings
     from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
+    from curation.decontaminate.index import load_background
     from curation.decontaminate.items import Item
     from curation.decontaminate.judge import Decontaminator
     from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings, defaults
     from curation.extract.clean import clean
-    from curation.filters import Filter, pii
+    from curation.filters import pii
+    from curation.filters.apply import Filter
     from curation.filters.filter_settings import default_settings as filter_settings
     from curation.language import LanguageIdentifier
-    from curation.language import default_settings as language_settings
+    from curation.language.language_settings import default_settings as language_settings
     from curation.tokenize import load_tokenizer
 
     whole = Filter(filter_settings())

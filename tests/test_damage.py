@@ -16,7 +16,7 @@ import pytest
 
 import pipelines.extract
 from curation.errors import InputError
-from curation.readers import Event
+from curation.readers.records import Event
 from curation.recipe import load
 from pipelines.cli import main
 from pipelines.extract import reading as extract_reading

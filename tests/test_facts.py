@@ -13,7 +13,7 @@ from curation.errors import ConfigError
 from curation.models import list_models
 from curation.recipe import load
 from curation.stages import find, known_stages
-from pipelines.facts import stage_facts
+from pipelines.named_files import stage_facts
 
 
 def facts(stage: str, *assignments: str) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from curation.decontaminate.decontaminate_settings import default_settings as ev
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.dedup_settings import defaults as dedup_settings
 from curation.extract import Extractor, PageTooLargeError
-from curation.extract import default_settings as extract_settings
-from curation.readers import Page, decode_html, decode_text, read
+from curation.extract.extractor import default_settings as extract_settings
+from curation.readers.charset import decode_html, decode_text
 from curation.readers.documents import (
     ROWS,
     batched,
@@ -36,6 +36,8 @@ from curation.readers.documents import (
     joined,
     others_of,
 )
+from curation.readers.read import read
+from curation.readers.records import Page
 from tests import shapes
 from tests.hostile_pages import CASES
 from tests.readers.archives import default_settings

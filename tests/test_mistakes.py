@@ -30,7 +30,8 @@ from curation.stores import persist
 from curation.summary.statements import sign
 from curation.tokenize.reader import TokenShards, register
 from models.training.extract.pages import align
-from pipelines import cli, facts
+from pipelines import cli
+from pipelines import named_files as facts
 from tests.conftest import ROOT
 
 #: Nothing was started; the run failed.

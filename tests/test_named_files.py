@@ -33,8 +33,7 @@ from pipelines.cli import main
 from pipelines.custom import JudgeDocuments
 from pipelines.dedup.indexes import index_files
 from pipelines.engine.transform import TransformShards
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
+from pipelines.named_files import check_named_files, stage_facts
 from pipelines.plan import plan
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from curation.classify import default_settings
+from curation.classify.classify_settings import default_settings
 from curation.policy import ALL, Approval, Corpus, Counts, Policy, drift
 from curation.schema import Verdicts, recorded
 from pipelines.cli import main

@@ -105,7 +105,7 @@ def test_nobody_waits_for_threads_and_a_second_signal_not_for_the_rest(signals: 
         "    try:\n"
         "        time.sleep(60)\n"
         f"    finally:\n        time.sleep({60 * (signals - 1)})\n"
-        "report.report = wait\n"
+        "report.run = wait\n"
         "sys.argv = ['curate', 'report', '--run', 'x']\n"
         "sys.exit(cli.main())\n"
     )

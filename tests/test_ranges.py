@@ -14,9 +14,9 @@ import pytest
 import zstandard
 
 import pipelines.extract
-from curation.readers import RangeReader, read_at, spans
 from curation.readers.documents import document_id
-from curation.readers.ranges import misread
+from curation.readers.ranges import RangeReader, misread, spans
+from curation.readers.read import read_at
 from curation.recipe import load
 from curation.stores import transfers
 from pipelines.extract import sources

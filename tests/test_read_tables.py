@@ -18,10 +18,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.extract.safe import extract_page
-from curation.extract.texts import text_of
-from curation.readers import Page, read
+from curation.extract.safe import extract_page, text_of
 from curation.readers.documents import document_row, documents_batch, joined, others_of
+from curation.readers.read import read
+from curation.readers.records import Page
 from curation.recipe import load
 from pipelines.cli import main
 from tests.folders import differences

@@ -27,7 +27,13 @@ def write(folder: Path, content: object, name: str = "mine.yaml") -> str:
 def test_built_in_recipes_are_complete() -> None:
     assert set(built_in()) == {
         *("sample", "llama3", "fineweb", "fineweb2", "fineweb2-rehydrated", "olmo3", "nemotron3"),
-        *("llama3-schedule", "llama3-annealing", "llama3-long-context"),
+        *(
+            "llama3-schedule",
+            "llama3-annealing",
+            "llama3-long-context",
+            "wikipedia",
+            "stackexchange",
+        ),
     }
     for name in built_in():
         recipe = load(name)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from curation.classify import default_settings
+from curation.classify.classify_settings import default_settings
 from curation.recipe import load
 from curation.stages import meaning
 from curation.tokenize import TokenShards, load_tokenizer

@@ -9,8 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.dedup.buckets import Buckets, languages, lines_of
-from curation.dedup.lines import frequent_lines, remove_lines, total_lines, verdicts, with_pages
+from curation.dedup.lines import (
+    Buckets,
+    frequent_lines,
+    languages,
+    lines_of,
+    remove_lines,
+    total_lines,
+    verdicts,
+    with_pages,
+)
 from curation.recipe import load
 from curation.schema import Verdicts
 from pipelines.classify import ClassifyDocuments

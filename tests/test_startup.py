@@ -23,7 +23,7 @@ from tests.conftest import ROOT
 
 _HEAVY = ["apache_beam", "numba", "numpy", "pyarrow", "scipy", "sklearn"]
 _ARRAYS = ["numpy", "pyarrow"]
-_PACKAGES = ["classify", "dedup", "extract", "filters", "language", "mix", "readers", "tokenize"]
+_PACKAGES = ["classify", "dedup", "extract", "filters", "language", "rights", "tokenize"]
 
 
 def _imported(*commands: Sequence[str]) -> list[str]:

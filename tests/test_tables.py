@@ -18,10 +18,11 @@ from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import default_settings as classify_defaults
 from curation.columns import PAGE_COLUMNS
 from curation.dedup import near_duplicates
+from curation.dedup.candidates import jaccard, shingle_sets
 from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
-from curation.dedup.verify import jaccard, shingle_sets
 from curation.errors import ConfigError, InputError, WorkerError
-from curation.filters import judge, load_filter
+from curation.filters import judge
+from curation.filters.apply import load_filter
 from curation.recipe import load
 from curation.tables import as_given
 from tests.conftest import curate_well

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from curation.credentials import redact, redact_all, without_userinfo
 from curation.errors import InputError, StoreError
 from curation.html_page import head
-from curation.readers import InputFile
+from curation.readers.discover import InputFile
 from pipelines.cli import main
 from pipelines.console import PlainConsole
 from pipelines.plan import _named_safely

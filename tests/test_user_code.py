@@ -371,7 +371,7 @@ def test_mistakes_are_told_in_one_line(home: Path, body: str, message: str) -> N
 
 def test_code_is_found_beside_the_recipe_and_travels(home: Path, monkeypatch: Any) -> None:
     """Workers of a cluster have no such file: the task list has its text."""
-    from pipelines.runners.description import describe, restore
+    from pipelines.runners.tasklist import describe, restore
 
     recipe = load(recipe_of(home, STAGED))
     monkeypatch.chdir("/")

@@ -14,9 +14,11 @@ from yields.tables import GOOD
 
 from curation.dedup import near_duplicates
 from curation.language import identify
-from curation.readers import Page as Record
-from curation.readers import ReaderSettings, discover, read
 from curation.readers.charset import decode_html
+from curation.readers.discover import discover
+from curation.readers.read import read
+from curation.readers.records import Page as Record
+from curation.readers.settings import ReaderSettings
 from curation.recipe import load
 
 #: Sets that are only measured with. No model of the toolkit has learned from any of them.

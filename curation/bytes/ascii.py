@@ -1,6 +1,8 @@
 """What kernels ask of single bytes, as tables of 256 entries, so that most text needs no decoding.
 
 They say of ASCII what `characters.properties` says; every byte beyond ASCII has its own answer.
+
+The bytes that markup and text are read by, by name.
 """
 
 from __future__ import annotations
@@ -27,3 +29,27 @@ ALNUM = byte_set(_LETTERS + "0123456789")
 SPACES = byte_set("\t\n\v\f\r\x1c\x1d\x1e\x1f ")
 #: Bytes that end no sentence, whatever is around them.
 INNER = ~byte_set(".!?", beyond=True)
+
+
+TAB, LF, CR, SPACE = b"\t\n\r "
+BANG, QUOTE, HASH, DOLLAR, PERCENT, AMPERSAND, APOSTROPHE = b"!\"#$%&'"
+PAREN, END_PAREN, STAR, PLUS, COMMA, DASH, DOT, SLASH = b"()*+,-./"
+ZERO, NINE = b"09"
+COLON, SEMICOLON, LESS, EQUALS, GREATER, QUESTION, AT = b":;<=>?@"
+UPPER_A, UPPER_X, UPPER_Z = b"AXZ"
+BRACKET, BACKSLASH, END_BRACKET, CARET, UNDERSCORE, BACKTICK = b"[\\]^_`"
+(
+    LOWER_A,
+    LOWER_E,
+    LOWER_F,
+    LOWER_I,
+    LOWER_K,
+    LOWER_M,
+    LOWER_S,
+    LOWER_U,
+    LOWER_V,
+    LOWER_W,
+    LOWER_X,
+    LOWER_Z,
+) = b"aefikmsuvwxz"
+BRACE, BAR, END_BRACE = b"{|}"

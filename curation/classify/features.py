@@ -24,7 +24,6 @@ import numpy.typing as npt
 from curation.arrow import Texts
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point
-from curation.classify import lexicon
 from curation.classify import tokens as tk
 from curation.compiled import (
     Bytes,
@@ -87,7 +86,6 @@ SHAPE = (
 _PAIR = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
 _LINE_FEED, _WORD, _IS_SPACE = tk.LINE_FEED, ch.WORD, ch.SPACE | ch.IGNORE
-_MATH_WORD, _CODE_WORD = lexicon.MATH_WORD, lexicon.CODE_WORD
 
 # Scales that bring counts per character near 1; the models standardise once more.
 _PERCENT = 100.0
@@ -253,8 +251,8 @@ def _read(
         n = _count(found.counts, _bucket(token), found.ids, n)
         if n > before:
             counts.vocabulary += 1
-            counts.math_vocabulary += at.kind == _MATH_WORD
-            counts.code_vocabulary += at.kind == _CODE_WORD
+            counts.math_vocabulary += at.kind == tk.MATH_WORD
+            counts.code_vocabulary += at.kind == tk.CODE_WORD
         if previous:
             counts.pairs += 1
             before = n

@@ -11,9 +11,8 @@ model, for texts in other languages than the first one's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.archive import read_as, read_headed, save_headed
+from curation.archive import read_as, read_headed
 from curation.classify.features import BITS, SHAPE, Features
 from curation.compiled import Float32s, Float64s, Int32s, Int64s, kernel
 from curation.errors import ConfigError
@@ -31,10 +30,10 @@ from curation.errors import ConfigError
 FEATURES_VERSION = 4
 
 #: Before the names of the second model's arrays.
-_OTHERS = "others_"
+OTHERS = "others_"
 
 #: Before the names of the arrays of `Varying`.
-_VARYING = "varying_"
+VARYING = "varying_"
 
 #: Standardised dense features are cut here, so that one odd page can't outvote its words.
 CLIP = 4.0
@@ -117,66 +116,6 @@ class LinearModel:
         codes = encoded.indices.fill_null(len(other)).to_numpy(zero_copy_only=False)
         return np.array([*other, False])[codes]
 
-    def calibrated(
-        self, kind: Kind, labels: tuple[str, ...], slopes: Floats, offsets: Floats
-    ) -> LinearModel:
-        """Return the model whose outputs are those of this one @ slopes + offsets, in the precision
-        of its file."""
-
-        def scaled(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-            parts = np.split(weights, weights.shape[1] // len(slopes), axis=1)
-            return np.hstack([part @ slopes for part in parts]).astype(np.float32)
-
-        def in_file(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-            return scaled(weights).astype(np.float16).astype(np.float32)
-
-        varying = self.varying
-        if varying is not None:
-            varying = Varying(
-                varying.columns, in_file(varying.weights), scaled(varying.shape_weights)
-            )
-        return replace(
-            self,
-            kind=kind,
-            labels=labels,
-            weights=in_file(self.weights),
-            shape_weights=scaled(self.shape_weights),
-            intercept=(self.intercept @ slopes + offsets).astype(np.float32),
-            varying=varying,
-        )
-
-    def save(self, path: Path) -> None:
-        """Write the model; the same model gives the same bytes."""
-        head = {
-            "kind": self.kind,
-            "labels": list(self.labels),
-            "max_bytes": self.max_bytes,
-            "features": FEATURES_VERSION,
-            "bits": BITS,
-        }
-        arrays: dict[str, Any] = self._arrays()
-        if self.others is not None:
-            head["languages"] = list(self.languages)
-            arrays |= {_OTHERS + name: array for name, array in self.others._arrays().items()}
-        save_headed(path, json.dumps(head, sort_keys=True), arrays)
-
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "buckets": self.buckets,
-            "weights": self.weights.astype(np.float16),
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "shape_weights": self.shape_weights,
-            "intercept": self.intercept,
-        }
-        if len(self.scales):
-            arrays["scales"] = self.scales.astype(np.float16)
-        if self.varying is not None:
-            arrays[_VARYING + "columns"] = self.varying.columns
-            arrays[_VARYING + "weights"] = self.varying.weights.astype(np.float16)
-            arrays[_VARYING + "shape_weights"] = self.varying.shape_weights
-        return arrays
-
 
 def load(path: Path, name: str) -> LinearModel:
     """Read a model file. Raises ConfigError, naming it, when it is none or of another version."""
@@ -195,10 +134,10 @@ def load(path: Path, name: str) -> LinearModel:
     )
 
     def part(arrays: dict[str, Any], **more: Any) -> LinearModel:
-        varying = _taken(arrays, _VARYING)
+        varying = _taken(arrays, VARYING)
         return make(**arrays, varying=Varying(**varying) if varying else None, **more)
 
-    others = _taken(arrays, _OTHERS)
+    others = _taken(arrays, OTHERS)
     return part(
         arrays,
         languages=tuple(head.get("languages", ())),

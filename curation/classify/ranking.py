@@ -9,15 +9,13 @@ as a histogram per language: ranking needs no pass over the data.
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.archive import read_as, read_headed, save_headed
+from curation.archive import read_as, read_headed
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
 
@@ -50,11 +48,6 @@ class Ranking:
         row = np.array([*rows, len(index)])[codes]
         found = shares[row, bins(quality.to_numpy(zero_copy_only=False))]
         return pa.array(found.round(4), pa.float32())
-
-    def save(self, path: Path) -> None:
-        """Write the ranking; the same one gives the same bytes."""
-        head = json.dumps({"version": VERSION, "languages": list(self.languages)})
-        save_headed(path, head, {"counts": self.counts})
 
 
 def bins(quality: npt.NDArray[np.floating]) -> Counts:

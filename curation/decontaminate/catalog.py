@@ -14,9 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from curation.decontaminate.background import Background, load_background
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings, EvalSettings
-from curation.decontaminate.index import Index, build_index, map_index, save_index
+from curation.decontaminate.index import (
+    Background,
+    Index,
+    build_index,
+    load_background,
+    map_index,
+    save_index,
+)
 from curation.decontaminate.items import Item, fields_of, read_items
 from curation.decontaminate.normalize import SIZE, WORD, Tokens, sums, tokenize
 from curation.readers.documents import batched

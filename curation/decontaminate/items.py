@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from curation.decontaminate.decontaminate_settings import EvalSettings
-from curation.decontaminate.mappings import COMMON, Fields, load_mapping
+from curation.decontaminate.decontaminate_settings import COMMON, EvalSettings, Fields, load_mapping
 from curation.errors import ConfigError, InputError
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import without_packing

@@ -6,11 +6,14 @@ those seen more than `max_occurrences` times in a bucket of documents are freque
 line counts once per document, code and formulas do not count at all, and where a frequent line
 lies decides whether it is cut (`curation.dedup.patterns`). Documents are spread over buckets by a
 hash of their id. Language and bucket are mixed into the hashes of lines: one table has all buckets.
+
+Which lines are counted together, and their counts in a batch of documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -550,3 +553,56 @@ def _copy_spans(data: Bytes, spans: Int64s) -> tuple[Int64s, Bytes]:
         for k in range(spans[i, 1] - spans[i, 0]):  # slices would treble the time to compile
             out[offsets[i] + k] = data[spans[i, 0] + k]
     return offsets, out
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Which lines are counted together: those of a language, and of a bucket of its documents."""
+
+    settings: LineDedupSettings
+    documents: tuple[tuple[str, int], ...]  # documents by language, or all under ""
+
+    def of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Bucket of each document, within its language -> int64 [rows]."""
+        ids = half_keys(batch.column("id"))
+        names = languages(batch, self.settings)
+        buckets = np.zeros(batch.num_rows, np.int64)
+        for language, documents in self.documents:
+            mine = pc.equal(names, language).to_numpy(zero_copy_only=False)
+            buckets[mine] = assign_buckets(ids[mine], documents, self.settings.bucket_documents)
+        return buckets
+
+    def scopes(self, batch: pa.RecordBatch) -> Ids:
+        """Scope of each document: its language -> uint64 [rows]."""
+        return half_keys(languages(batch, self.settings))
+
+    def hosts(self, batch: pa.RecordBatch, numbers: Ids) -> Ids:
+        """Host of each document, where the rule looks at hosts: those of a language and bucket."""
+        if self.settings.rule != "pattern":
+            return np.zeros(batch.num_rows, np.uint64)
+        hosts = within(host_keys(batch.column("url"), numbers), self.scopes(batch))
+        return in_buckets(hosts, self.of(batch))
+
+
+def languages(batch: pa.RecordBatch, settings: LineDedupSettings) -> pa.Array:
+    """Return the language of each document, or "" where all are counted together: string."""
+    if settings.per_language:
+        return batch.column("language").fill_null("")
+    return pa.array([""] * batch.num_rows, pa.string())
+
+
+def lines_of(
+    batch: pa.RecordBatch, numbers: Ids, buckets: Buckets
+) -> tuple[LineCounts, npt.NDArray[np.int64], Ids]:
+    """Return the lines of a batch, and the bucket and host of each document.
+
+    Args:
+        batch: documents with `id`, `url`, `text`, and `language` with `per_language`.
+        numbers: [documents].
+    """
+    settings, scopes, places = buckets.settings, buckets.scopes(batch), buckets.of(batch)
+    lines = line_hashes(batch.column("text"), settings, scopes)
+    of_lines = np.repeat(places, np.diff(lines.doc_offsets))
+    lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
+    hosts = buckets.hosts(batch, numbers)
+    return count_lines(lines, numbers, settings, hosts), places, hosts

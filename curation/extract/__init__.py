@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 from curation.lazy import lazily
 
 if TYPE_CHECKING:
-    from curation.extract.extract_settings import ExtractSettings
-    from curation.extract.extraction import Extraction, PageTooLargeError
-    from curation.extract.extractor import Extractor, default_settings, extract
+    from curation.extract.extraction import Extraction as Extraction
+    from curation.extract.extraction import PageTooLargeError as PageTooLargeError
+    from curation.extract.extractor import Extractor as Extractor
+    from curation.extract.extractor import extract as extract
 
-__all__ = [
-    "ExtractSettings",
-    "Extraction",
-    "Extractor",
-    "PageTooLargeError",
-    "default_settings",
-    "extract",
-]
-
-_MODULES = {
-    "extraction": ("Extraction", "PageTooLargeError"),
-    "extractor": ("Extractor", "default_settings", "extract"),
-    "extract_settings": ("ExtractSettings",),
-}
-lazily(__name__, _MODULES)
+lazily(
+    __name__,
+    {
+        "Extraction": "extraction",
+        "PageTooLargeError": "extraction",
+        "Extractor": "extractor",
+        "extract": "extractor",
+    },
+)

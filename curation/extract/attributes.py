@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from curation.bytes import byte_names as ch
+from curation.bytes import ascii as ch
 from curation.bytes.hash_tables import find, of_hashes
 from curation.bytes.search import LOWER, stands_at
 from curation.compiled import Bool, Bytes, Int, Uint64s, borrowing, inlined

@@ -11,10 +11,8 @@ Ints = npt.NDArray[np.int32]
 
 # Kinds of atoms: what is inside a block and is no plain text.
 MATHML, TEX_INLINE, TEX_DISPLAY, IMAGE = 1, 2, 3, 4
-DATA_MATHML, SCRIPT_MATHML = 5, 6
-HTML_INLINE, HTML_DISPLAY = 8, 9  # TeX with references and perhaps tags, as attributes have it
-DATA_JSON = 10  # in an attribute
-KATEX_TEXT, KATEX_TEXT_DISPLAY = 13, 14  # text of MathML whose tags are gone, then the TeX
+DATA_MATHML = 5
+HTML_INLINE, HTML_DISPLAY = 8, 9  # TeX with references and perhaps tags
 CODE_ON, CODE_OFF = 20, 21
 CODE_CLASS = 22  # a <code> in a listing: its class
 

@@ -1,14 +1,19 @@
-"""What blocks are in: names, likeness, the dominant container, cards, the title's neighbourhood."""
+"""What blocks are in: names, likeness, the dominant container, cards, the title's neighbourhood.
+
+Pages with very many blocks: which of them are judged, and which others they represent.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from curation.bytes.hash_tables import first_keys, intern, slot_of
 from curation.compiled import Float, Float32s, Float64s, Int, Int32s, Uint64s, borrowing, kernel
 from curation.extract import words as w
+from curation.extract.blocks import Page
 from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
 
 if TYPE_CHECKING:
@@ -242,3 +247,32 @@ def meeting(e_parent: Int32s, element: Int) -> Int32s:
         if meets[e] == 0:
             meets[e] = meets[e_parent[e]]
     return meets
+
+
+_LEVELS = 3  # elements that are alike around blocks of one kind
+_KINDS = 4096  # kinds of blocks distinguished; a power of two
+
+
+@kernel
+def _stand_in(keys: Uint64s, every: Int) -> Int32s:
+    out = np.empty(len(keys), np.int32)
+    seen = np.zeros(_KINDS, np.int32)
+    last = np.zeros(_KINDS, np.int32)
+    for b, key in enumerate(keys):
+        kind = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(_KINDS - 1))
+        if seen[kind] % every == 0:
+            last[kind] = b
+        seen[kind] += 1
+        out[b] = last[kind]
+    return out
+
+
+def representatives(page: Page, most: int) -> npt.NDArray[np.int32]:
+    """The block [n] that is judged in place of each block of an enormous page, or itself.
+
+    Blocks of one kind (the same element, parent and grandparent by tag and class) share the
+    judgement of one among them, so many that about `most` are judged: at most `most` and one for
+    each of the 4,096 kinds distinguished.
+    """
+    every = -(-len(page.b_start) // most)
+    return _stand_in(kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS), every)

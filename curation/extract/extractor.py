@@ -1,25 +1,73 @@
-"""Extraction of one page by a recipe's settings."""
+"""Extraction of one page by a recipe's settings.
+
+Facts that are in a page's head, read without building a tree.
+"""
 
 from __future__ import annotations
 
 import functools
+import html as entities
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import regex
 
 from curation.config import built_in_settings
 from curation.extract.clean import clean
 from curation.extract.engines import text_engine
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import Extraction, PageTooLargeError
-from curation.extract.head import declared_language, deepest, title_of
 from curation.extract.native import run
-from curation.readers.charset import (
-    declared_encoding,
-    decode_html,
-    encoding_of_label,
-    utf8_html,
-)
+from curation.readers.charset import declared_encoding, decode_html, encoding_of_label, utf8_html
 from curation.rights.page import PageRights, read_page
+
+_TITLE = regex.compile(r"<title\b[^>]*>(.*?)</title", regex.I | regex.S)
+_HTML_LANG = regex.compile(
+    r"""<html\b[^>]*?\s(?:xml:)?lang\s*=\s*["']?([a-z0-9_-]{2,20})""", regex.I
+)
+_SPACE = regex.compile(r"\s+")
+
+#: The head of a page; titles further down belong to embedded graphics.
+_HEAD_CHARACTERS = 100_000
+
+
+def title_of(html: str) -> str:
+    """The `<title>`, entities decoded, white space collapsed; "" when there is none."""
+    found = _TITLE.search(html, 0, _HEAD_CHARACTERS)
+    return _SPACE.sub(" ", entities.unescape(found.group(1))).strip() if found else ""
+
+
+def declared_language(html: str) -> str:
+    """The language that `<html lang>` declares, lower case; "" when it doesn't."""
+    found = _HTML_LANG.search(html, 0, _HEAD_CHARACTERS)
+    return found.group(1).lower() if found else ""
+
+
+_TAG = regex.compile(r"<(/?)([a-z][a-z0-9]*)", regex.I)
+_NO_END_TAG = """
+area base br col embed hr img input link meta param source track wbr p li dt dd option tr td th
+tbody thead tfoot colgroup optgroup rp rt
+"""
+_VOID = frozenset(_NO_END_TAG.split())
+
+
+def deepest(html: str, limit: int) -> int:
+    """Upper estimate of how deep elements nest, exact enough to refuse hostile pages.
+
+    Counts open minus close tags of elements that need an end tag; stops just above `limit`.
+    """
+    if html.count("<") <= limit:
+        return 0
+    depth = top = 0
+    for close, name in _TAG.findall(html):
+        if name.lower() in _VOID:
+            continue
+        depth = max(0, depth - 1) if close else depth + 1
+        if depth > top:
+            top = depth
+            if top > limit:
+                return top
+    return top
 
 
 class Begun(NamedTuple):
@@ -29,6 +77,7 @@ class Begun(NamedTuple):
     encoding: str
     rights: PageRights
     corrected: bool  # it is in another encoding than the one that was named
+    whole: bool = False  # made from a document, so that all of it is content
 
 
 @dataclass(frozen=True)
@@ -38,16 +87,20 @@ class Extractor:
     settings: ExtractSettings
 
     def extract(
-        self, html: bytes | str, url: str | None = None, charset: str | None = None
+        self,
+        html: bytes | str,
+        url: str | None = None,
+        charset: str | None = None,
+        whole: bool = False,
     ) -> Extraction:
-        """Main content of one page.
+        """Main content of one page; the engine `curation` keeps all of it if `whole`.
 
         `charset` is what the HTTP header says; it only matters for bytes. Raises PageTooLargeError
         when the page exceeds a limit.
         """
         limits = self.settings
         if limits.engine == "curation":
-            return self.finish(self.begin(html, charset))
+            return self.finish(self.begin(html, charset, whole))
         self._check_size(html)
         text, encoding = (html, "") if isinstance(html, str) else decode_html(html, charset)
         if (depth := deepest(text, limits.max_depth)) > limits.max_depth:
@@ -57,7 +110,7 @@ class Extractor:
         title, language = clean(title_of(text)), declared_language(text)
         return Extraction(main, title, language, encoding, rights=rights)
 
-    def begin(self, html: bytes | str, charset: str | None = None) -> Begun:
+    def begin(self, html: bytes | str, charset: str | None = None, whole: bool = False) -> Begun:
         """Decode a page and read its rights, while the processor has the page at hand.
 
         To begin several pages in a row costs half as much as one between extractions.
@@ -65,16 +118,16 @@ class Extractor:
         self._check_size(html)
         if isinstance(html, str):
             source = html.encode("utf-8", "replace")
-            return Begun(source, "", read_page(source), False)
+            return Begun(source, "", read_page(source), False, whole)
         source, encoding = utf8_html(html, charset)
         named = None
         if encoding != "utf-8":
             named = encoding_of_label(charset) or declared_encoding(html)
-        return Begun(source, encoding, read_page(source), named not in (None, encoding))
+        return Begun(source, encoding, read_page(source), named not in (None, encoding), whole)
 
     def finish(self, begun: Begun) -> Extraction:
         """Return what `extract` returns, by the own engine."""
-        found = run(begun.source, self.settings)
+        found = run(begun.source, self.settings, begun.whole)
         content_score, link_share = found.evidence or (None, None)
         return Extraction(
             found.text,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.bytes import byte_names as ch
+from curation.bytes import ascii as ch
 from curation.bytes.code_points import code_point, last_character, put
 from curation.bytes.search import LOWER
 from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined, merged
@@ -81,7 +81,6 @@ class State:
     # What is passed over.
     skip_depth: Int
     skip_math: Int
-    displayed: Int  # it is the drawing of a formula on a line of its own
     skip_hash: Int  # of the tag of the element that is passed over
     class_hash: Int  # of the class of the last inline element that has one
 

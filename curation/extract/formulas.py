@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import json
 import urllib.parse
 from collections.abc import Callable
 
@@ -30,7 +29,6 @@ _STYLES = regex.compile(
 )
 _COMMENT = regex.compile(r"(?<!\\)%[^\n]*\n\s*")
 _SPACE = regex.compile(r"\s+")
-_BLANK_LINES = regex.compile(r"\n[^\S\n]*+\n")
 _TEX = regex.compile(r"\\[A-Za-z]+|\\[(\[]|[\^_]\{?\w|\$[^$]+\$")
 _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("[tex]", "[/tex]"))
 _TAG = regex.compile(r"<[^<>]*+>")
@@ -60,7 +58,7 @@ def _short_tex(kind: int, source: str) -> str:
 def _tex(kind: int, source: str) -> str:
     if kind == s.DATA_MATHML:
         source, kind = html.unescape(source), s.MATHML
-    if kind in (s.MATHML, s.SCRIPT_MATHML):
+    if kind == s.MATHML:
         return delimited(tidy(mathml_to_tex(source)), bool(_DISPLAY.match(source)))
     if kind in (s.TEX_INLINE, s.TEX_DISPLAY):
         found = _CDATA.match(source)
@@ -70,11 +68,6 @@ def _tex(kind: int, source: str) -> str:
     if kind in (s.HTML_INLINE, s.HTML_DISPLAY):
         formula = html.unescape(_TAG.sub("", source)).strip()
         return delimited(tidy(formula), kind == s.HTML_DISPLAY or formula.startswith("$$"))
-    if kind == s.DATA_JSON:
-        return _expression(html.unescape(source))
-    if kind in (s.KATEX_TEXT, s.KATEX_TEXT_DISPLAY):
-        annotation = _BLANK_LINES.split(html.unescape(source).strip())[-1]
-        return delimited(tidy(annotation), kind == s.KATEX_TEXT_DISPLAY)
     return ""
 
 
@@ -85,22 +78,12 @@ def with_typed_formulas(text: str) -> str:
     return _TYPED.sub(lambda found: delimited(tidy(found[2]), False), text)
 
 
-def _expression(data: str) -> str:
-    """The formula in the data that Substack keeps of it."""
-    try:
-        found = json.loads(data).get("persistentExpression")
-    except (ValueError, AttributeError, RecursionError):
-        return ""
-    return delimited(tidy(found), True) if isinstance(found, str) else ""
-
-
 def image(tag: str) -> str:
     """The formula that an image shows: its MathML, TeX in its alternative text or in its address."""
     attributes = _attributes(tag)
     if written := attributes.get("data-mathml"):
         return delimited(tidy(mathml_to_tex(written.translate(_WIRIS))), False)
     alt = (attributes.get("alt") or "").removeprefix("LaTeX:")  # Canvas
-    alt = attributes.get("data-equation-content") or alt
     display = bool(_SHOWN.search(attributes.get("class") or ""))
     address = attributes.get("src") or attributes.get("data-src") or ""
     if not _TEX.search(alt) and (formula := address_formula(address)):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.bytes import byte_names as ch
+from curation.bytes import ascii as ch
 from curation.bytes.hash_tables import find
 from curation.bytes.search import (
     HIGH,

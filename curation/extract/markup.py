@@ -63,16 +63,12 @@ TAG_KEYS, TAG_VALUES = of_hashes({name_hash(name.encode()): index for name, inde
 # Attributes that the scanner looks at.
 ATTRIBUTES = """
 class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
-property name content data-lang data-language itemtype data-latex data-tex data-attrs aria-label
-readonly data-line face shadowrootmode aria-expanded
+property name content data-lang data-language itemtype readonly data-line face shadowrootmode aria-expanded
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
-# Other names of an attribute: WeChat and Canvas keep the TeX of a formula in attributes of their own.
-_SAME_ATTRIBUTE = {"data-formula": "data-tex", "data-equation-content": "data-tex"}
 AT_LANGUAGE = len(ATTRIBUTE)
 ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = of_hashes(
     {name_hash(name.encode()): index for name, index in ATTRIBUTE.items()}
-    | {name_hash(name.encode()): ATTRIBUTE[same] for name, same in _SAME_ATTRIBUTE.items()}
     | {name_hash(name): AT_LANGUAGE for name in (b"lang", b"xml:lang")}
 )
 
@@ -134,7 +130,7 @@ MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMU
     6,
 )
 MARK_CODE_CELL, MARK_LINE, MARK_NUMBERS, MARK_SHOWN, MARK_FRAGMENT = 7, 8, 9, 10, 11
-MARK_NAMED_CODE, MARK_NOTE, MARK_KATEX_SOURCE = 12, 13, 14
+MARK_NAMED_CODE, MARK_NOTE = 12, 13
 _MARKS = {
     # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
     # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist, Gitea
@@ -166,7 +162,6 @@ _MARKS = {
     MARK_CODE_CELL: "code blob-code-content lines-code",  # on table cells: the listing next to its gutter
     # notes in the middle of a sentence: LaTeXML, Tufte
     MARK_NOTE: "ltx_note_outer sidenote marginnote modern-footnotes-footnote__note",
-    MARK_KATEX_SOURCE: "katex-mathml",
     # Bootstrap, WordPress, HTML5 Boilerplate, Drupal, Bulma, Foundation, Angular, jQuery UI, GOV.UK
     MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden screen-reader-only
         visually-hidden-focusable sr-only-focusable screen-reader screenreader-only screenreader

@@ -7,9 +7,6 @@ loaded, so the file is the same bytes for the same training.
 from __future__ import annotations
 
 import functools
-import io
-import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,6 @@ from curation.extract.forest import Forest
 from curation.models import ModelFile, locate
 
 #: A fixed date inside archives: the same model gives the same bytes.
-_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -56,31 +52,6 @@ class Model:
         """Lexicons, branches, bases and `sure`, as plain tuples."""
         forest = self.forest
         return tuple(self.lexicons), tuple(forest.branches), forest.bases, forest.sure
-
-    def save(self, path: Path) -> None:
-        """Write the model; the same model gives the same bytes."""
-        head = {"features": VERSION, "columns": COUNT, "sure": self.forest.sure}
-        arrays = {
-            "head": np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
-            "class_keys": self.classes.keys,
-            "class_weights": self.classes.values.astype(np.float16),
-            "word_keys": self.words.keys,
-            "word_weights": self.words.values.astype(np.float16),
-            "region_keys": self.regions.keys,
-            "region_bits": self.regions.values.astype(np.int32),
-            "bases": self.forest.bases,
-            "roots": self.forest.roots,
-            "feature": self.forest.feature,
-            "threshold": self.forest.threshold,
-            "left": self.forest.left,
-        }
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, array in arrays.items():
-                buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-                entry = zipfile.ZipInfo(f"{name}.npy", _DATE)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, buffer.getvalue())
 
 
 def _weights(lexicon: Lexicon) -> Weights:

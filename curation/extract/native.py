@@ -1,54 +1,85 @@
-"""The engine `curation`: scan, measure, judge and assemble; no tree, no Python per element."""
+"""The engine `curation`: scan, measure, judge and assemble; no tree, no Python per element.
+
+References that were escaped twice (`&amp;nbsp;`), so that the text has them: decoded where certain.
+"""
 
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass, replace
+from html.entities import name2codepoint
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import (
-    Bools,
-    Float,
-    Float32s,
-    Float64s,
-    Int32s,
-    Int64s,
-    kernel,
-)
+from curation.compiled import Bools, Float, Float32s, Float64s, Int32s, Int64s, kernel
 from curation.config import read_values
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
 from curation.extract.clean import clean, normal
-from curation.extract.decide import (
-    BlockDecisions,
-    Limits,
-    Places,
-    decide_blocks,
-    find_places,
-)
+from curation.extract.containers import representatives
+from curation.extract.decide import BlockDecisions, Limits, Places, decide_blocks, find_places
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import PageTooLargeError
 from curation.extract.features import Lexicons, Stated, measure, stated
 from curation.extract.forest import Branches, judge_rows
 from curation.extract.formulas import with_typed_formulas
 from curation.extract.headline import with_headline
-from curation.extract.linked_data import linked_data
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Model, load
 from curation.extract.mojibake import mended, repaired
-from curation.extract.page_state import stated_article
-from curation.extract.references import unescaped
-from curation.extract.sampling import representatives
+from curation.extract.page_state import in_place, stated_article
 from curation.extract.scan import NOSCRIPT_BYTES, scan
-from curation.extract.stated_posts import stated_posts
-from curation.extract.streaming import in_place
+from curation.extract.stated_posts import linked_data, stated_posts
 from curation.extract.tables import DATA, Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
+
+_NAMES = (name2codepoint.keys() | {"apos"}) - {"lt", "gt"}
+# A backslash before it is markdown's.
+_REFERENCE = re.compile(
+    r"(?:\\&|&)(?:amp;)*(?:[a-zA-Z][a-zA-Z\d]{1,7}|#\d{2,6}|#[xX][\da-fA-F]{2,5});"
+)
+# A text that speaks of markup may mean the reference itself.
+_ABOUT = re.compile(r"html|xml|entit|escap|markup|ampersand|encod|unicode|charset", re.I)
+_ASCII = "\"&'"  # of ASCII, what may be read: `<` and `*` might make markup
+
+
+def unescaped(*texts: str) -> tuple[str, ...]:
+    """Text (or markdown) and title of a page without code with their references read.
+
+    Where any of them is about markup they come back as they are.
+    """
+    found = {one for text in texts if "&" in text for one in _REFERENCE.findall(text)}
+    signs = {one: sign for one in found if (sign := _sign(one))}
+    if not signs or any(_ABOUT.search(text) for text in texts):
+        return texts
+    return tuple("\n".join(_line(line, signs) for line in text.split("\n")) for text in texts)
+
+
+def _line(line: str, signs: dict[str, str]) -> str:
+    if "&" not in line:
+        return line
+    read = _REFERENCE.sub(lambda one: signs.get(one[0], one[0]), line)
+    if read == line:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]  # of lists in markdown
+    return indent + " ".join(read.split())
+
+
+def _sign(reference: str) -> str:
+    """What a reference stands for; "" where it is none or is better left."""
+    name = reference.removeprefix("\\")[1:]
+    while len(name) > 4 and name.startswith("amp;"):
+        name = name[4:]
+    if name[0] != "#" and name[:-1] not in _NAMES:
+        return f"&{name}" if "&amp;" in reference else ""
+    sign = html.unescape(f"&{name}")
+    return sign if len(sign) == 1 and (sign >= "\xa0" or sign in _ASCII) else ""
+
 
 _TAGS = regex.compile(r"<[^<>]*>")
 #: Less text than this share of the body that a page states as linked data is a failure of the engine.
@@ -169,9 +200,16 @@ def _judge_blocks(
     return tables, measured, where, decisions
 
 
-def run(source: bytes, settings: ExtractSettings) -> Result:
-    """Main content, title and declared language of a page (UTF-8). Raises PageTooLargeError."""
-    return result(judge(source, settings), settings)
+def run(source: bytes, settings: ExtractSettings, whole: bool = False) -> Result:
+    """Main content, title and declared language of a page (UTF-8); all of it if `whole`.
+
+    Raises PageTooLargeError.
+    """
+    judged = judge(source, settings)
+    if whole:
+        kept = np.ones_like(judged.decisions.kept)
+        judged = replace(judged, decisions=judged.decisions._replace(kept=kept))
+    return result(judged, settings)
 
 
 def result(judged: Judged, settings: ExtractSettings) -> Result:

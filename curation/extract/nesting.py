@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from curation.bytes import byte_names as ch
+from curation.bytes import ascii as ch
 from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
 from curation.extract.flow import State, new_line
 from curation.extract.markup import TAG

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from curation.bytes.byte_names import COLON
+from curation.bytes.ascii import COLON
 from curation.compiled import (
     Bool,
     Bools,

@@ -1,18 +1,56 @@
-"""Extraction that answers whatever happens: text, a refusal, or a failure."""
+"""Extraction that answers whatever happens: text, a refusal, or a failure.
+
+Text that arrives as text, and what becomes of it before it is a document.
+
+The columns that a document has of its page.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from curation.errors import told
-from curation.extract import Extraction, PageTooLargeError
 from curation.extract.extract_settings import ExtractSettings
-from curation.extract.texts import text_of
-from curation.readers import Page
+from curation.extract.extraction import Extraction, PageTooLargeError
+from curation.readers.records import Page
+from curation.rights.signals import document_rights, response_of
 
 if TYPE_CHECKING:
     from curation.extract.extractor import Begun
+    from curation.rights.sites import SiteIndex
+
+
+def text_of(page: Page) -> str:
+    """Return the text of a page that is not HTML, normalized as the page says.
+
+    `none`: sound UTF-8 stays byte for byte, anything else is decoded; `nfc`: Unicode's composed
+    form; `repair`: mojibake undone, white space at the ends of lines cut, NFC.
+    """
+    if page.normalize == "none":
+        return _exactly(page)
+    text = _decoded(page)
+    if page.normalize == "nfc":
+        return unicodedata.normalize("NFC", text)
+    from curation.extract.clean import clean  # here and below: compiled kernels
+    from curation.extract.mojibake import repaired
+
+    return clean(repaired(text))
+
+
+def _exactly(page: Page) -> str:
+    try:
+        return page.content.decode()
+    except UnicodeDecodeError:
+        return _decoded(page)
+
+
+def _decoded(page: Page) -> str:
+    from curation.readers.charset import decode_text
+
+    return decode_text(page.content, page.charset)[0]
+
 
 _DETAIL = 500  # characters of an error message
 
@@ -40,7 +78,7 @@ def begin_page(settings: ExtractSettings, page: Page) -> Begun | None:
     from curation.extract.extractor import Extractor  # compiled kernels
 
     try:
-        return Extractor(settings).begin(page.content, page.charset)
+        return Extractor(settings).begin(page.content, page.charset, page.is_whole)
     except (MemoryError, KeyboardInterrupt):
         raise
     except BaseException:  # comes again, and is told then
@@ -58,7 +96,7 @@ def extract_page(
 
         if begun is not None:
             return Extractor(settings).finish(begun)
-        return Extractor(settings).extract(page.content, page.url, page.charset)
+        return Extractor(settings).extract(page.content, page.url, page.charset, page.is_whole)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)
     except (MemoryError, KeyboardInterrupt):
@@ -75,3 +113,22 @@ def wrong_length(characters: int, settings: ExtractSettings) -> Refused | None:
     if characters > settings.max_characters:
         return Refused("extract.too_long", characters, settings.max_characters)
     return None
+
+
+def page_columns(
+    page: Page, found: Extraction | None, sites: SiteIndex | None = None
+) -> dict[str, Any]:
+    """Return the values of `columns.PAGE_COLUMNS`.
+
+    Args:
+        page: that the document is of.
+        found: what was extracted from it; None where extraction failed.
+        sites: what files of sites say.
+    """
+    found = found or Extraction("")
+    return {
+        "rights": document_rights(page, found.rights, found.text, sites),
+        "response": response_of(page, found.language),
+        "content_score": found.content_score,
+        "link_share": found.link_share,
+    }

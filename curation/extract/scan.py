@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curation.bytes import byte_names as ch
+from curation.bytes import ascii as ch
 from curation.bytes.hash_tables import find
 from curation.bytes.search import next_byte, stands_at, word
 from curation.compiled import Bool, Bytes, Int, Int32s, borrowing, inlined, kernel, merged
@@ -49,7 +49,6 @@ from curation.extract.markup import (
     MARK_CODE_CELL,
     MARK_FORMULA,
     MARK_FRAGMENT,
-    MARK_KATEX_SOURCE,
     MARK_LINE,
     MARK_NAMED_CODE,
     MARK_NOTE,
@@ -75,8 +74,8 @@ _IMG, _BR, _WBR, _INPUT, _MATH = TAG["img"], TAG["br"], TAG["wbr"], TAG["input"]
 _HR, _HTML, _BODY = TAG["hr"], TAG["html"], TAG["body"]
 _H1, _H6, _DT, _SUMMARY = TAG["h1"], TAG["h6"], TAG["dt"], TAG["summary"]
 _BUTTON, _P, _CODE, _SUP = TAG["button"], TAG["p"], TAG["code"], TAG["sup"]
-_SUB, _SPAN, _TEX_MATH, _DIV = TAG["sub"], TAG["span"], TAG["tex-math"], TAG["div"]
-_SVG, _TEXTAREA, _TD, _TH = TAG["svg"], TAG["textarea"], TAG["td"], TAG["th"]
+_SUB, _SPAN, _TEX_MATH = TAG["sub"], TAG["span"], TAG["tex-math"]
+_TEXTAREA, _TD, _TH = TAG["textarea"], TAG["td"], TAG["th"]
 _PRE, _LISTING, _XMP = TAG["pre"], TAG["listing"], TAG["xmp"]
 _SCRIPT, _TITLE, _NOSCRIPT = TAG["script"], TAG["title"], TAG["noscript"]
 _TEMPLATE, _TT, _SAMP = TAG["template"], TAG["tt"], TAG["samp"]
@@ -84,29 +83,18 @@ _AT_CLASS, _AT_HREF, _AT_ALT = ATTRIBUTE["class"], ATTRIBUTE["href"], ATTRIBUTE[
 _AT_SRC, _AT_TYPE, _AT_MATHML = ATTRIBUTE["src"], ATTRIBUTE["type"], ATTRIBUTE["data-mathml"]
 _AT_PROPERTY, _AT_NAME = ATTRIBUTE["property"], ATTRIBUTE["name"]
 _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
-_AT_LATEX, _AT_TEX = ATTRIBUTE["data-latex"], ATTRIBUTE["data-tex"]
-_AT_LABEL = ATTRIBUTE["aria-label"]
-_AT_DATA, _AT_READONLY = ATTRIBUTE["data-attrs"], ATTRIBUTE["readonly"]
+_AT_READONLY = ATTRIBUTE["readonly"]
 _AT_ROLE, _AT_SHADOW = ATTRIBUTE["role"], ATTRIBUTE["shadowrootmode"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
 _META_HASH = np.uint64(name_hash(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
 _OG_TITLE_HASH = np.uint64(fnv(b"og:title"))
 _MATH_TYPE, _DISPLAY = word(b"math/"), word(b"display")
-_MML = word(b"mml")
 _SCHEMA = word(b"schema.org/")
 _QA_PAGE, _QUESTION = word(b"qapage"), word(b"question")
 _FAQ_PAGE, _FORUM_POST = word(b"faqpage"), word(b"discussionforumposting")
 _LD_JSON = word(b"ld+json")
 _COLON_MATH = word(b":math")
-_MJX_MATH = word(b"mjx-math")
-_DATA_LATEX = word(b'data-latex="')
-_EXPRESSION = word(b"persistentexpression")
-_OF_DISPLAY, _IN_DISPLAY = word(b"_display"), word(b"-display")
-_DISPLAYED = word(b'display="true"')
-_KATEX_SHOWN = word(b"katex-display")
-_KATEX_MATHML = word(b"katex-mathml")
-_TITLE_TAG = word(b"<title")
 _LINE_DIV, _LINE = word(b'<div class="line"'), word(b"line")
 _DIV_TAG, _DIV_END, _SPAN_TAG = word(b"<div"), word(b"</div"), word(b"<span")
 _PRE_TAG, _LIST_TAG, _TABLE_TAG = word(b"<pre"), word(b"<ol"), word(b"<table")
@@ -115,12 +103,10 @@ _OF_LISTINGS = (MARK_CODE, MARK_CODE_CELL, MARK_FRAGMENT)
 _HOLDERS = (TAG["pre"], TAG["table"], TAG["tr"], TAG["td"], TAG["ol"], TAG["li"])
 _CURSOR = word(b"read-only-cursor")  # GitHub's, over the code that it shows
 _COLSPAN, _ROWSPAN = word(b"colspan="), word(b"rowspan=")
-_RENDER_MATH = word(b"js-render-math")  # GitLab
 _CODE_TAG, _CODE_END = word(b"<code"), word(b"</code")
-_CODE_NAME, _SPAN_END = word(b"code"), word(b"</span")
+_CODE_NAME = word(b"code")
 _MOST_SPAN = 1000  # columns (HTML standard); rows are as limited here
 _TEX_BYTES = 2000  # of an element that has nothing but a formula
-_ABOVE = 80  # bytes before a drawing, where the element around it begins
 _EMOJI = word(b"emoji")
 _SIGN_BYTES = 40  # of a sign with its selectors and joiners
 _TOKENS_ROOM = 32  # class tokens for each element that there is room for
@@ -213,9 +199,7 @@ def _script(src: Bytes, given: Given, start: Int, end: Int, flow: f.Flow, facts:
     last = given.end[_AT_TYPE]
     if contains(src, first, last, _MATH_TYPE) and (now.skip_depth == 0 or now.skip_math):
         kind = s.TEX_INLINE
-        if contains(src, first, last, _MML):
-            kind = s.SCRIPT_MATHML
-        elif contains(src, first, last, _DISPLAY):
+        if contains(src, first, last, _DISPLAY):
             kind = s.TEX_DISPLAY
         f.drop_soft(flow.atoms, now)
         if not f.has_room(flow):
@@ -239,7 +223,7 @@ def _image(src: Bytes, at: Int, i: Int, given: Given, mark: Int, flow: f.Flow) -
             f.picture_of_sign(src, alt, given.end[_AT_ALT], flow.text, flow.now)
             return
     address = given.start[_AT_SRC]
-    written = given.start[_AT_MATHML] >= 0 or given.start[_AT_TEX] >= 0
+    written = given.start[_AT_MATHML] >= 0
     if alt < 0 and address < 0 and mark != MARK_FORMULA and not written:
         return
     alt_end = given.end[_AT_ALT] if alt >= 0 else alt
@@ -258,65 +242,13 @@ def _just_said(now: f.State) -> Bool:
 
 
 @borrowing
-def _drawing(src: Bytes, at: Int, i: Int, given: Given, flow: f.Flow) -> None:
-    """The drawing of a formula begins, its tag in src[at:i], and is passed over.
+def _drawing(given: Given, flow: f.Flow) -> None:
+    """The drawing of a formula begins, and is passed over.
 
     Its source precedes it (KaTeX), is in it, follows it, or is in an attribute (MathJax).
     """
-    shown = contains(src, at, i, _OF_DISPLAY) or contains(src, at, i, _IN_DISPLAY)
-    flow.now.displayed = shown or contains(src, at, i, _DISPLAYED)
     if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
         f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], True)
-
-
-@inlined
-def _source_kind(now: f.State) -> Int:
-    """The kind of a formula whose source is in an attribute of its drawing."""
-    return s.HTML_DISPLAY if now.displayed else s.HTML_INLINE
-
-
-@borrowing
-def _drawn(src: Bytes, given: Given, flow: f.Flow) -> None:
-    """An element within the drawing of a formula may have its source in an attribute."""
-    start, end = given.start[_AT_LATEX], given.end[_AT_LATEX]
-    if start < 0 and given.start[_AT_LABEL] >= 0 and given.start[_AT_CLASS] >= 0:
-        if contains(src, given.start[_AT_CLASS], given.end[_AT_CLASS], _MJX_MATH):
-            start, end = given.start[_AT_LABEL], given.end[_AT_LABEL]
-    parted = flow.now.space_due != 0
-    if start >= 0 and end > start and f.has_room(flow) and (parted or not _just_said(flow.now)):
-        f.formula(flow, _source_kind(flow.now), start, end, True)
-
-
-@borrowing
-def _vector_drawing(src: Bytes, i: Int, stop: Int, flow: f.Flow) -> None:
-    """An <svg>, its content in src[i:stop], may be a formula by its title or by what MathJax notes."""
-    now = flow.now
-    if not f.has_room(flow) or _just_said(now):
-        return
-    last = min(stop, i + _TEX_BYTES)
-    k = i
-    if now.skip_depth:
-        while k < last and not stands_at(src, k, stop, _DATA_LATEX):
-            k += 1
-        k += len(_DATA_LATEX)
-        end = ch.QUOTE
-    else:
-        while k < last and src[k] <= ch.SPACE:
-            k += 1
-        if not stands_at(src, k, stop, _TITLE_TAG):
-            return
-        while k < last and src[k] != ch.GREATER:
-            k += 1
-        k += 1
-        end = ch.LESS
-    first = k
-    tex = now.skip_depth > 0
-    while k < last and src[k] != end:
-        tex = tex or (src[k] == ch.BACKSLASH and BYTES[src[k + 1]] & LETTER != 0)
-        k += 1
-    if tex and first < k < last:
-        kind = _source_kind(now) if now.skip_depth else s.HTML_INLINE
-        f.formula(flow, kind, first, k, True)
 
 
 @borrowing
@@ -342,30 +274,6 @@ def _tex_end(src: Bytes, n: Int, i: Int, stated: Bool, in_code: Bool) -> Int:
             tex = True
         k += 1
     return -1
-
-
-@borrowing
-def _bare_text(src: Bytes, n: Int, i: Int) -> Int:
-    """The end of the text at i if that is all of its <span>, -1 otherwise."""
-    filled = False
-    k = i
-    while k < min(n, i + _TEX_BYTES) and src[k] != ch.LESS:
-        filled = filled or src[k] > ch.SPACE
-        k += 1
-    return k if filled and stands_at(src, k, n, _SPAN_END) else -1
-
-
-@borrowing
-def _behind_copy(src: Bytes, n: Int, i: Int) -> Int:
-    """The end of the text behind a </math> at i, which CSDN has a second time there."""
-    last = min(n, i + _TEX_BYTES)
-    k = i
-    while k < last and src[k] != ch.GREATER:
-        k += 1
-    k += 1
-    while k < last and src[k] != ch.LESS:
-        k += 1
-    return k if k < last else i
 
 
 @borrowing
@@ -570,8 +478,6 @@ def _opaque(scan: Scan, at: Int, i: Int, stop: Int, tag: Int, max_depth: Int) ->
     enough = True
     if tag == _TITLE:
         stop = _title(src, scan.size, i, stop, scan.facts)
-    elif tag == _SVG and (now.skip_depth == 0 or now.skip_math):
-        _vector_drawing(src, i, stop, scan.flow)
     elif tag == _TEXTAREA and now.skip_depth == 0 and _is_listing(src, given):
         enough = _textarea(scan, at, i, stop, max_depth)
     elif tag == _SCRIPT and stop >= 0:
@@ -588,8 +494,6 @@ def _math(scan: Scan, at: Int, i: Int, stop: Int) -> Int:
     repeats = now.atom_soft == f.STATED or (after_image and now.space_due == 0)
     if not (repeats and _just_said(now)):
         f.formula(flow, s.MATHML, at, stop, int(now.skip_depth > 0))
-    if contains(scan.src, max(0, at - _ABOVE), at, _KATEX_MATHML):
-        return _behind_copy(scan.src, scan.size, stop)
     return stop
 
 
@@ -696,8 +600,6 @@ def _is_passed_over(scan: Scan, tag: Tag) -> Bool:
     now = scan.flow.now
     if tag.name == now.skip_hash and not tag.self_closing:
         now.skip_depth += 1 if tag.opening else -1
-    if now.skip_math and tag.opening:
-        _drawn(scan.src, scan.given, scan.flow)
     return not (now.skip_math and tag.number == _MATH and tag.opening)
 
 
@@ -721,11 +623,10 @@ def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
     # A button behind the words of a heading is a tool next to it.
     hidden = hidden or (tag.number == _BUTTON and is_block and _H1 <= around <= _H6)
     if rendered:
-        _drawing(src, tag.at, i, given, flow)
+        _drawing(given, flow)
         hidden = True
     elif hidden:
         hidden = tag.number != _IMG or mark != MARK_FORMULA
-        now.displayed = 0
     if hidden and not tag.self_closing and not _IS_EMPTY[tag.number]:
         _skip(now, tag.name, not is_block or rendered)
     return Look(hashed, mark, kind, hidden, keeps_space, typed, above)
@@ -734,13 +635,10 @@ def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
 @inlined
 def _tex_of(scan: Scan, tag: Tag, look: Look) -> Int:
     """The end of an element that has nothing but TeX, -1 if it has anything else."""
-    given = scan.given
-    start, end = given.start[_AT_CLASS], given.end[_AT_CLASS]
-    of_cell = look.mark == MARK_CODE_CELL and has_name(scan.src, start, end, _RENDER_MATH)
     stated = tag.number == _TEX_MATH
     if not tag.opening or scan.flow.now.pre_top >= 0:
         return np.int64(-1)
-    if not (stated or of_cell or look.mark == MARK_FORMULA):
+    if not (stated or look.mark == MARK_FORMULA):
         return np.int64(-1)
     return _tex_end(scan.src, scan.size, tag.end, stated, tag.number == _CODE)
 
@@ -748,19 +646,9 @@ def _tex_of(scan: Scan, tag: Tag, look: Look) -> Int:
 @merged
 def _inline_formula(scan: Scan, tag: Tag, look: Look, tex_end: Int) -> Int:
     """Add the formula that an inline element is; return where reading goes on, -1 if it is none."""
-    src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
+    i, flow = tag.end, scan.flow
     if not tag.opening or not f.has_room(flow):
         return np.int64(-1)
-    if tag.number == _SPAN and given.start[_AT_TEX] >= 0:
-        f.formula(flow, s.HTML_INLINE, given.start[_AT_TEX], given.end[_AT_TEX], False)
-        _skip(flow.now, tag.name, False)
-        return i
-    if look.mark == MARK_KATEX_SOURCE:
-        end = _bare_text(src, scan.size, i)
-        if end > i:
-            shown = contains(src, max(0, tag.at - _ABOVE), tag.at, _KATEX_SHOWN)
-            f.formula(flow, s.KATEX_TEXT_DISPLAY if shown else s.KATEX_TEXT, i, end, False)
-            return end
     if tex_end <= i:
         return np.int64(-1)
     stated = tag.number == _TEX_MATH
@@ -796,7 +684,7 @@ def _inline_tag(scan: Scan, tag: Tag, look: Look, images: Bool) -> Bool:
 def _block_tag(scan: Scan, tag: Tag, look: Look, tex_end: Int, first_token: Int, depth: Int) -> Int:
     """An element opens or ends behind the block before it; return where reading goes on, -1 where
     there are too many."""
-    src, i, flow, given, now = scan.src, tag.end, scan.flow, scan.given, scan.flow.now
+    i, flow, now = tag.end, scan.flow, scan.flow.now
     now.bold = 0
     if tag.opening and tag.number != _HR:
         end_implied(scan.stack, now, tag.number)
@@ -815,10 +703,6 @@ def _block_tag(scan: Scan, tag: Tag, look: Look, tex_end: Int, first_token: Int,
     if tex_end > i and f.has_room(flow):
         f.formula(flow, s.HTML_DISPLAY, i, tex_end, 0)
         return tex_end
-    data = given.start[_AT_DATA]
-    if tag.number == _DIV and data >= 0 and f.has_room(flow):
-        if contains(src, data, given.end[_AT_DATA], _EXPRESSION):
-            f.formula(flow, s.DATA_JSON, data, given.end[_AT_DATA], 0)
     return (
         _listing_begins(scan, tag.number, i) if look.keeps_space or _IS_LISTING[tag.number] else i
     )

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import html
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.extract import blocks as s
-from curation.extract.linked_data import linked_data
+
+
+def linked_data(source: bytes, page: s.Page, marks: Sequence[bytes]) -> Iterator[Any]:
+    """Yield what the page's JSON-LD scripts hold that have one of `marks`, those that are JSON."""
+    for slot in range(s.LINKED_DATA, s.ITEM_TYPES, 2):
+        start, end = page.facts[slot], page.facts[slot + 1]
+        data = source[start:end]
+        if not start or not any(mark in data for mark in marks):
+            continue
+        try:
+            yield json.loads(data.decode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError):
+            continue
+
 
 _TAG = re.compile(r"<[^<>]*>")
 _MARKS = (b'"Question"', b'"Answer"', b'"DiscussionForumPosting"')

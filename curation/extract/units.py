@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.bytes.byte_names import COLON, QUESTION
+from curation.bytes.ascii import COLON, QUESTION
 from curation.compiled import (
     Bool,
     Bools,

@@ -12,27 +12,6 @@ from typing import TYPE_CHECKING
 from curation.lazy import lazily
 
 if TYPE_CHECKING:
-    from curation.filters.apply import NO_LANGUAGE, Filter, FilterResult, judge, load_filter
-    from curation.filters.filter_settings import FilterSettings
-    from curation.filters.rules import RuleBook
-    from curation.filters.signals import Meter, measure
+    from curation.filters.apply import judge as judge
 
-__all__ = [
-    "NO_LANGUAGE",
-    "Filter",
-    "FilterResult",
-    "FilterSettings",
-    "Meter",
-    "RuleBook",
-    "judge",
-    "load_filter",
-    "measure",
-]
-
-_MODULES = {
-    "apply": ("NO_LANGUAGE", "Filter", "FilterResult", "judge", "load_filter"),
-    "rules": ("RuleBook",),
-    "filter_settings": ("FilterSettings",),
-    "signals": ("Meter", "measure"),
-}
-lazily(__name__, _MODULES)
+lazily(__name__, {"judge": "apply"})

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, text_buffers
-from curation.bytes import byte_names as by
+from curation.bytes import ascii as by
 from curation.bytes.ascii import byte_set
 from curation.bytes.search import stands_at, word
 from curation.compiled import Bool, Bytes, Int, Int64s, Uint64s, borrowing, kernel

@@ -79,7 +79,8 @@ def look_at(texts: Texts, paths: bool) -> Content:
     What concerns code alone is NaN off the path of code, and what concerns formulas off that of
     mathematics.
     """
-    found = structure(texts)
+    signs = noise(texts)
+    found = structure(texts, signs)
     offsets, data = read_only(texts)
     rows = len(offsets) - 1
     of_texts = document_paths(found) if paths else np.full(rows, PROSE_PATH, np.uint8)
@@ -87,7 +88,7 @@ def look_at(texts: Texts, paths: bool) -> Content:
     signals = out.view(_ROW).reshape(-1)
     signals["code_share"] = found.code_share
     signals["math_ratio"] = found.math_ratio
-    out[:, -len(TEXT) :] = noise(texts)
+    out[:, -len(TEXT) :] = signs
     _measure(data, offsets, found, of_texts, properties(), signals)
     for row in np.flatnonzero(of_texts == CODE_PATH):
         text = data[offsets[row] : offsets[row + 1]].tobytes().decode()

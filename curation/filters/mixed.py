@@ -41,7 +41,7 @@ OWN_SHARE = 0.1
 #: measured by every reference, which would otherwise take a minute for a document of 10 MB.
 SEARCHED, SEARCHED_PIECE = 1 << 17, 1 << 13
 
-_LINE_FEED = 0x0A
+_LINE_FEED, _ROUNDING = 0x0A, 1e-9
 
 
 class _Pieces(NamedTuple):
@@ -102,7 +102,7 @@ def _second_language(
         ],
         pa.large_string(),
     )
-    found = measure_all_references(texts, references)
+    found = measure_all_references(texts, references, of_own[strange] - MARGIN + _ROUNDING)
     evidence = of_own[strange] - found >= MARGIN
     ordinary = (evidence & (found <= ORDINARY)).any(axis=1)
     covered = np.where(ordinary, (evidence * pieces.sizes[strange]).sum(axis=1), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,6 +36,7 @@ HOSTS = pa.schema(
         ("items", pa.int64()),
     ]
 )
+_USUAL = re.compile(r"https?://([a-zA-Z0-9.-]+)(?:[/?#]|\Z)")
 #: Folder of these tables in that of the stage.
 FOLDER = "personal_hosts"
 
@@ -81,6 +83,8 @@ def _nothing() -> pa.RecordBatch:
 
 
 def _host(url: str | None) -> str:
+    if found := _USUAL.match(url or ""):  # of which `urlsplit` says the same, slowly
+        return found.group(1).lower()
     try:
         return (urlsplit(url or "").hostname or "").lower()
     except ValueError:

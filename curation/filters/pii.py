@@ -26,10 +26,10 @@ from curation.arrow import Texts, from_buffers
 from curation.bytes.buffers import read_only
 from curation.config import read_values
 from curation.filters import pii_candidates as pc
-from curation.filters import pii_checks as checks
+from curation.filters import pii_national as checks
 from curation.filters.filter_settings import PersonalKind, PiiSettings
 from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
-from curation.filters.pii_phones import count_digits, find_phones
+from curation.filters.pii_phones import SHORTEST, count_digits, find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
 from curation.schema import Verdicts
 
@@ -256,9 +256,10 @@ def _judge(
     elif kind == pc.NUMBER:
         run = str(view[start:end], "utf-8")
         after = str(view[end : min(end + _BEHIND, last)], "utf-8", "ignore")
-        places = _places(run + after)
         folded = fold_number(run), fold_number(before), fold_number(after)
-        for name, a, b in _numbers(*folded, context):
+        found = list(_numbers(*folded, context))
+        places = _places(run + after) if found else ()
+        for name, a, b in found:
             yield name, start + places[a], start + places[b]
     elif kind == pc.IPV6:
         text = bytes(view[start : min(start + _LONGEST_IP6, last)]).decode(errors="ignore")
@@ -327,10 +328,9 @@ def _numbers(
     # Behind the digits of a name, as in `Tel2 +49 30 1234567`, only the surest forms count.
     in_name = before.endswith(" ") and before[-2:-1].isdecimal()
     if count_digits(whole) >= _FEWEST_DIGITS and not in_name:
-        card = bool(context.card.match(words))
         for match in _CARD.finditer(run):
-            digits = re.sub(r"\D", "", match.group())
-            if checks.is_card(digits, card) and not _joined(match, before, after, len(run)):
+            digits, named = re.sub(r"\D", "", match.group()), bool(context.card.match(words))
+            if checks.is_card(digits, named) and not _joined(match, before, after, len(run)):
                 yield "card", *match.span()
         named = bool(context.national.match(words))
         for pattern, check in (*CERTAIN, *NAMED) if named else CERTAIN:
@@ -343,10 +343,11 @@ def _numbers(
     for match in _IP4.finditer(run):
         if _is_address(match, run, before, after, context):
             yield "ip", *match.span()
-    if not context.no_phone.match(words) and (run[0] == "+" or not in_name):
+    if count_digits(run) >= SHORTEST and (run[0] == "+" or not in_name):
         adjoining = bool(_ADJOINING.search(before[-2:]))
         named = bool(context.phone.match(words))
-        for a, b in find_phones(run, named, adjoining, after):
+        found = list(find_phones(run, named, adjoining, after))
+        for a, b in found if found and not context.no_phone.match(words) else ():
             yield "phone", a, b
 
 

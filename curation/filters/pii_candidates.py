@@ -129,12 +129,12 @@ def _opening(data: Bytes, begin: Int, i: Int) -> Int:
 
 @borrowing
 def _number_end(data: Bytes, start: Int, end: Int, classes: Bytes) -> tuple[Int, Int, Int]:
-    """(end, digits, points) of the run of digits with at most two separators between them, or with
-    one sign between two blanks."""
+    """(end, digits, points between them) of the run of digits with at most two separators between
+    them, or with one sign between two blanks."""
     i = start
     last = start
     digits = 0
-    points = 0
+    points = passed = 0
     gap = blanks = 0
     point_before = False
     while i < end:
@@ -142,6 +142,7 @@ def _number_end(data: Bytes, start: Int, end: Int, classes: Bytes) -> tuple[Int,
         size = 1 if c & _DIGIT else _other_digit(data, i, end) if c & _LEAD else 0
         if size:
             digits += 1
+            points = passed
             gap = 0
             i += size
             last = i
@@ -153,7 +154,7 @@ def _number_end(data: Bytes, start: Int, end: Int, classes: Bytes) -> tuple[Int,
         if size == 0 or (gap > 2 and (gap > 3 or blanks < 2 or not blank or point_before)):
             break
         point_before = point
-        points += point
+        passed += point
         i += size
     return last, digits, points
 

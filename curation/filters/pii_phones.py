@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from curation.filters.pii_checks import is_isbn10
+from curation.filters.pii_national import is_isbn10
 
 # Country codes of ITU E.164 (one to three digits).
 _COUNTRY = (
@@ -60,7 +60,7 @@ _AMOUNT = re.compile(r"\+ ?\d{1,3}(?:[ .]\d{3})*[ .]000(?:[ .]\d{3})*\Z")
 
 _GOES_ON = re.compile(r"[A-Za-z_%=]")
 
-_SHORTEST, _LONGEST = 7, 15  # digits; E.164 allows 15
+SHORTEST, _LONGEST = 7, 15  # digits; E.164 allows 15
 _SHORTEST_INTERNATIONAL = 8
 _COUNTRY_WITH_ONE = re.compile(r"\(?\+ ?\(?[17]")
 _NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
@@ -133,5 +133,5 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
             if least <= count_digits(match.group()) <= most:
                 yield *match.span(), certain
     loose = _LOOSE.search(run) if named and not (_DATE.match(run) or _YEARS.match(run)) else None
-    if loose and _SHORTEST <= count_digits(loose.group()) <= _LONGEST and loose.start() <= 2:
+    if loose and SHORTEST <= count_digits(loose.group()) <= _LONGEST and loose.start() <= 2:
         yield *loose.span(), True

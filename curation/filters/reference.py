@@ -25,17 +25,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.archive import read_arrays, read_as, save_arrays
+from curation.archive import read_arrays, read_as
 from curation.arrow import Texts
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point, put
 from curation.compiled import (
-    Bool,
     Bytes,
     Float,
     Float64s,
@@ -119,25 +118,6 @@ class Reference:
     def limit(self) -> int:
         """Cost that counts for any rarer word: that of the rarest frequent word."""
         return int(self.word_costs.max(initial=1))
-
-    def save(self, path: Path) -> None:
-        """Write an .npz file; the same reference gives the same bytes."""
-        held = np.zeros(int(self.tokens[-1]) + 1 if len(self.tokens) else 0, bool)
-        held[self.tokens] = True
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "words": self.words,
-            "word_costs": self.word_costs,
-            "word_classes": self.word_classes,
-            "tokens": np.packbits(held),
-            "costs": self.costs,
-            "unseen": self.unseen,
-            "endings": self.endings,
-            "ending_classes": self.ending_classes,
-            "pairs": self.pairs,
-            "curve": self.curve,
-            "header": np.array([self.unknown, self.bound, self.trained], np.int64),
-        }
-        save_arrays(path, arrays)
 
 
 def load_reference(path: str | Path, language: str) -> Reference:
@@ -378,31 +358,46 @@ def _measure_word(data: Bytes, c: Int, number: Int, references: References, spac
 
 
 @inlined
-def _excess(value: Float, at: Int, share: Float, curve: Float64s, part: Int) -> Float:
-    """Spreads by which a value exceeds the median of its length, at least 0; `share` is the place
-    between two lengths of the curve."""
+def _usual(at: Int, share: Float, curve: Float64s, part: Int) -> tuple[Float, Float]:
+    """Median and spread of a length; `share` is its place between two lengths of the curve."""
     low = curve[at, part]
     high = curve[at + 1, part]
-    median = low[0] + share * (high[0] - low[0])
-    spread = low[1] + share * (high[1] - low[1])
+    return low[0] + share * (high[0] - low[0]), low[1] + share * (high[1] - low[1])
+
+
+@inlined
+def _excess(value: Float, at: Int, share: Float, curve: Float64s, part: Int) -> Float:
+    """Spreads by which a value exceeds the median of its length, at least 0."""
+    median, spread = _usual(at, share, curve, part)
     return max((value - median) / spread, 0.0)
 
 
 @borrowing
+def _count_words(doc: Document, space: Scratch) -> Int:
+    total = 0
+    for c in range(doc.classes):
+        if space.tokens.flags[space.classes.firsts[c]] & IS_WORD:
+            total += space.classes.counts[c]
+    return total
+
+
+@borrowing
 def _measure_parts(
-    data: Bytes, doc: Document, references: References, space: Scratch
-) -> tuple[Int, Float, Float, Float]:
-    """(number of words, the uncalibrated PARTS of the document).
+    data: Bytes, doc: Document, references: References, space: Scratch, total: Int, most: Float
+) -> tuple[Float, Float, Float]:
+    """The uncalibrated PARTS of a document of `total` words; all infinite with more outliers than
+    `most`.
 
     Divergences are in nats, outliers a share of the words.
     """
+    if total == 0:
+        return np.nan, np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
     number = doc.reference
     limit, bound = references.limits[number], references.bounds[number]
     cache = references.cache
     words = references.words[references.word_bounds[number] : references.word_bounds[number + 1]]
     mask = np.uint64(len(words) - 1)
-    total = 0
     outliers = 0
     cross = np.int64(0)
     own = 0.0
@@ -430,14 +425,13 @@ def _measure_parts(
         count = classes.counts[c]
         cost = np.int64(value & _COST)
         classes.marks[c] = np.int64(value >> _CLASS_AT)
-        total += count
         cross += count * min(cost, limit)
         if cost > bound:
             outliers += 1
+            if outliers > most:
+                return np.inf, np.inf, np.inf
         if count > 1:
             own += count * np.log(count)
-    if total == 0:
-        return 0, np.nan, np.nan, np.nan
     divergence = cross / (SCALE * total) + own / total - np.log(total)
     table = references.pairs[number]
     fit = np.int64(0)
@@ -450,21 +444,20 @@ def _measure_parts(
             fit += table[before, here]
         before = here
     misfit = -fit / (PAIR_SCALE * max(total - 1, 1))
-    return total, divergence, outliers / total, misfit
+    return divergence, outliers / total, misfit
 
 
 @kernel
 def measure(
-    data: Bytes, doc: Document, references: References, space: Scratch
+    data: Bytes, doc: Document, references: References, space: Scratch, limit: Float
 ) -> tuple[Float, Float]:
     """(calibrated divergence, share of words far outside the reference).
 
-    NaN with fewer than LENGTHS[0] words, or without a reference.
+    NaN with fewer than LENGTHS[0] words, or without a reference. Both may be infinite where the
+    divergence is beyond `limit`.
     """
-    if doc.reference < 0:
-        return np.nan, np.nan
-    total, divergence, outliers, misfit = _measure_parts(data, doc, references, space)
-    if total < _FEWEST:
+    total = _count_words(doc, space)
+    if doc.reference < 0 or total < _FEWEST:
         return np.nan, np.nan
     length = np.log(total)
     at = 0
@@ -473,6 +466,9 @@ def measure(
     width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
     share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
     curve = references.curves[doc.reference]
+    median, spread = _usual(at, share, curve, 1)
+    most = total * (median + spread * limit) + 1  # one more, whatever the rounding
+    divergence, outliers, misfit = _measure_parts(data, doc, references, space, total, most)
     strange = max(_excess(divergence, at, share, curve, 0), _excess(outliers, at, share, curve, 1))
     return strange + _excess(misfit, at, share, curve, 2), outliers
 
@@ -485,10 +481,10 @@ def _measure_batch(
     references: References,
     space: Scratch,
     numbers: Int64s,
-    parts: Bool,
+    limits: Float64s,
     out: Float64s,
 ) -> None:
-    """Fill out[references, texts] for the references of these numbers."""
+    """Fill out[references, texts] for the references of these numbers: PARTS, or as `measure`."""
     tokens = space.tokens
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
@@ -500,11 +496,12 @@ def _measure_batch(
             space.spelled.filled[0] = 0
         for k in range(len(numbers)):
             doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, numbers[k])
-            if parts:
-                found_parts = _measure_parts(data, doc, references, space)
-                out[k, d, 0], out[k, d, 1], out[k, d, 2] = found_parts[1:]
+            if out.shape[2] == len(PARTS):
+                total = _count_words(doc, space)
+                found_parts = _measure_parts(data, doc, references, space, total, np.inf)
+                out[k, d, 0], out[k, d, 1], out[k, d, 2] = found_parts
             else:
-                out[k, d, 0], out[k, d, 1] = measure(data, doc, references, space)
+                out[k, d, 0], out[k, d, 1] = measure(data, doc, references, space, limits[d])
 
 
 def measure_references(
@@ -514,16 +511,27 @@ def measure_references(
 
     With `parts`, the three divergences before the calibration (PARTS): float64 [n, 3].
     """
-    return _measured(texts, references, np.array([number]), parts)[0]
+    limits = np.full(len(texts), np.inf)
+    return _measured(texts, references, np.array([number]), limits, parts)[0]
 
 
-def measure_all_references(texts: Texts, references: References) -> npt.NDArray[np.float64]:
-    """Return the divergence of every text from every reference: float64 [references, n]."""
-    return _measured(texts, references, np.arange(len(references.unknown)), False)[:, :, 0]
+def measure_all_references(
+    texts: Texts, references: References, limits: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the divergence of every text from every reference: float64 [references, n].
+
+    Those beyond the limit of a text [n] may be infinite: this is soon known of most languages.
+    """
+    numbers = np.arange(len(references.unknown))
+    return _measured(texts, references, numbers, limits, False)[:, :, 0]
 
 
 def _measured(
-    texts: Texts, references: References, numbers: npt.NDArray[np.int64], parts: bool
+    texts: Texts,
+    references: References,
+    numbers: npt.NDArray[np.int64],
+    limits: npt.NDArray[np.float64],
+    parts: bool,
 ) -> npt.NDArray[np.float64]:
     offsets, data = read_only(texts)
     width = len(PARTS) if parts else len(REFERENCE)
@@ -531,5 +539,5 @@ def _measured(
     space = allocate(offsets)
     if len(numbers) > 1:
         space = space._replace(spelled=spelled(int(np.diff(offsets).max(initial=0)) + 1))
-    _measure_batch(data, offsets, ch.properties(), references, space, numbers, parts, out)
+    _measure_batch(data, offsets, ch.properties(), references, space, numbers, limits, out)
     return out

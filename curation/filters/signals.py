@@ -3,6 +3,11 @@
 Fields are named `<family>_<signal>`; docs/filters.md explains every one. NaN means that a signal
 cannot be measured in a text: a ratio per word where there are no words, stop words where the
 language has no list.
+
+Documents with tables: their prose is measured without the rows.
+
+Names, numbers and addresses in the cells of a table are strange to the reference of a language,
+which says nothing against the text around them.
 """
 
 from __future__ import annotations
@@ -34,12 +39,12 @@ from curation.filters import (
     refinedweb,
     repetition,
     scratch,
-    tabular,
 )
 from curation.filters.filter_settings import SignalSettings
 from curation.filters.names import CONTENT, QUALITY, TOP
 from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
+from curation.filters.reference import References, measure_references
 from curation.filters.scratch import Document
 from curation.text import characters as ch
 from curation.text.lines import all_lines, characters, feed_lines
@@ -180,7 +185,7 @@ def _measure(
         row.refinedweb_flagged_word_ratio = refinedweb.flagged_word_ratio(data, doc, kit, space)
         row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
         row.kl_divergence, row.outlier_token_ratio = reference.measure(
-            data, doc, kit.references, space
+            data, doc, kit.references, space, np.inf
         )
         row.llama3_line_ngram_coverage = line_ngrams.line_ngram_coverage(doc, kit, space)
         loaded = _DATATROVE
@@ -308,8 +313,8 @@ class Meter:
         numbers = self.list_numbers(languages, len(texts))[strange, 2]
         if len(strange) < len(texts):  # else a copy of what may be one large document
             texts = texts.take(strange)
-        for part in (tabular, mixed):
-            own = part.divergences(texts, numbers, self._kit.references)
+        for again in (_of_prose, mixed.divergences):
+            own = again(texts, numbers, self._kit.references)
             divergences[strange] = np.fmin(divergences[strange], own)
 
     def _whole(self, texts: Texts) -> npt.NDArray[np.float64]:
@@ -354,3 +359,29 @@ def measure(
 ) -> pa.StructArray:
     """Signals of every text; see Meter.measure. Lists are loaded once per settings."""
     return _meter(settings.model_dump_json(round_trip=True)).measure(texts, languages, tokens)
+
+
+#: Share of the characters that prose must have; a text with less is a table, and measured as one.
+PROSE_SHARE = 1 / 3
+
+# A line with the bars that extraction writes between cells, or a short one that a number begins or
+# ends: a quantity, a score, a count.
+_TABLE_ROW = r"(?m)^(?:(?:.* )?\| .*|[^\pL\n]*\pN.{0,60}|.{0,60}\pN[^\pL\n]*)$\n?"
+
+
+def _of_prose(
+    texts: pa.Array, numbers: npt.NDArray[np.int64], references: References
+) -> npt.NDArray[np.float64]:
+    """Return the divergence of every text without its tables -> float64 [texts].
+
+    `numbers` [texts] are the references of the texts' languages. NaN where a text has no table, or
+    little else.
+    """
+    found = np.full(len(texts), np.nan)
+    prose = pc.replace_substring_regex(texts, _TABLE_ROW, "")
+    size, of_prose = (pc.utf8_length(t).to_numpy(zero_copy_only=False) for t in (texts, prose))
+    measured = (of_prose < size) & (of_prose >= PROSE_SHARE * size)
+    for number in np.unique(numbers[measured]):
+        rows = np.flatnonzero(measured & (numbers == number))
+        found[rows] = measure_references(prose.take(pa.array(rows)), references, int(number))[:, 0]
+    return found

@@ -16,14 +16,13 @@ a language that no model knows (`curation.language.familiar`).
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.archive import read_as, read_headed, save_headed
+from curation.archive import read_as, read_headed
 from curation.arrow import Texts, text_buffers
 from curation.compiled import Float64s, kernel
 from curation.errors import ConfigError
@@ -117,41 +116,6 @@ class Corrector:
             self.favoured[best].astype(np.float64),
         ]
         return np.stack(columns, 1)
-
-    def save(self, path: Path) -> None:
-        """Write the corrector; the same one gives the same bytes. Rows are kept in 8 bits each."""
-        file, evidence = self.model.file, self.evidence
-        scale = np.maximum(np.abs(file.rows).max(1), 1e-12) / 127
-        head = {
-            "version": VERSION,
-            "labels": list(file.labels),
-            "min_n": file.min_n,
-            "max_n": file.max_n,
-            "buckets": file.buckets,
-            "floor": self.floor,
-            "everywhere": self.familiar.everywhere,
-            "strange_from": evidence.strange_from,
-            "close": self.close.groups,
-        }
-        arrays = {
-            "words": np.frombuffer(b"\n".join(file.words), np.uint8),
-            "rows": np.rint(file.rows / scale[:, None]).astype(np.int8),
-            "scale": scale.astype(np.float16),
-            "outputs": file.outputs.astype(np.float32),
-            "given": self.given.astype(np.float16),
-            "favoured": self.favoured,
-            "weights": evidence.weights,
-            "refusal": evidence.refusal,
-            "table": self.familiar.table,
-            "usual": self.familiar.usual.astype(np.float32),
-            "spread": self.familiar.spread.astype(np.float32),
-            "runs": self.familiar.runs.astype(np.float32),
-            "close_starts": self.close.starts,
-            "close_keys": np.diff(self.close.keys, prepend=np.uint32(0)),  # small ones
-            "close_odds": self.close.odds,
-            "close_weights": self.close.weights,
-        }
-        save_headed(path, json.dumps(head, sort_keys=True), arrays)
 
 
 def softmax(scores: Floats) -> Floats:

@@ -1,7 +1,15 @@
-"""Parts of documents on which a language is identified, cut and cleaned on UTF-8 buffers."""
+"""Parts of documents on which a language is identified, cut and cleaned on UTF-8 buffers.
+
+Spellings of one text that say nothing of its language, and what becomes of them.
+
+Decomposed letters, presentation forms of fonts, points on Arabic and Hebrew letters, breathings of
+Greek, soft hyphens: a model that has seen the usual spelling finds every run of letters strange in
+the other, and takes a psalm with vowel signs for a language that nobody knows.
+"""
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 from typing import Literal, NamedTuple
 
@@ -14,8 +22,9 @@ from curation.arrow import Texts, from_buffers
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point, put
 from curation.compiled import Bytes, Int, Int64s, Uint16s, Uint32s, borrowing
-from curation.language import spelling
+from curation.kernels import kept
 from curation.text import characters as ch
+from curation.text.characters import bits_of, lower_case
 from curation.text.plain import plain
 
 _Form = Literal["NFC", "NFKC"]
@@ -48,7 +57,7 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
 
     A document no longer than all windows together is one window. White space, controls and line
     breaks become single spaces, so that fastText sees one line; spelling is as usual
-    (`curation.language.spelling`), and capitals are small where they are most letters of a window:
+    (`curation.language.windows`), and capitals are small where they are most letters of a window:
     models have seen few texts in capitals, and score them low.
     """
     offsets, data = read_only(plain(texts))
@@ -61,7 +70,7 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
         np.zeros(documents + 1, np.int64),
         np.zeros(documents * windows, np.uint8),
     )
-    _cut(offsets, data, windows, characters, _Tables(ch.properties(), spelling.kinds()), out)
+    _cut(offsets, data, windows, characters, _Tables(ch.properties(), kinds()), out)
     count = int(out.firsts[-1])
     strings = from_buffers(out.offsets[: count + 1], out.data[: out.offsets[count]])
     strings = _as_usual(strings, out.spelling[:count])
@@ -70,8 +79,8 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
 
 def _as_usual(strings: pa.Array, kinds: npt.NDArray[np.uint8]) -> pa.Array:
     """Windows in normal form and small letters, if they have code points of that kind."""
-    presented = (kinds & spelling.PRESENTED) != 0
-    decomposed = ~presented & ((kinds & spelling.DECOMPOSED) != 0)
+    presented = (kinds & PRESENTED) != 0
+    decomposed = ~presented & ((kinds & DECOMPOSED) != 0)
     forms: tuple[tuple[_Form, npt.NDArray[np.bool_]], ...]
     forms = (("NFKC", presented), ("NFC", decomposed))
     for form, rows in forms:  # Arrow's normal forms leave Hangul letters apart
@@ -136,7 +145,7 @@ def _cut(
                 p = np.int64(tables.properties[c])
                 kind = tables.spelling[c]
                 kinds |= kind
-                if kind == spelling.OPTIONAL:
+                if kind == OPTIONAL:
                     pass
                 elif p & _BLANK:
                     if not blank:
@@ -178,13 +187,13 @@ def split_lines(texts: Texts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 def letters_only(lines: Texts) -> pa.Array:
     """Lines as lower-case letters, marks and apostrophes; all else becomes single spaces.
 
-    Their spelling is the usual one (`curation.language.spelling`).
+    Their spelling is the usual one (`curation.language.windows`).
     """
     offsets, data = read_only(lines)
     # a lower-case form may take one more byte in UTF-8 than its capital, never more than twice
     out = np.empty(2 * int(offsets[-1] - offsets[0]), np.uint8)
     out_offsets = np.zeros(len(offsets), np.int64)
-    _letters(offsets, data, ch.properties(), spelling.folded(), out, out_offsets)
+    _letters(offsets, data, ch.properties(), folded(), out, out_offsets)
     return from_buffers(out_offsets, out[: out_offsets[-1]])
 
 
@@ -204,7 +213,7 @@ def _letters(
         while i < offsets[line + 1]:
             c, width = code_point(data, i)
             i += width
-            if folded[c] == spelling.LEFT_OUT:
+            if folded[c] == LEFT_OUT:
                 continue
             if not (np.int64(properties[c]) & _LETTER or c == _APOSTROPHE):
                 if size > first and out[size - 1] != 32:
@@ -215,3 +224,56 @@ def _letters(
         if size > first and out[size - 1] == 32:
             size -= 1
         out_offsets[line + 1] = size
+
+
+#: Kinds of code points, as bits: left out; in need of a normal form; in need of NFKC.
+OPTIONAL, DECOMPOSED, PRESENTED = 1, 2, 4
+#: What an optional code point becomes in `folded`.
+LEFT_OUT = 0xFFFFFFFF
+
+_PATTERNS = (
+    # Soft hyphen, joiners of graphemes, marks of direction; tatweel, vowel signs and signs of
+    # recitation of Arabic; points and accents of Hebrew.
+    (
+        OPTIONAL,
+        r"[\u00ad\u034f\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+        r"\u0640\u064b-\u0652\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
+        r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]",
+    ),
+    (DECOMPOSED, r"[\p{NFC_QC=No}\p{NFC_QC=Maybe}\P{ccc=0}]"),
+    # Ligatures and forms of Latin, Armenian, Hebrew and Arabic letters, letters of mathematics.
+    # Not full-width forms: Chinese punctuation is among them.
+    (PRESENTED, r"[[\ufb00-\ufdef\ufe70-\ufefc\U0001d400-\U0001d7ff]&&\p{NFKC_QC=No}]"),
+)
+_GREEK_EXTENDED = range(0x1F00, 0x2000)
+_ACCENTS = {"\u0300", "\u0301", "\u0342"}  # grave, acute, circumflex: all one accent today
+_ACUTE, _DIAERESIS = "\u0301", "\u0308"
+
+
+@functools.cache
+@kept
+def kinds() -> npt.NDArray[np.uint8]:
+    """Bits of every code point: uint8 [0x110000]."""
+    table = bits_of(_PATTERNS).astype(np.uint8)
+    table[(table & OPTIONAL) != 0] = OPTIONAL
+    table.flags.writeable = False
+    return table
+
+
+@functools.cache
+@kept
+def folded() -> npt.NDArray[np.uint32]:
+    """Lower-case form of every code point: uint32 [0x110000], `LEFT_OUT` where it is optional.
+
+    Greek letters have one accent and no breathing.
+    """
+    table = lower_case().copy()
+    for code in _GREEK_EXTENDED:
+        letter, *marks = list(unicodedata.normalize("NFD", chr(code).lower()))
+        if letter.isalpha():
+            accent = _ACUTE if _ACCENTS & set(marks) else ""
+            diaeresis = _DIAERESIS if _DIAERESIS in marks else ""
+            table[code] = ord(unicodedata.normalize("NFC", letter + diaeresis + accent))
+    table[kinds() == OPTIONAL] = LEFT_OUT
+    table.flags.writeable = False
+    return table

@@ -41,6 +41,7 @@ class InputFile:
     name: str
     size: int
     version: str = ""  # of an object: the store's version tag in the listing
+    records: str = ""  # of an archive in an index: offset, length and URL of those read, as JSON
 
 
 @dataclass

@@ -19,7 +19,7 @@ from curation.readers.formats import HEAD, format_of, is_table
 from curation.readers.raw import RawFile
 from curation.readers.read import read
 from curation.readers.records import Event, Page
-from curation.readers.rows import rows_of
+from curation.readers.rows import format_of_rows
 from curation.readers.settings import ReaderSettings
 from curation.readers.tables import distinct, open_arrow
 from curation.schema import DOCUMENTS, RESERVED, check_quality, conformed, fits, with_column
@@ -90,7 +90,10 @@ def others_of(
     JSON. Raises InputError where the file can't be read.
     """
     with RawFile.open(path) as raw:
-        if rows_of(raw, name, settings) is None:
+        rows = format_of_rows(raw, name, settings)
+        if rows is not None and rows.columns is not None:
+            return {**rows.columns}
+        if rows is None:
             if not is_table(raw, name, settings):
                 return {}
             kind = format_of(raw.fetch(0, HEAD), name)

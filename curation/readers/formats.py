@@ -103,7 +103,7 @@ _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
 _TEXTS = tuple(
     f".{suffix}"
     for suffix in (
-        "md markdown rst adoc org tex bib "
+        "md markdown rst adoc org bib "
         "py pyi pyx ipy rb pl pm php lua r jl sh bash zsh fish ps1 bat awk tcl "
         "c h cc cpp cxx hpp hh cu cuh m mm rs go java kt kts scala groovy swift cs fs vb dart d "
         "nim zig ada adb ads f f90 f95 for pas asm s v sv vhd vhdl "
@@ -189,7 +189,7 @@ def format_of(head: bytes, name: str) -> Literal["parquet", "arrow", "zip", "str
 
 
 def is_table(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
-    """Whether a file has rows with columns, apart from formats of `rows_of`."""
+    """Whether a file has rows with columns, apart from formats of `format_of_rows`."""
     head = raw.fetch(0, HEAD)
     if (kind := format_of(head, name)) != "stream":
         return kind != "zip"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from curation.readers import http
 from curation.readers.charset import decode_text, is_binary
 from curation.readers.headers import RecordHead, parse_date
-from curation.readers.records import Damage, Event, Page, Skipped, binary
+from curation.readers.records import HTML_TYPES, Damage, Event, Page, Skipped, binary
 from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 
 _UNKNOWN = "application/octet-stream"
@@ -72,10 +72,10 @@ def _kind(
     identified = http.media_type(head.payload_mime)[0]
     if "/" in identified and identified != _UNKNOWN:
         mime = identified  # as in Common Crawl's WET files
-    elif "/" not in mime or mime == _UNKNOWN:
+    elif mime not in settings.text_types and ("/" not in mime or mime == _UNKNOWN):
         if http.looks_like_html(bytes(buffer[body : min(end, body + 2048)])):
-            mime = settings.html_types[0] if settings.html_types else mime
-    if mime in settings.html_types:
+            mime = HTML_TYPES[0]
+    if mime in HTML_TYPES and mime not in settings.text_types:
         kind = "html"
     else:
         kind = "text" if any(fnmatchcase(mime, known) for known in settings.text_types) else ""

@@ -32,7 +32,7 @@ from curation.readers.members import Effort
 from curation.readers.raw import RawFile
 from curation.readers.read import blank_file
 from curation.readers.records import Event
-from curation.readers.rows import rows_of
+from curation.readers.rows import format_of_rows
 from curation.readers.scan import find_head, scan
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stop, Stream
@@ -89,7 +89,7 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
     file can't be read.
     """
     with RawFile.open(path) as raw:
-        if rows_of(raw, name, settings) is not None:
+        if format_of_rows(raw, name, settings) is not None:
             return "rows that are read one after the other"
         if is_url(path) and not reads_ranges(path):
             return "no range requests"
@@ -216,7 +216,7 @@ class Rest(NamedTuple):
     """What is left of a file, or of a range, behind a record that can't be read."""
 
     offset: int  # of the record
-    span: Span | None  # None: nothing, or nothing that can be read without what is before it
+    span: Span | str | None  # None: nothing that can be read without what is before it
     begin: Checkpoint | None
     end: int  # where the next range begins, if nothing is left of this one
 
@@ -241,7 +241,7 @@ def rest_of(
         nothing = Rest(at, None, None, raw.size)
         head = raw.fetch(0, HEAD)
         kind = format_of(head, name)
-        if rows_of(raw, name, settings) is not None or kind not in ("parquet", "stream"):
+        if format_of_rows(raw, name, settings) is not None or kind not in ("parquet", "stream"):
             return nothing
         if kind == "parquet":
             row, found = tables.next_row_group(raw, start, last)

@@ -17,7 +17,7 @@ from curation.readers.formats import (
 )
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
-from curation.readers.rows import read_rows, row_at, rows_of
+from curation.readers.rows import format_of_rows, read_rows, row_at
 from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 
 
@@ -32,8 +32,8 @@ def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterat
     """
     called = name or PurePosixPath(path).name
     with RawFile.open(path) as raw:
-        if found := rows_of(raw, called, settings):
-            yield from read_rows(raw, called, settings, *found)
+        if found := format_of_rows(raw, called, settings):
+            yield from read_rows(raw, called, settings, found)
         else:
             yield from _read(raw, settings, called)
 
@@ -43,8 +43,8 @@ def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
     with RawFile.open(path) as raw:
         try:
             name = PurePosixPath(path).name
-            if found := rows_of(raw, name, settings):
-                event = row_at(raw, offset, name, settings, *found)
+            if found := format_of_rows(raw, name, settings):
+                event = row_at(raw, offset, name, settings, found)
             else:
                 event = _event_at(raw, offset, settings, name)
         except (InputError, ValueError, OSError) as error:

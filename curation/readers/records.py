@@ -9,6 +9,9 @@ from typing import Any
 
 import xxhash
 
+#: The two HTML types of the HTML standard, section 15.
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -20,7 +23,7 @@ class Page:
       the compressed member it is the first record of.
     - A record further inside a member: minus its offset in the decompressed file.
     - WACZ: such an offset within one archive of the package, see `wacz.pack`.
-    - Parquet, Arrow, CSV: the row number. HTML and text files: 0.
+    - Parquet, Arrow, CSV, dumps, mailboxes: the row number. HTML and text files: 0.
 
     `mended` names the damage when the record was broken and `content` is what could be saved of it
     (`warc.bad_length`, `http.bad_gzip`, ...), and `detail` says more; both are empty for a sound
@@ -41,6 +44,11 @@ class Page:
     detail: str = ""
     normalize: str = "repair"  # what extraction does to text: none, nfc, repair
     headers: tuple[tuple[str, str], ...] = ()  # lines kept of the HTTP head, see http.Head.kept
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its HTML was made from a document of another type, so that all is content."""
+        return bool(self.mime) and self.mime not in HTML_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,14 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A row that can't be read, as those behind it can; the reason is without its format's name."""
+
+    reason: str
+    detail: str
+
+
 Event = Page | Damage | Skipped
 
 
@@ -83,20 +99,17 @@ def drawn(events: Iterable[Event], share: float | None, name: str) -> Iterator[E
     same pages whatever the number of tasks that read a file, all copies of an address or none, and
     those of a smaller share among those of a larger one. All are if `share` is None.
     """
-    if share is None:
-        yield from events
-        return
-    below = int(share * _HASHES)
     for event in events:
-        if isinstance(event, Page) and _hash(event, name) >= below:
+        if isinstance(event, Page) and not is_drawn(event.url or f"{name}:{event.offset}", share):
             yield Skipped(NOT_DRAWN)
         else:
             yield event
 
 
-def _hash(page: Page, name: str) -> int:
-    key = page.url or f"{name}:{page.offset}"
-    return xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogatepass"))
+def is_drawn(key: str, share: float | None) -> bool:
+    """Return whether the document of an address, or place, is in a sample of this share."""
+    hashed = xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogatepass"))
+    return share is None or hashed < int(share * _HASHES)
 
 
 def skipped(counters: Mapping[str, int]) -> int:

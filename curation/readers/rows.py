@@ -1,4 +1,4 @@
-"""Files read row by row: CSV, JSON arrays of objects, and custom formats.
+"""Files read row by row: CSV, JSON arrays of objects, documents, dumps, and custom formats.
 
 CSV is divided by commas, semicolons or tabs, whichever its first line has, the first of them if it
 has several; with a byte order mark it may be in UTF-16, as spreadsheets write it.
@@ -11,23 +11,29 @@ from __future__ import annotations
 
 import codecs
 import csv
+import functools
 import gzip
+import importlib
 import io
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
+import pyarrow as pa
 import zstandard
 
-from curation.errors import raising, told
+from curation.errors import StoreError, raising, told
 from curation.judging import opened
-from curation.readers.formats import HEAD, Packing, compression_of
+from curation.readers.formats import HEAD, Packing, compression_of, format_of
 from curation.readers.raw import RawFile
-from curation.readers.records import Damage, Event
+from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
-from curation.readers.suffixes import without_packing
+from curation.readers.stream import Stream
+from curation.readers.suffixes import OFFICE, without_compression, without_packing
 from curation.readers.tables import distinct, renamed, row_event
 from curation.text.surrogates import everywhere
 
@@ -36,16 +42,10 @@ from curation.text.surrogates import everywhere
 _NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
-class Fault(NamedTuple):
-    """A row that can't be read, as those behind it can."""
+Row = Mapping[str, Any] | Fault | Skipped | Damage
+Rows = Callable[[IO[bytes]], Iterator[Row]]
 
-    reason: str
-    detail: str
-
-
-Rows = Callable[[IO[bytes]], Iterator[Mapping[str, Any] | Fault]]
-
-_BLANKS = b" \t\r\n"
+_PROLOGUE = re.compile(rb"\s*(?:<\?[^>]*>\s*)*")
 _CHUNK = 1 << 16  # characters
 _SEPARATION = re.compile(r"[ \t\r\n,]*")
 
@@ -53,40 +53,81 @@ _SEPARATION = re.compile(r"[ \t\r\n,]*")
 _SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
 
 
-def rows_of(raw: RawFile, name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
-    """Return a file's format name for reasons, and its reader; None for other files."""
+class Format(NamedTuple):
+    """A format that is read row by row."""
+
+    name: str  # in reasons
+    rows: Rows
+    mime: str = ""  # of a document whose HTML was made from it; all of that is content
+    #: Types of further columns, where these are known without reading the rows.
+    columns: Mapping[str, pa.DataType] | None = None
+
+
+def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format | None:
+    """Return a file's format by its suffix, for XML by its beginning; None for other files."""
     plain = without_packing(name)
     for suffix, custom in settings.formats.items():
         if plain.endswith(suffix):
-            return "format", _custom(custom)
-    if plain.lower().endswith(".json") and _is_array(raw, name, settings):
-        return "json", _array(settings.max_record_bytes)
-    separators = _SEPARATORS.get(plain[-4:].lower())
-    return None if separators is None else ("csv", _csv(separators, settings.max_record_bytes))
+            return Format("format", _custom(custom))
+    longest = settings.max_record_bytes
+    if plain.lower().endswith(".json") and _begins(raw, name, settings, b"["):
+        return Format("json", _array(longest))
+    if separators := _SEPARATORS.get(plain[-4:].lower()):
+        return Format("csv", _csv(separators, longest))
+    kind = PurePosixPath(without_compression(name)).suffix
+    for module, mime, suffixes, begins in _DOCUMENTS:
+        if kind in suffixes and _begins(raw, name, settings, *begins):
+            made = importlib.import_module(f"curation.readers.{module}")  # few runs read it
+            rows = functools.partial(made.rows, longest=longest)
+            return Format(module, rows, mime, made.COLUMNS)
+    return None
 
 
-def read_rows(
-    raw: RawFile, name: str, settings: ReaderSettings, kind: str, rows: Rows
-) -> Iterator[Event]:
+#: Modules that read documents: their MIME type, suffixes, and one of these is how they begin.
+_DOCUMENTS = (
+    ("office", "application/vnd.oasis.opendocument.text", OFFICE, ()),
+    ("mailbox", "application/mbox", (".mbox",), ()),
+    ("latex", "", (".tex",), ()),
+    ("mediawiki", "application/mediawiki", (".xml",), (b"<mediawiki",)),
+    ("stackexchange", "application/stackexchange", (".xml",), (b"<posts",)),
+)
+
+
+def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) -> Iterator[Event]:
     """Yield the rows as pages; `offset` is the row number. An error ends the file."""
-    read = 0
+    read, kind = 0, found.name
     try:
-        for row in rows(_unpacked(raw, name)):
-            if isinstance(row, Fault):
+        # A package is read at any place; what has known columns, on behind members that are broken.
+        is_package = format_of(raw.fetch(0, HEAD), name) == "zip"
+        if found.columns is None or is_package:
+            rows: Iterator[Row] = found.rows(unpacked(raw, name))
+        else:
+            rows = _mended(raw, name, settings, found.rows)
+        for row in rows:
+            if isinstance(row, Skipped):
+                yield row
+            elif isinstance(row, Damage):
+                yield replace(row, offset=read)
+            elif isinstance(row, Fault):
                 yield Damage(read, f"{kind}.{row.reason}", row.detail, None, b"")
             else:
                 sound, mended = _sound(row, kind)
-                yield row_event(sound, read, settings, kind, mended)
+                event = row_event(sound, read, settings, kind, mended)
+                if isinstance(event, Page) and event.kind == "html" and found.mime:
+                    event = replace(event, mime=found.mime)
+                yield event
             read += 1
+    except StoreError:
+        raise
     except Exception as error:
         yield Damage(read, f"{kind}.corrupt", f"after {read:,} rows: {told(error)}", None, b"")
 
 
 def row_at(
-    raw: RawFile, offset: int, name: str, settings: ReaderSettings, kind: str, rows: Rows
+    raw: RawFile, offset: int, name: str, settings: ReaderSettings, found: Format
 ) -> Event | None:
     """Return the row of this number."""
-    events = read_rows(raw, name, settings, kind, rows)
+    events = read_rows(raw, name, settings, found)
     return next((event for n, event in enumerate(events) if n == offset), None)
 
 
@@ -109,13 +150,49 @@ def _decoded(value: Any) -> Any:
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _unpacked(raw: RawFile, name: str) -> IO[bytes]:
+def unpacked(raw: RawFile, name: str) -> IO[bytes]:
+    """Return the content of a file from its beginning, decompressed as its suffix says."""
     raw.handle.seek(0)
     if name.endswith(".gz"):
         return gzip.GzipFile(fileobj=raw.handle)  # type: ignore[return-value]
     if name.endswith(".zst"):
         return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw.handle))  # type: ignore[type-var,arg-type,return-value]
     return io.BufferedReader(raw.handle)  # type: ignore[type-var]
+
+
+class _Content(io.RawIOBase):
+    """The content of a file, on behind compressed members that are broken."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.broken: list[Damage] = []
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        stream = self._stream
+        stream.reach(stream.base + 1)
+        while stream.breaks and stream.breaks[0][0] <= stream.base:
+            broken = stream.breaks.popleft()[1]
+            self.broken.append(Damage(0, broken.reason, broken.detail, None, b""))
+            stream.reach(stream.base + 1)
+        end = stream.breaks[0][0] if stream.breaks else stream.end
+        data = bytes(stream.buffer[: min(len(buffer), end - stream.base)])
+        stream.drop(stream.base + len(data))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _mended(raw: RawFile, name: str, settings: ReaderSettings, rows: Rows) -> Iterator[Row]:
+    """Yield rows, and before a row the breaks of the file up to it."""
+    packing = Packing(raw, compression_of(raw.fetch(0, HEAD), name), settings)
+    content = _Content(packing.stream())
+    for row in itertools.chain(rows(io.BufferedReader(content, _CHUNK)), [None]):
+        while content.broken:
+            yield content.broken.pop(0)
+        if row is not None:
+            yield row
 
 
 def _custom(custom: CustomFormat) -> Rows:
@@ -180,12 +257,14 @@ def _csv(separators: str, longest: int) -> Rows:
     return rows
 
 
-def _is_array(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
-    """Whether the first byte that is no white space begins an array."""
+def _begins(raw: RawFile, name: str, settings: ReaderSettings, *wanted: bytes) -> bool:
+    """Whether one of these is in front of a file, but for white space and what XML has there."""
+    if not wanted:
+        return True
     stream = Packing(raw, compression_of(raw.fetch(0, HEAD), name), settings).stream()
     stream.fill(HEAD)
-    head = bytes(stream.buffer[:HEAD])
-    return head.removeprefix(codecs.BOM_UTF8).lstrip(_BLANKS).startswith(b"[")
+    head = _PROLOGUE.sub(b"", bytes(stream.buffer[:HEAD]).removeprefix(codecs.BOM_UTF8), count=1)
+    return head.startswith(wanted)
 
 
 def _array(longest: int) -> Rows:

@@ -31,6 +31,8 @@ from curation.readers.stream import Mark, Stream
 
 _STEP = 1 << 20  # bytes between looks for the next record
 _OVERLAP = 1 << 15  # bytes looked at twice, in which a record's first lines fit
+#: Bytes of a header block, or of ARC's header line; browsers and servers stop at 8 to 256 KiB.
+_HEADER = 1 << 16
 _NEAR = 1 << 12  # bytes that a record's header usually fits in
 _PROOF = 1 << 13  # bytes that tell whether a record begins
 _WINDOW = 1 << 10  # bytes looked at first for the next record
@@ -167,7 +169,7 @@ class _Scanner:
     def _head(self, position: int) -> RecordHead | None:
         """Return the header at `position`, or None if there is no complete header."""
         stream = self.stream
-        longest = position + self.settings.max_header_bytes
+        longest = position + _HEADER
         want = position + _NEAR
         while True:
             reached = stream.fill(min(want, longest))
@@ -331,7 +333,7 @@ class _Scanner:
             if found is None and stream.breaks:
                 _, broken = stream.breaks.popleft()
                 reason, detail = broken.reason, broken.detail
-            elif found is None and end - position <= self.settings.max_header_bytes:
+            elif found is None and end - position <= _HEADER:
                 reason, detail = "warc.truncated", "the file ends inside a header"
         return Damage(offset, reason, detail, None, raw), end
 

@@ -40,15 +40,11 @@ class ReaderSettings(Settings):
     record_types: tuple[str, ...] = Field(
         description="WARC record types that may hold a document; ARC records count as `response`"
     )
-    html_types: tuple[str, ...] = Field(description="MIME types read as HTML, in lower case")
     text_types: tuple[str, ...] = Field(
-        description="MIME types read as plain text, in lower case; `*` matches anything"
+        description="MIME types read as plain text, in lower case; `*` matches anything but HTML"
     )
     max_record_bytes: int = Field(
         ge=1024, description="larger records, lines and decoded bodies are set aside, in bytes"
-    )
-    max_header_bytes: int = Field(
-        ge=256, description="longest header block of a WARC record, or ARC header line, in bytes"
     )
     keep_truncated: bool = Field(
         description="give what could be read of a cut record as a page, else as damage"
@@ -66,6 +62,10 @@ class ReaderSettings(Settings):
         description="what becomes of text that is not HTML: nothing (`none`), Unicode's composed "
         "form (`nfc`), or also trimmed lines and mojibake undone (`repair`); null: `none` for "
         "texts in tables, `repair` for plain text in archives and files"
+    )
+    index: dict[Literal["base", "where"], str] = Field(
+        description="tables that name records of archives: `base`, the folder or URL where these "
+        "are, and `where`, a condition of SQL on the rows"
     )
     formats: dict[Suffix, CustomFormat] = Field(
         description="custom file formats, by suffix such as `.chat`"

@@ -16,8 +16,9 @@ JSON_LINES = (".jsonl", ".ndjson", ".json")
 TABLES = (".parquet", ".arrow", *JSON_LINES, ".csv", ".tsv")
 HTML = (".html", ".htm", ".xhtml")
 ARCHIVES = (".warc", ".arc", ".wet", ".wat", ".wacz")
+OFFICE = (".docx", ".odt", ".epub")
 #: Those that are read in a folder, without the user's own.
-READ = (*ARCHIVES, *TABLES, *HTML, ".txt")
+READ = (*ARCHIVES, *TABLES, *HTML, *OFFICE, ".mbox", ".txt")
 
 
 def without_compression(name: str) -> str:

@@ -42,17 +42,18 @@ def unpack(offset: int) -> tuple[int, int]:
 class Package:
     """The archives of a package, in the order of its directory, which is read once.
 
-    Raises InputError if the file is not a package.
+    Of other packages than WACZ `suffixes` are those of the files that are wanted. Raises InputError
+    if the file is not a package.
     """
 
-    def __init__(self, raw: RawFile) -> None:
+    def __init__(self, raw: RawFile, suffixes: tuple[str, ...] = _ARCHIVES) -> None:
         self._raw = raw
         try:
             self._file = zipfile.ZipFile(raw.handle)
         except (*_BROKEN, *_ODD, OSError) as error:
             raise InputError(str(error) or type(error).__name__) from error
         self.archives = [
-            info for info in self._file.infolist() if info.filename.lower().endswith(_ARCHIVES)
+            info for info in self._file.infolist() if info.filename.lower().endswith(suffixes)
         ]
         self._overlapping = _overlapping(self.archives)
 

@@ -52,6 +52,7 @@ class PageRights(NamedTuple):
     copyright: str | None  # the line of the page's copyright, white space collapsed
     terms: tuple[str, ...] = ()  # addresses of licences in RSL, as they are written
     inline_terms: tuple[bytes, ...] = ()  # licences in RSL that the page holds
+    canonical: str = ""  # the address that the page gives for itself, as it is written
 
     @property
     def licence(self) -> Licence | None:
@@ -61,6 +62,8 @@ class PageRights(NamedTuple):
 
 #: Addresses of licences that are looked at; pages of pictures have thousands.
 _MOST_STATEMENTS = 32
+#: Times that the word canonical is looked at in a head.
+_MOST_NAMES = 8
 #: Bytes around an address in which the words about it are looked for.
 _NEAR_BYTES = 400
 #: Bytes before the word foot in which an attribute with it begins.
@@ -141,9 +144,9 @@ def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
     line = _line(found.line) if found.line else None
-    terms, inline = _terms(source)
+    others = (line, *_terms(source), _canonical(source, found.head_end))
     if not (found.tags or found.places):
-        return PageRights((), (), None, line, terms, inline)
+        return PageRights((), (), None, *others)
     head = [_of_tag(source[begin:end]) for begin, end in found.tags]
     statements = [one for said in head for one in said.statements]
     if found.places:
@@ -157,10 +160,21 @@ def read_page(source: bytes) -> PageRights:
         tuple(dict.fromkeys(statements)),
         tuple(directives),
         reservation(reserved, policies) if reserved else None,
-        line,
-        terms,
-        inline,
+        *others,
     )
+
+
+def _canonical(source: bytes, head_end: int) -> str:
+    at = source.find(b"canonical", 0, head_end)
+    for _ in range(_MOST_NAMES):
+        if at < 0:
+            break
+        tag = _tag_around(source, at)
+        attributes = _attributes(tag) if tag[:5].lower() == b"<link" else {}
+        if "canonical" in attributes.get("rel", "").lower().split():
+            return attributes.get("href", "").strip()
+        at = source.find(b"canonical", at + 1, head_end)
+    return ""
 
 
 def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
@@ -171,6 +185,8 @@ def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
         opened, inside = tag["script"] or tag["link"], tag["inside"]
         attributes = _attributes(opened) if opened else {}
+        if len(addresses) + len(held) == _MOST_STATEMENTS:
+            break
         if attributes.get("type", "").strip().lower() != MEDIA_TYPE:
             continue
         if inside is not None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.errors import InputError
+from curation.hosts import host_of
 from curation.rights.licences import matches_licence
 from curation.rights.preferences import USES, decide
-from curation.rights.rights_settings import RightsSettings
+from curation.rights.rights_settings import COPY, RightsSettings
 from curation.rights.signals import LATEST
-from curation.schema import Verdicts
+from curation.schema import DOCUMENTS, RIGHTS, Verdicts, with_column
 
 #: The signals that removed documents: one row each.
 FOUND = pa.schema(
@@ -34,8 +38,26 @@ _DENIED: Mapping[str, tuple[str, tuple[str, ...]]] = {
     **{kind: ("train", (kind, "robots")) for kind in ("content_signal", "content_usage", "rsl")},
     "tdm": ("train", ("tdm",)),
 }
+#: Kinds of signals that name the address of whose text it is, the surest first.
+_NAMING = (("canonical",), ("rsl", "tdm"))
+_ADDRESS = re.compile(r"https?://[^\s]+")
+#: Documents that were removed as duplicates of the one that `kept_id` names: `value` is how similar
+#: they are, `reason` why the policy forbids their use, by the first of their signals; null: it
+#: doesn't. Of all others, `rights` has those that name an original.
+COPIES = pa.schema(
+    [
+        *(DOCUMENTS.field(name) for name in ("id", "url", "date")),
+        ("rights", RIGHTS),
+        ("kept_id", pa.string()),
+        ("value", pa.float64()),
+        ("reason", pa.string()),
+    ]
+)
 _NOTHING: dict[str, str | None] = dict.fromkeys(("kind", "place", "agent", "value"))
 Signals = Sequence[Mapping[str, str | None]]
+
+
+Document = Mapping[str, Any]
 
 
 class Ruling(NamedTuple):
@@ -43,6 +65,36 @@ class Ruling(NamedTuple):
 
     reason: str
     signal: Mapping[str, str | None]  # that says so; of nulls where it is the lack of one
+    original: str | None = None  # id of the document that has the signal and whose copy this is
+    similarity: float | None = None
+
+
+def is_copy(one: Document, other: Document) -> bool | None:
+    """Return whether the first of two documents with one text is the copy; None: nobody knows.
+
+    On one site, what is said of either is said of both. Else the original is the page that the
+    other one's canonical link names, or licence or reservation, or the one with the earlier date.
+
+    Args:
+        one, other: with `url`, `date` and `rights`.
+    """
+    here, there = (host_of(document["url"] or "") for document in (one, other))
+    if here and here == there:
+        return True
+    for kinds in _NAMING:
+        names, named = there in _hosts(one, kinds), here in _hosts(other, kinds)
+        if names != named:
+            return names
+    dates: list[datetime | None] = [one["date"], other["date"]]
+    if None in dates or dates[0] == dates[1]:
+        return None
+    return dates[0] > dates[1]  # type: ignore[operator]
+
+
+def _hosts(document: Document, kinds: Sequence[str]) -> set[str]:
+    """Return the hosts in the values of a document's signals of some kinds."""
+    signals = (s for s in (document["rights"] or {}).get("signals") or () if s["kind"] in kinds)
+    return {host_of(a) for s in signals for a in _ADDRESS.findall(s["value"] or "")} - {""}
 
 
 class Policy:
@@ -61,11 +113,10 @@ class Policy:
         signals: Signals = [
             s for s in (rights or {}).get("signals") or () if self._counts(s["place"])
         ]
-        for honoured in self._settings.honour:
-            for signal in self._forbidding(honoured, signals):
-                return Ruling(f"rights.{honoured}", signal)
+        if forbidden := self._forbidden(signals):
+            return forbidden
         licence = (rights or {}).get("licence")
-        require = self._settings.licences.require
+        require = self._settings.licences.get("require", ())
         if require and not (licence and matches_licence(licence, require)):
             stated = (s for s in signals if s["kind"] == "licence")
             return Ruling("rights.licence", next(stated, _NOTHING))
@@ -77,11 +128,73 @@ class Policy:
         """Return the rulings on the values of a column `rights`."""
         return [self.ruling(rights) for rights in column.to_pylist()]
 
-    def judge(self, batch: pa.RecordBatch) -> list[Ruling | None]:
-        """Return the rulings on documents. Raises InputError without their column `rights`."""
+    def judge(
+        self, batch: pa.RecordBatch, copies: Mapping[str, Sequence[Document]] | None = None
+    ) -> tuple[pa.RecordBatch, list[Ruling | None]]:
+        """Return documents and the rulings on them. Raises InputError without a column `rights`.
+
+        Args:
+            copies: rows of COPIES by the id of the document that was kept. A licence that they
+                contradict is unknown, and null in the documents that are returned.
+        """
         if batch.schema.get_field_index("rights") < 0:
             raise InputError("rights: the documents have no column 'rights', which extract makes")
-        return self.rulings(batch.column("rights"))
+        rights = batch.column("rights").to_pylist()
+        rulings = [self.ruling(one) for one in rights]
+        known, doubted = copies or {}, False
+        rows = [i for i, n in enumerate(batch.column("id").to_pylist()) if n in known]
+        named = batch.select(["id", "url", "date"]).take(pa.array(rows, pa.int64())).to_pylist()
+        for row, one in zip(rows, named, strict=True):
+            members, one["rights"] = known[one["id"]], rights[row]
+            if any(_contradicts(member, one) for member in members):
+                rights[row], doubted = {**rights[row], "licence": None}, True
+                rulings[row] = self.ruling(rights[row])
+            if rulings[row] is None:
+                rulings[row] = self._copied(one, members)
+        batch = with_column(batch, "rights", pa.array(rights, RIGHTS)) if doubted else batch
+        return batch, rulings
+
+    def _copied(self, one: Document, members: Sequence[Document]) -> Ruling | None:
+        """Return the ruling on a document that is the copy of one that the policy forbids."""
+        forbidden = (member for member in members if member["reason"])
+        for member in sorted(forbidden, key=lambda m: (m["date"] is None, m["date"], m["id"])):
+            copied = is_copy(one, member)
+            if copied is None:
+                signals = (one["rights"] or {}).get("signals") or ()
+                permitted = decide(signals, self._agents)["train"][0] == "allow"
+                copied = self._settings.contradictions == "strictest" or not permitted
+            if copied:
+                signal = member["rights"]["signals"][0]
+                return Ruling(COPY, signal, member["id"], member["value"])
+        return None
+
+    def copies(self, removed: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of documents that were removed as copies as similar as `follow` asks.
+
+        Args:
+            removed: as dedup-documents writes them. -> COPIES
+        """
+        near = (self._settings.follow or {}).get("near", 1.0)
+        similar = pc.and_(pc.greater_equal(removed["value"], near), pc.is_valid(removed["kept_id"]))
+        rows = removed.filter(pc.fill_null(similar, False))
+        rows = rows.select([n for n in COPIES.names if n in rows.schema.names]).to_pylist()
+        for row in rows:
+            rights = row.setdefault("rights", None) or {}
+            signals = [s for s in rights.get("signals") or () if self._counts(s["place"])]
+            forbidden = self._forbidden(signals)
+            row["reason"] = forbidden and forbidden.reason
+            naming = [s for s in signals if any(s["kind"] in kinds for kinds in _NAMING)]
+            if row["rights"] is not None:
+                first = [forbidden.signal] if forbidden else []
+                row["rights"] = {"licence": rights["licence"], "signals": [*first, *naming]}
+        return pa.RecordBatch.from_pylist(rows, COPIES)
+
+    def _forbidden(self, signals: Signals) -> Ruling | None:
+        """Return why these signals forbid what is honoured."""
+        for honoured in self._settings.honour:
+            for signal in self._forbidding(honoured, signals):
+                return Ruling(f"rights.{honoured}", signal)
+        return None
 
     def _counts(self, place: str | None) -> bool:
         return self._settings.retroactive or not (place or "").startswith(LATEST)
@@ -125,11 +238,33 @@ def forbids(answer: str) -> bool:
     return answer.startswith(("Disallow:", "HTTP 5"))
 
 
-def verdicts_of(rulings: Sequence[Ruling | None]) -> Verdicts:
-    """Return the rulings as verdicts; their values are texts."""
+def _contradicts(other: Document, one: Document) -> bool:
+    """Return whether a document with the same text makes the licence that this one names unknown.
+
+    Another licence does, and that the original names none.
+    """
+    licence, rights = (one["rights"] or {}).get("licence"), other["rights"]
+    if licence is None or rights is None or rights["licence"] == licence:
+        return False
+    return rights["licence"] is not None or is_copy(other, one) is False
+
+
+def by_kept(copies: pa.RecordBatch) -> dict[str, list[Document]]:
+    """Return rows of COPIES by the id of the document that was kept."""
+    found: dict[str, list[Document]] = {}
+    for row in copies.to_pylist():
+        found.setdefault(row["kept_id"], []).append(row)
+    return found
+
+
+def verdicts_of(rulings: Sequence[Ruling | None], near: float | None = None) -> Verdicts:
+    """Return the rulings as verdicts; the value of a copy is its similarity, others are texts."""
     reasons = pa.array([ruling and ruling.reason for ruling in rulings], pa.string())
-    values = pa.array([ruling and ruling.signal["value"] for ruling in rulings], pa.string())
-    return Verdicts.of_texts(reasons, values)
+    texts = pa.array([ruling and ruling.signal["value"] for ruling in rulings], pa.string())
+    values = pa.array([ruling and ruling.similarity for ruling in rulings], pa.float64())
+    originals = pa.array([ruling and ruling.original for ruling in rulings], pa.string())
+    limits = pc.if_else(pc.is_valid(values), pa.scalar(near, pa.float64()), None)
+    return Verdicts(reasons, values, limits, originals, value_text=texts)
 
 
 def found_table(ids: pa.Array, rulings: Iterable[Ruling | None]) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from curation.config import Settings, built_in_settings
+from curation.config import Settings, Share, built_in_settings
 from curation.rights.licences import known_patterns
 
 Honoured = Literal[
@@ -26,17 +26,12 @@ Honoured = Literal[
     "noarchive",
     "nosnippet",
 ]
+#: The reason of a document that is the copy of one whose use is forbidden.
+COPY = "rights.copy"
+#: The stage that finds which documents have one text.
+COMPARES = "dedup-documents"
 #: Identifiers of licences with `*` for anything, or `open` for all that configs/lists calls open.
 Licences = Annotated[tuple[str, ...], AfterValidator(known_patterns)]
-
-
-class LicenceSettings(Settings):
-    """Which licences a document must have."""
-
-    require: Licences = Field(
-        description="documents whose page has none of these licences are removed (`CC-BY-*`, or "
-        "`open` for all open ones); empty: no document is removed for its licence"
-    )
 
 
 class RightsSettings(Settings):
@@ -53,7 +48,8 @@ class RightsSettings(Settings):
     )
     contradictions: Literal["by_place", "strictest"] = Field(
         description="of reservations of text and data mining that contradict each other: the "
-        "page's tag supersedes the header, and this the site's file; or the reservation counts"
+        "page's tag supersedes the header, and this the site's file; or the reservation counts. Of "
+        "a copy of which nobody knows whether it is one: its site's permission counts, or it goes"
     )
     bought: tuple[str, ...] = Field(
         description="addresses of licences in RSL whose conditions are met"
@@ -65,7 +61,15 @@ class RightsSettings(Settings):
         description="what becomes of documents whose rights are not known: of those without the "
         "column's value and, where robots is honoured, those of whose site no robots.txt was read"
     )
-    licences: LicenceSettings
+    licences: dict[Literal["require"], Licences] = Field(
+        description="`require`: documents whose page has none of these licences are removed "
+        "(`CC-BY-*`, or `open` for all open ones)"
+    )
+    follow: Annotated[dict[Literal["near"], Share], Field(min_length=1)] | None = Field(
+        default=None,
+        description="behind dedup-documents: `near`, the least similarity of a document to one "
+        "whose site forbids its use, as whose copy it goes, too (`rights.copy`)",
+    )
 
 
 def default_settings() -> RightsSettings:

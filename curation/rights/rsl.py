@@ -17,8 +17,8 @@ from curation.rights.usage import Answer
 
 MEDIA_TYPE = "application/rsl+xml"
 NAMESPACE = "https://rslstandard.org/rsl"
-#: Larger documents aren't read.
-MOST_BYTES = 1 << 20
+#: Larger documents aren't read, nor those with more licences for one page.
+MOST_BYTES, MOST_LICENCES = 1 << 20, 64
 
 _ELEMENTS = frozenset(
     "rsl content schema alternate copyright terms license permits prohibits payment standard "
@@ -84,8 +84,8 @@ class Licence(NamedTuple):
 def lines_of(content: bytes, url: str, address: str) -> list[str]:
     """Return the licences of a document that are for a page, a line each; see the module.
 
-    A document that is malformed, too large, has entities or isn't RSL permits nothing: its line is
-    its address, followed by why it can't be read.
+    A document that is malformed, too large, has entities, too many licences for the page, or isn't
+    RSL permits nothing: its line is its address, followed by why it can't be read.
 
     Args:
         content: of the document.
@@ -99,7 +99,9 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
     except (expat.ExpatError, ValueError) as error:
         return [f"{name} unread={str(error).replace(' ', '_')}"]
     path = path_of(url)
-    return [one.line(name) for one in reader.licences if _is_for(one.path, path, url)]
+    lines = [one.line(name) for one in reader.licences if _is_for(one.path, path, url)]
+    many = f"{name} unread={len(lines)}_licences_for_one_page"
+    return [many] if len(lines) > MOST_LICENCES else lines
 
 
 def _is_for(pattern: str, path: str, url: str) -> bool:

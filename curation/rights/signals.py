@@ -14,6 +14,8 @@ The vocabulary, which docs/rights.md explains:
   Places `robots.txt`, `header`.
 - `rsl`: a licence in RSL (`curation.rights.rsl`); its address alone where it wasn't read. Places
   `robots.txt`, `header`, `head`; agent null where robots.txt has it for all.
+- `canonical`: the address on another host that the page names as its original. Places `header`,
+  `head`.
 - `directive`: `noai`, `noindex`, ... Places `header`, `head`; agent the crawler that it names.
 - `licence`: of the page, as it is written. Places `header`, `head`, `body`, `footer`.
 - `part_licence`: of a picture, a listing or another part of it. Places `head`, `body`, `footer`.
@@ -30,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from urllib.parse import urljoin
 
+from curation.hosts import host_of
 from curation.readers.records import Page
 from curation.rights.directives import Directive, parse_directives
 from curation.rights.licences import licence_of, spdx_identifiers
@@ -58,6 +61,7 @@ Kind = Literal[
     "content_usage",
     "rsl",
     "tdm",
+    "canonical",
     "directive",
     "licence",
     "part_licence",
@@ -143,7 +147,10 @@ def of_headers(headers: Sequence[tuple[str, str]], url: str) -> Iterator[Signal]
     for value in lines.get("link", ()):
         for address, parameters in _LINK.findall(value):
             rel = _REL.search(parameters)
-            if rel and "license" in "".join(filter(None, rel.groups())).lower().split():
+            rels = "".join(filter(None, rel.groups())).lower().split() if rel else []
+            if "canonical" in rels:
+                yield from _of_canonical(address.strip(), url, "header")
+            if "license" in rels:
                 if _IS_RSL.search(parameters):
                     yield Signal("rsl", "header", None, urljoin(url, address.strip()))
                 else:
@@ -199,6 +206,7 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
     yield from _directives(said.directives, "head")
     if said.reservation:
         yield of_reservation(said.reservation, "head")
+    yield from _of_canonical(said.canonical, url, "head")
     for one in said.statements:
         kind: Kind = "licence" if one.scope == "page" else "part_licence"
         yield Signal(kind, one.place, None, one.value)
@@ -209,6 +217,12 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
             yield Signal("rsl", "head", None, line)
     if said.copyright:
         yield Signal("copyright", "footer", None, said.copyright)
+
+
+def _of_canonical(address: str, url: str, place: str) -> Iterator[Signal]:
+    host = host_of(address) if "//" in address else ""
+    if host and host != host_of(url):
+        yield Signal("canonical", place, None, address)
 
 
 def _directives(directives: Iterable[Directive], place: str) -> Iterator[Signal]:

@@ -14,7 +14,7 @@ import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 
 from curation.errors import InputError
 from curation.hosts import ascii_host
-from curation.readers.read import read
+from curation.readers.index import read_index
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import resolve
@@ -92,7 +92,11 @@ def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[
 
     Other files and damaged ones are skipped. Raises InputError if a path has no such file at all.
     """
-    types = {"html_types": (), "text_types": _TYPES, "normalize_text": "none"}
+    types = {
+        "text_types": _TYPES,
+        "normalize_text": "none",
+        "index": settings.index | {"where": ""},
+    }
     readers = settings.model_copy(update=types)
     for path in paths:
         found = False
@@ -120,7 +124,7 @@ def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
 
 
 def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
-    for event in read(path, readers):
+    for event in read_index(path, readers):
         if isinstance(event, Page) and (kind := kind_of(event.url, event.content)):
             status = event.status or (event.fields or {}).get("status")
             status = int(str(status)) if str(status).isdecimal() else None
@@ -271,6 +275,19 @@ class SiteIndex:
                 later = (s for s in _signals(kind, last, url) if s not in signals)
                 found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
         return found
+
+    def renewed(self, rights: Mapping[str, Any] | None, url: str) -> dict[str, Any] | None:
+        """Return a document's rights with what the latest files of its site say, where these exist.
+
+        Args:
+            rights: a value of the column; its licences in RSL are looked up again.
+        """
+        now = [one._asdict() for one in self.with_terms(self.signals(url, None), url, None)]
+        places = {one["place"] for one in now}
+        before = (rights or {}).get("signals") or ()
+        kept = [one for one in before if one["place"].removeprefix(LATEST) not in places]
+        licence = (rights or {}).get("licence")
+        return {"licence": licence, "signals": [*now, *kept]} if now else rights  # type: ignore[return-value]
 
     def with_terms(
         self, signals: Iterable[Signal], url: str, date: datetime | None

@@ -80,6 +80,10 @@ class Stage(Generic[S]):
         """Return the columns that it reads under these settings."""
         return Columns()
 
+    def looks_back(self, settings: S) -> str:
+        """Return the earlier stage whose removed documents it reads, too; empty for none."""
+        return ""
+
     def adds_of(self, settings: S) -> tuple[str, ...]:
         """Return the columns that it adds under these settings."""
         return self.adds

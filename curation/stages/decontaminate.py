@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curation.config import read_values
-from curation.decontaminate.decontaminate_settings import DecontaminationSettings, Rules
-from curation.decontaminate.mappings import load_mapping
+from curation.decontaminate.decontaminate_settings import (
+    DecontaminationSettings,
+    Rules,
+    load_mapping,
+)
 from curation.errors import ConfigError
 from curation.stages.base import Columns, Stage
 

@@ -5,9 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curation.rights.rights_settings import RightsSettings
-from curation.rights.telling import told_signal
+from curation.rights.rights_settings import COMPARES, COPY, RightsSettings
 from curation.stages.base import Columns, Stage
+
+
+def told(row: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe a document's columns `rights` and `response`, if present."""
+    rights, response = row.get("rights"), row.get("response")
+    lines = []
+    if response is not None:
+        known = (f"{name.replace('_', ' ')} {v}" for name, v in response.items() if v is not None)
+        lines.append(f"response: {', '.join(known)}")
+    if rights is not None:
+        lines.append(f"licence: {rights['licence'] or 'none found'}")
+        lines += map(told_signal, rights["signals"])
+    return lines
+
+
+def told_signal(signal: Mapping[str, str | None]) -> str:
+    """Return one line that describes a signal: `directive in header for ccbot: noai`."""
+    agent = f" for {signal['agent']}" if signal["agent"] else ""
+    return f"{signal['kind']} in {signal['place']}{agent}: {signal['value'] or 'no rule applies'}"
 
 
 class _Rights(Stage[RightsSettings]):
@@ -23,7 +41,14 @@ class _Rights(Stage[RightsSettings]):
     def reads(self, settings: RightsSettings) -> Columns:
         return Columns(("rights",))
 
+    def looks_back(self, settings: RightsSettings) -> str:
+        return COMPARES if settings.follow else ""
+
     def check_recipe(self, settings: RightsSettings, recipe: Any) -> None:
+        before = self.looks_back(settings)
+        if before and self.name in recipe.stages:
+            if before not in recipe.stages[: recipe.stages.index(self.name)]:
+                raise ValueError(f"rights.follow: put rights behind {before}, which finds copies")
         if not {self.name, "extract"} <= {*recipe.stages}:
             return
         asked = [kind for kind in ("robots", "ai_txt") if kind in settings.honour]
@@ -39,7 +64,8 @@ class _Rights(Stage[RightsSettings]):
 
     def tell(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for row in rows:
-            yield "no signal says otherwise" if row["kind"] is None else told_signal(row)
+            said = "no signal says otherwise" if row["kind"] is None else told_signal(row)
+            yield f"of the original: {said}" if row["reason"] == COPY else said
 
 
 STAGE = _Rights()

@@ -20,6 +20,7 @@ from curation.stores.systems import misread as misread
 from curation.stores.systems import version as version
 from curation.stores.transfers import PART_BYTES as PART_BYTES
 from curation.stores.transfers import StoredFile as StoredFile
+from curation.stores.transfers import fetch as fetch
 from curation.stores.transfers import open_url as open_url
 from curation.stores.transfers import reads_ranges as reads_ranges
 from curation.stores.transfers import remove as remove

@@ -200,6 +200,30 @@ class StoredFile(io.RawIOBase):
         self._block, self._start = rest + data, self._at
 
 
+def fetch(url: str, start: int, end: int) -> bytes:
+    """Return the bytes from `start` to before `end` in one request; fewer where the file ends.
+
+    Raises FileNotFoundError, and StoreError where the server gives no ranges.
+    """
+    system, path = file_system(url)
+
+    def once() -> bytes:
+        data = bytes(system.cat_file(path, start=start, end=end))
+        if len(data) > end - start:
+            raise StoreError(f"{url}: its server answers a range with the whole file")
+        if len(data) < end - start and start + len(data) != system.info(path)["size"]:
+            raise UnfinishedError(f"{len(data)} bytes in answer to {end - start} at {start}")
+        return data
+
+    try:
+        return persistently(url, once)
+    except StoreError:
+        found = info(system, path, url)
+        if found is None or not (found.get("size") or 0) <= start:
+            raise
+        return b""  # nothing begins behind the end, which servers call an error
+
+
 def read_part(system: Any, path: str, url: str, start: int, end: int) -> bytes:
     """Bytes from `start` to before `end`, which lies inside the file. Raises StoreError."""
 

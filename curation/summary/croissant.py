@@ -31,6 +31,8 @@ _CONTEXT: dict[str, Any] = {
     "name": {"@container": "@language"},
     **{term: f"cr:{term}" for term in _TERMS},
 }
+#: Statements of what was done to the documents.
+_PROTOCOL = ("processing", "missing", "opt_outs")
 _PARQUET = "application/x-parquet"
 _DOCUMENTS = "documents"
 
@@ -69,7 +71,7 @@ def croissant(
         "rai:dataCollectionType": ["Web Scraping"],
         **({"rai:dataCollectionTimeFrame": [days[0], days[-1]]} if days else {}),
         "rai:dataCollectionRawData": texts["raw_saved"],
-        "rai:dataPreprocessingProtocol": [texts["processing"], texts["missing"]],
+        "rai:dataPreprocessingProtocol": [texts[n] for n in _PROTOCOL],
         "rai:dataUseCases": [answers.get("used_for", "to add")],
         "rai:dataLimitations": [answers.get("risks", "to add")],
         "rai:dataBiases": [answers.get("risks", "to add")],

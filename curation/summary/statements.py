@@ -51,7 +51,7 @@ def statements(
             "The twentieth of all domain names, or the first thousand if these are fewer: "
             "`top_hosts_sme.csv`."
         ),
-        "opt_outs": _opt_outs(recipe, stages, columns),
+        "opt_outs": _opt_outs(recipe, stages, columns) + _signals(figures),
         "illegal_content": _illegal_content(recipe, stages),
         "processing": f"Stages in order: {', '.join(stages)}.",
         "instances": "A document: the main text of a web page or of a record of a file.",
@@ -141,12 +141,23 @@ def _opt_outs(recipe: Mapping[str, Any], stages: Sequence[str], columns: Sequenc
     parts = [f"Reservations honoured: {honoured}; evaluated for the agents: {agents}"]
     later = "is honoured, too" if settings.get("retroactive") else "does not count"
     parts.append(f"what a site has reserved since its capture {later}")
+    if near := (settings.get("follow") or {}).get("near"):
+        parts.append(f"copies that are at least {near:.0%} similar are removed, too")
+    if settings.get("bought"):
+        parts.append(f"licences in RSL whose conditions are met: {', '.join(settings['bought'])}")
+    if settings.get("contradictions") == "strictest":
+        parts.append("of contradicting reservations any counts")
     unknown = "removed" if settings.get("unknown") == "remove" else "kept"
     parts.append(f"documents of which nothing is known are {unknown}")
     required = ", ".join((settings.get("licences") or {}).get("require") or ())
     if required:
         parts.append(f"only documents under these licences are kept: {required}")
     return f"{'; '.join(parts)}. Signals and licences are those of documents that were kept."
+
+
+def _signals(figures: Mapping[str, Figure]) -> str:
+    kinds = dict.fromkeys(_names(figures, "rights_signals"))
+    return f" Kinds of signals in them: {', '.join(kinds)}." if kinds else ""
 
 
 def _illegal_content(recipe: Mapping[str, Any], stages: Sequence[str]) -> str:

@@ -7,12 +7,17 @@ visible character.
 
 from __future__ import annotations
 
+import itertools
+import string
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
+from curation.bytes.ascii import byte_set
+from curation.bytes.buffers import read_only
 
 #: A text with more of these signs, all together, is neither code nor mathematics.
 MOST = 0.003
@@ -38,6 +43,9 @@ _CODE = (
     "(?:00[C-Fc-f]|0[1-9A-Fa-f][0-9A-Fa-f]|1[0-9A-Fa-f]{2}|[3-9A-Da-d][0-9A-Fa-f]{2})[0-9A-Fa-f]"
 )
 _ACCENTS = "acute|grave|circ|uml|tilde|cedil|ring|caron|slash|lig|breve|ogon|macr|strok"
+#: ASCII letters, and the first bytes of all characters but white space.
+_LETTERS, _VISIBLE = byte_set(string.ascii_letters), ~byte_set("\t\n\f\r ")
+_VISIBLE[0x80:0xC0] = False
 _UNDECODED = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff]"
 _PATTERNS = (
     _UNDECODED,
@@ -73,12 +81,18 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     if not len(rows):
         return out
     some = column.take(pa.array(rows))
-    *found, mixed = (_count(some, pattern) for pattern in _PATTERNS)
+    found = np.stack([_count(some, pattern) for pattern in _PATTERNS], 1)
+    any_found = found.any(1)  # most have none, and what follows counts all of their characters
+    rows, some, found = rows[any_found], some.filter(pa.array(any_found)), found[any_found]
+    offsets, data = read_only(some)
+    counts = [np.bincount(data[a:b], minlength=256) for a, b in itertools.pairwise(offsets)]
+    by_byte = np.array(counts, np.int64).reshape(-1, 256)
+    mixed = np.flatnonzero(found[:, -1])
     # words of two scripts are no fault where both are much used
-    is_latin = 4 * _count(some, _FOREIGN) < _count(some, "[A-Za-z]")
-    found[-1] = found[-1] + mixed * is_latin
-    visible = pc.utf8_length(pc.replace_substring_regex(some, r"\s+", ""))
-    out[rows] = np.stack(found, 1) / np.maximum(visible.to_numpy(zero_copy_only=False), 1)[:, None]
+    foreign = _count(some.take(pa.array(mixed)), _FOREIGN)
+    is_latin = 4 * foreign < by_byte[mixed][:, _LETTERS].sum(1)
+    found[mixed, -2] += found[mixed, -1] * is_latin
+    out[rows] = found[:, :-1] / np.maximum(by_byte[:, _VISIBLE].sum(1), 1)[:, None]
     return out
 
 

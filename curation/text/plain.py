@@ -15,7 +15,7 @@ import numpy.typing as npt
 import regex
 
 from curation.bytes.buffers import copy_bytes, read_only
-from curation.bytes.code_points import code_point
+from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, borrowing, kernel
 from curation.kernels import kept
 from curation.text import characters as ch
@@ -64,7 +64,7 @@ def plain(texts: Texts) -> Texts:
     if not _is_odd(data, offsets[0], offsets[-1], _leads(), _readings()):
         return texts
     out, new_offsets = np.empty(offsets[-1] - offsets[0], np.uint8), np.zeros_like(offsets)
-    _write(data, offsets, _readings(), out, new_offsets)
+    _write(data, offsets, _leads(), _readings(), out, new_offsets)
     return from_buffers(new_offsets, out[: new_offsets[-1]])
 
 
@@ -103,20 +103,32 @@ def _read(data: Bytes, i: Int, end: Int, before: Int, readings: Bytes) -> tuple[
 
 
 @kernel
-def _write(data: Bytes, offsets: Int64s, readings: Bytes, out: Bytes, new_offsets: Int64s) -> None:
+def _write(
+    data: Bytes, offsets: Int64s, leads: Bools, readings: Bytes, out: Bytes, new_offsets: Int64s
+) -> None:
     n = 0
     for d in range(len(offsets) - 1):
-        before = 0
-        i = offsets[d]
-        while i < offsets[d + 1]:
-            size, reading = _read(data, i, offsets[d + 1], before, readings)
+        begin, end = offsets[d], offsets[d + 1]
+        i = copied = begin
+        hidden, before = -1, 0  # where signs that nobody sees end, what is seen before them
+        while i < end:
+            if not leads[data[i]]:
+                i += 1
+                continue
+            if i != hidden:
+                last = last_character(data, begin, i)
+                before = readings[code_point(data, last)[0]] if i > begin else 0
+            size, reading = _read(data, i, end, before, readings)
+            if reading > _SHAPED:
+                n = copy_bytes(data, copied, i, out, n)
+                copied = i + size
             if reading == _BLANK:
                 out[n] = 0x20
                 n += 1
-            elif reading != _UNSEEN:
-                n = copy_bytes(data, i, i + size, out, n)
-            before = before if reading == _UNSEEN else reading
+            elif reading == _UNSEEN:
+                hidden = copied
             i += size
+        n = copy_bytes(data, copied, end, out, n)
         new_offsets[d + 1] = n
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.bytes import byte_names as by
+from curation.bytes import ascii as by
 from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
 from curation.bytes.buffers import read_only
@@ -607,8 +607,11 @@ class Structure(NamedTuple):
     math_ratio: npt.NDArray[np.float64]  # [texts], marks of mathematics per character
 
 
-def structure(texts: Texts) -> Structure:
-    """Find the lines of every text and what each is. Linear in the bytes."""
+def structure(texts: Texts, found: npt.NDArray[np.float64] | None = None) -> Structure:
+    """Find the lines of every text and what each is. Linear in the bytes.
+
+    `found` is the texts' `noise`, where it is known.
+    """
     offsets, data = read_only(texts)
     counts = _count_lines(data, offsets)
     doc_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -618,18 +621,17 @@ def structure(texts: Texts) -> Structure:
     shares = np.zeros((len(counts), 2))
     space = structure_space(int(counts.max(initial=0)))
     _structure(data, offsets, ch.properties(), space, doc_offsets, (starts, ends), kinds, shares)
-    for text in _noisy(texts, shares.sum(1) > 0):  # escapes look like code, mojibake like formulas
+    rows = np.flatnonzero(shares.sum(1) > 0)
+    if found is None:
+        some = noise(pa.array(texts, pa.large_string()).take(pa.array(rows)))
+    else:
+        some = found[rows]
+    # escapes look like code, mojibake like formulas
+    for text in rows[some.sum(1) > MOST_NOISE]:
         lines = slice(doc_offsets[text], doc_offsets[text + 1])
         kinds[lines] = np.minimum(kinds[lines], PROSE)
         shares[text] = 0
     return Structure(starts, ends, kinds, doc_offsets, shares[:, 0].copy(), shares[:, 1].copy())
-
-
-def _noisy(texts: Texts, asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the numbers of those among the texts asked for that are no text as it was written."""
-    rows = np.flatnonzero(asked)
-    some = pa.array(texts, pa.large_string()).take(pa.array(rows))
-    return rows[noise(some).sum(1) > MOST_NOISE]
 
 
 @kernel

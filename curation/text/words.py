@@ -202,16 +202,3 @@ def words(texts: Texts, symbols: bool = False) -> Spans:
     doc_offsets = np.zeros(len(offsets), np.int64)
     n = _segment_batch(data, offsets, ch.properties(), symbols, starts, ends, doc_offsets)
     return Spans(starts[:n].copy(), ends[:n].copy(), doc_offsets)
-
-
-def word_list(text: str, symbols: bool = False) -> list[str]:
-    """The words of one text as strings (for small work; `words` is for batches)."""
-    spans = words([text], symbols)
-    raw = text.encode()
-    return [raw[a:b].decode() for a, b in zip(spans.starts, spans.ends, strict=True)]
-
-
-def token_hash(text: str) -> int:
-    """Hash that `describe` gives for the lower-case form of one token."""
-    raw = np.frombuffer(text.encode(), np.uint8)
-    return int(describe(raw, 0, len(raw), ch.properties(), ch.lower_case())[3])

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.decontaminate.background import LEAST_BITS, Background
-from curation.decontaminate.index import build_index
+from curation.decontaminate.index import LEAST_BITS, Background, build_index
 from curation.decontaminate.matching import RUN, Matcher
 from curation.decontaminate.normalize import WORD, folding, sums, tokenize
 from curation.errors import ConfigError

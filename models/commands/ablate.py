@@ -63,10 +63,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     add_json(parser)
     add_dry_run(parser)
-    parser.set_defaults(command=ablate)
 
 
-def ablate(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Prepare the data, train or count, then write and print the results."""
     from curation.tokenize.tokenizer import load_ranks
     from models.ablate import compare
@@ -132,7 +131,7 @@ def _named(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _items(name: str, path: str) -> Iterable:
+    from curation.decontaminate.decontaminate_settings import load_mapping
     from curation.decontaminate.items import read_items
-    from curation.decontaminate.mappings import load_mapping
 
     return read_items(name, [path], load_mapping(name).fields)

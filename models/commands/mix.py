@@ -14,7 +14,7 @@ import yaml
 
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
-from curation.mix import align, plan_table
+from curation.mix.mix_table import align, plan_table
 from curation.recipe import load
 from curation.stages import find
 from models.commands.mix_search import search, space_of
@@ -85,10 +85,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="N",
         help="with --fit: number of runs to propose next",
     )
-    parser.set_defaults(command=mix)
 
 
-def mix(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Draw the mix; or plan it, search for shares, design runs or fit their results."""
     of_search = []
     if options.search or options.design or options.fit:

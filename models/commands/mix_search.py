@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import InputError
-from curation.mix import MixPlan, Mixture
 from curation.mix.columns import cell_names, grouped, rows
 from curation.mix.keys import sample_values
+from curation.mix.mix_settings import Mixture
+from curation.mix.plan import MixPlan
 from curation.tokenize.tokenizer import load_tokenizer
 from models.mixes.proxy import run_proxy
 from models.mixes.search import (

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from curation.errors import ConfigError, InputError
-from curation.extract.texts import text_of
-from curation.readers import Page, ReaderSettings, discover, read
+from curation.extract.safe import text_of
+from curation.readers.discover import discover
+from curation.readers.read import read
+from curation.readers.records import Page
+from curation.readers.settings import ReaderSettings
 from curation.recipe import load
 from curation.stages import find
-from curation.tokenize import TokenShards
+from curation.tokenize.reader import TokenShards
 from curation.tokenize.tokenizer import AnyTokenizer
 from models.ablate.prepare import Text
 from pipelines.engine.stage import stage_inputs

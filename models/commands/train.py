@@ -170,13 +170,10 @@ def _about(options: argparse.Namespace) -> About:
 
 
 def _labelled(options: argparse.Namespace) -> int:
-    from models.training import (
-        train_citable,
-        train_classes,
-        train_corrector,
-        train_language,
-        train_quality,
-    )
+    from models.training.classes import train_classes
+    from models.training.corrector import train_corrector
+    from models.training.language import train_citable, train_language
+    from models.training.quality import train_quality
     from models.training.settings import (
         CorrectorTraining,
         LabelledTraining,

@@ -50,7 +50,7 @@ from typing import Any
 import xxhash
 from problems import documents
 
-from curation.extract import extract
+from curation.extract.extractor import extract
 from models.training.inputs import rows
 
 PACKAGES = (

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from curation.archive import save_arrays
-from curation.decontaminate.background import LEAST_BITS, LOW, MOST_BITS, Background
+from curation.decontaminate.index import LEAST_BITS, LOW, MOST_BITS, Background
 from curation.decontaminate.normalize import ngrams, tokenize
+from models.training.saving import save_arrays
 
 FILE = "background.npz"
 #: Counts below these say little: a token of a language's texts, a text that has an n-gram.

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from curation.extract import extract
+from curation.extract.extractor import extract
 from models.training.inputs import rows
 
 HERE = Path(__file__).parent

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from models.training import About
 from models.training.by_language import CARD
 from models.training.inputs import rows
 from models.training.reference import default_reference, train_reference_files
+from models.training.report import About
 
 ABOUT = About(
     version="2",

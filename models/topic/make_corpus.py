@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from curation.extract import extract
+from curation.extract.extractor import extract
 from models.training.inputs import rows
 
 HERE = Path(__file__).parent

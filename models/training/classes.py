@@ -16,8 +16,16 @@ from curation.columns import BY_CONTENT
 from curation.errors import InputError
 from models.training.heldout import Folds, class_metrics, folds_of
 from models.training.inputs import Examples, read_labelled
-from models.training.linear import class_scaling, features_of, fit, out_of_fold, temperature
+from models.training.linear import (
+    calibrated,
+    class_scaling,
+    features_of,
+    fit,
+    out_of_fold,
+    temperature,
+)
 from models.training.report import About, Report, write_card
+from models.training.saving import save_linear
 from models.training.settings import LinearTraining, default_settings
 
 ClassTask = Literal["domain", "topic", "format"]
@@ -66,9 +74,10 @@ def train_classes(
     folds = [(np.concatenate([rows[train], others]), rows[test]) for train, test in splits]
     scores = out_of_fold(features, targets, weights, folds, settings)[rows]
     slopes, offsets = calibration(scores, truth[rows], weights[rows], settings)
-    model = fit(features, targets, weights, settings).calibrated("classes", names, slopes, offsets)
+    fitted = fit(features, targets, weights, settings)
+    model = calibrated(fitted, "classes", names, slopes, offsets)
     path = Path(output) / f"{task}.npz"
-    model.save(path)
+    save_linear(model, path)
 
     probabilities = _judged(scores, truth[rows], weights[rows], splits, settings)
     found = probabilities.argmax(1)

@@ -32,6 +32,7 @@ from models.training.inputs import Examples, read_labelled, rows
 from models.training.language import fit_lines
 from models.training.metrics import macro_f1
 from models.training.report import About, Report, write_card
+from models.training.saving import save_corrector
 from models.training.settings import CloseTraining, CorrectorTraining, default_settings
 from models.training.slices import Split, balanced, family, pieces, splits
 
@@ -84,7 +85,7 @@ def train_corrector(
         _corrector(base, data, np.arange(len(data.truth)), settings), _fitted(judged, settings)
     )
     target = Path(output) / FILE
-    whole.save(target)
+    save_corrector(whole, target)
     return write_card(target, "corrector", about, data.examples.files, settings, metrics)
 
 

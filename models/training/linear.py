@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from curation.classify.features import BITS, SHAPE, Features, measure
-from curation.classify.linear import LinearModel, Varying, softmax, standardise
+from curation.classify.linear import Kind, LinearModel, Varying, softmax, standardise
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.text import characters as ch
@@ -234,3 +235,30 @@ def class_scaling(
 def _matrix(features: Features) -> Any:
     shape = (len(features), 1 << BITS)
     return sp.csr_matrix((features.values.astype(np.float64), features.ids, features.starts), shape)
+
+
+def calibrated(
+    model: LinearModel, kind: Kind, labels: tuple[str, ...], slopes: Floats, offsets: Floats
+) -> LinearModel:
+    """Return the model whose outputs are those of this one @ slopes + offsets, in the precision
+    of its file."""
+
+    def scaled(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        parts = np.split(weights, weights.shape[1] // len(slopes), axis=1)
+        return np.hstack([part @ slopes for part in parts]).astype(np.float32)
+
+    def in_file(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return scaled(weights).astype(np.float16).astype(np.float32)
+
+    varying = model.varying
+    if varying is not None:
+        varying = Varying(varying.columns, in_file(varying.weights), scaled(varying.shape_weights))
+    return replace(
+        model,
+        kind=kind,
+        labels=labels,
+        weights=in_file(model.weights),
+        shape_weights=scaled(model.shape_weights),
+        intercept=(model.intercept @ slopes + offsets).astype(np.float32),
+        varying=varying,
+    )

@@ -17,6 +17,7 @@ from models.training.heldout import folds_of, with_intervals
 from models.training.inputs import Examples, read_labelled
 from models.training.linear import (
     Floats,
+    calibrated,
     features_of,
     fit,
     grade_calibration,
@@ -24,6 +25,7 @@ from models.training.linear import (
     select,
 )
 from models.training.report import About, Report, write_card
+from models.training.saving import save_linear
 from models.training.settings import LinearTraining, default_settings
 
 FILE = "quality.npz"
@@ -81,7 +83,7 @@ def train_quality(
             grades[rows], good[rows], scores[rows, 0], slopes[0, 1], offsets[1],
             [examples.groups[i] for i in rows], settings,
         )  # fmt: skip
-        return fitted.calibrated("quality", ("grade", "log_odds"), slopes, offsets), found
+        return calibrated(fitted, "quality", ("grade", "log_odds"), slopes, offsets), found
 
     first = range(settings.judged_files or len(examples.files))
     model, found = part(settings, settings.file_weights, first)
@@ -91,7 +93,7 @@ def train_quality(
         model = replace(model, languages=others.languages, others=second)
         found["other_languages"] = of_others
     path = Path(output) / FILE
-    model.save(path)
+    save_linear(model, path)
     metrics = {"good_from": least, **found}
     return write_card(path, "quality", about, examples.files, settings, metrics)
 

@@ -15,6 +15,7 @@ from curation.config import Positive, Settings
 from curation.errors import InputError, first_line
 from curation.models import sha256_of
 from models.training.report import About, Report, write_card
+from models.training.saving import save_ranking
 
 FILE = "ranking.npz"
 
@@ -61,7 +62,7 @@ def train_ranking(
         raise InputError("no classified documents in " + ", ".join(map(str, inputs)))
     ranking = Ranking(tuple(kept), np.stack([*(total[n] for n in kept), every]))
     target = Path(output) / FILE
-    ranking.save(target)
+    save_ranking(ranking, target)
     metrics = {
         "documents": int(every.sum()),
         "quality_by_share_below": {

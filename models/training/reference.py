@@ -39,6 +39,7 @@ from models.training.reference_counts import (
     vocabulary,
 )
 from models.training.report import About, Report, file_facts
+from models.training.saving import save_reference
 from models.training.word_classes import exchange
 
 _REMOVED = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
@@ -128,7 +129,7 @@ def train_reference_files(
         reference(corpus, halves[0].pairs + halves[1].pairs), bound=bound, curve=curve
     )
     path = Path(output) / f"{language}.npz"
-    trained.save(path)
+    save_reference(trained, path)
     metrics = {
         "documents": documents,
         "words": trained.trained,

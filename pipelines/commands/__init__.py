@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A command: the module that declares its options with `add`."""
+    """A command: the module that declares its options with `add` and does it with `run`."""
 
     module: str  # its full name; one of `pipelines.commands` begins with a dot
     purpose: str

@@ -35,10 +35,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="NOTE",
         help="continue although shares have left their margins; NOTE is recorded in the manifests",
     )
-    parser.set_defaults(command=apply)
 
 
-def apply(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run up to the mix, compare, and continue with the mix if nothing has drifted."""
     if options.force is not None and not options.force.strip():
         raise ConfigError("--force: give a reason, in a few words")

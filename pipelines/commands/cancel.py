@@ -22,7 +22,6 @@ _PATIENCE = 30.0
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_run(parser)
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,10 +13,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="%(choices)s"
     )
-    parser.set_defaults(command=completion)
 
 
-def completion(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the script. Values without a list of choices, or a type, are completed as files."""
     import shtab
 

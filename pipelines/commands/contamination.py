@@ -44,10 +44,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     add_json(parser)
     add_dry_run(parser)
-    parser.set_defaults(command=contamination)
 
 
-def contamination(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Compare documents with the sets; write the tables and print the shares."""
     recipe, folder = load(options.recipe, options.assignments), Folder(options.output)
     evals_key(recipe.decontaminate)  # before anything is written or compiled

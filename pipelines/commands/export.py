@@ -39,7 +39,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print what was written as JSON")
     add_dry_run(parser)
-    parser.set_defaults(command=export)
 
 
 def _positive(text: str) -> int:
@@ -48,7 +47,7 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def export(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Write the documents and print what was written."""
     work = export_of(
         *(options.run, options.stage, options.to, options.output, options.columns),

@@ -11,13 +11,14 @@ import webencodings
 
 from curation.credentials import without_userinfo
 from curation.errors import ConfigError, InputError
-from curation.extract import Extraction
 from curation.extract.engines import check_installed
 from curation.extract.extract_settings import ExtractSettings
+from curation.extract.extraction import Extraction
 from curation.extract.safe import Refused, extract_page
-from curation.readers import Page, ReaderSettings
 from curation.readers.charset import is_binary, utf8_html
 from curation.readers.http import looks_like_html
+from curation.readers.records import Page
+from curation.readers.settings import ReaderSettings
 from curation.recipe import load
 from pipelines.commands.options import add_dry_run, add_set, end_dry_run
 from pipelines.terminal import hand_over, say_json, tell
@@ -47,10 +48,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="write every block with its score, decision and reason",
     )
     add_dry_run(parser)
-    parser.set_defaults(command=extract_file)
 
 
-def extract_file(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Extract one page; print its text or JSON; write the explaining view."""
     assignments = [*options.assignments]
     if options.engine:
@@ -90,7 +90,7 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
     if at and offset.lstrip("-").isdigit() and not Path(name).exists():
         if not Path(path).exists():
             raise ConfigError(f"{path}: no such file")
-        from curation.readers import read_at  # here and below: tables and archives
+        from curation.readers.read import read_at  # here and below: tables and archives
 
         return read_at(path, int(offset), readers)
     try:
@@ -103,7 +103,7 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
         raise ConfigError(f"{name}: the file is empty")
     if looks_like_html(content):
         return _html(content, options)
-    from curation.readers import read
+    from curation.readers.read import read
 
     first = next((event for event in read(name, readers) if isinstance(event, Page)), None)
     if first is None:

@@ -17,10 +17,9 @@ MEASURE = "measure=true"
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_options(parser)
-    parser.set_defaults(command=measure)
 
 
-def measure(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the recipe's stages before its mix. Deduplication still removes duplicates."""
     named = named_stages(options)
     stages = measured_stages(named or load(options.recipe, options.assignments).stages)

@@ -67,10 +67,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the function and its file")
     parser.add_argument("--output", default=".", metavar="DIR", help="folder (default: here)")
     add_dry_run(parser)
-    parser.set_defaults(command=new)
 
 
-def new(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Write the file and its test; print the lines for the recipe."""
     name = options.name.replace("-", "_")
     if not re.fullmatch("[a-z][a-z0-9_]*", name):

@@ -37,10 +37,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--by", metavar="NAME", help="who approves it")
     parser.add_argument("--notes", metavar="TEXT", help="reason for the choices")
     add_dry_run(parser)
-    parser.set_defaults(command=write)
 
 
-def write(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Count what each rule removes and write the policy."""
     if not 0 <= options.margin <= 1:
         raise ConfigError(f"--margin {options.margin}: expected a share from 0 to 1")

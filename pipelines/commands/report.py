@@ -22,10 +22,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="read every document of a large run instead of a sample of files",
     )
     add_dry_run(parser)
-    parser.set_defaults(command=report)
 
 
-def report(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Collect the report, write it and print the funnel."""
     folder, _ = load_run(options.run)
     end_dry_run(options, folder / REPORT_PAGE, folder / REPORT_DATA)

@@ -20,8 +20,7 @@ from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run import removed_first, run_plan
 from pipelines.runners.execute import Executor, RunnerOptions, parse_beam_args
-from pipelines.runners.pace import duration
-from pipelines.runners.progress import Events, Mode, Quiet, open_display
+from pipelines.runners.progress import Events, Mode, Quiet, duration, open_display
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest
 from pipelines.terminal import say, say_json, tell
@@ -36,7 +35,6 @@ _HOURS, _STORED = 2934 / 90e12, (17.7 + 12.6) / 90
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_options(parser)
-    parser.set_defaults(command=run)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

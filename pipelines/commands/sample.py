@@ -22,10 +22,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("-n", type=count, default=50, metavar="N", help="sample size (default: 50)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
     add_json(parser)
-    parser.set_defaults(command=sample)
 
 
-def sample(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Draw and print the documents that the explorer shows for the same seed."""
     from pipelines.reading.labels import draw
     from pipelines.reading.ledger import build, main_stages

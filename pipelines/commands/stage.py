@@ -10,7 +10,7 @@ from typing import Any
 from curation.errors import ConfigError
 from curation.stages import Stage, find
 from pipelines.commands.options import add_index, add_input, add_recipe_options
-from pipelines.commands.run import run
+from pipelines.commands.run import run as run_stages
 from pipelines.engine.stage import as_given
 from pipelines.run_folder import RECIPE_FILE, load_run
 from pipelines.storage.files import Folder
@@ -32,15 +32,15 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     if stage.is_indexed:
         add_index(parser)
     add_recipe_options(parser)
-    parser.set_defaults(command=run_stage, stages=name)
+    parser.set_defaults(stages=name)
     if extension is not None:
         extension.extend(parser)
 
 
-def run_stage(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the stage."""
     settle(options)
-    return run(options)
+    return run_stages(options)
 
 
 def settle(options: argparse.Namespace) -> None:

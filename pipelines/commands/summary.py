@@ -31,10 +31,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     add_json(parser)
     add_dry_run(parser)
-    parser.set_defaults(command=summary)
 
 
-def summary(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Count, write the files, and list the fields that a person must fill in."""
     facts = RunFacts.of(options.run, options.mix)
     answers = _answers(options.answers)

@@ -37,10 +37,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     add_json(parser)
     add_dry_run(parser)
-    parser.set_defaults(command=trace)
 
 
-def trace(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Build the index if needed, look the passage up, and print the answer."""
     if options.build == bool(options.passage or options.file):
         raise ConfigError("give a passage, or --build alone")

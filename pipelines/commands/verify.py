@@ -1,20 +1,29 @@
-"""`curate verify`: check a run folder against its manifests, down to the tokens' source records."""
+"""`curate verify` and `curate receipt`: check a run, and let others check what is in it."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from curation.errors import ConfigError
 from pipelines.commands.options import add_input, add_json, add_run
-from pipelines.reading.checks import Checked, check
+from pipelines.commands.withdraw import hosts_in, near_of
+from pipelines.reading.checks import Checked, check, check_receipt, receipt
 from pipelines.reading.summary import BILL
 from pipelines.run_folder import SUMMARY, root_hash
+from pipelines.storage.files import Folder
 from pipelines.storage.manifest import named_files
 from pipelines.terminal import say, say_json
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
-    """Declare the options."""
+    """Declare the options of `verify` or `receipt`."""
+    if name == "receipt":
+        _add_receipt(parser)
+        return
     add_run(parser)
     parser.add_argument(
         "--sample",
@@ -29,10 +38,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--key", metavar="PEM", help="public key to check the bill's signature")
     add_input(parser, "the run's raw input, to trace tokens back to its records")
     add_json(parser)
-    parser.set_defaults(command=verify)
 
 
-def verify(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Check everything and print the problems; return 0 only if there are none."""
     if not 0 <= options.sample <= 1:
         raise ConfigError(f"--sample {options.sample}: expected a share from 0 to 1")
@@ -60,3 +68,93 @@ def _print(options: argparse.Namespace, found: Checked) -> None:
     if not problems:
         say(f"{files:,} files are intact; {traced:,} token spans trace back to their records")
     say(f"root: {root}")
+
+
+def _add_receipt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", metavar="DIR", help="run folder")
+    parser.add_argument("--hosts", metavar="FILE", help="whose documents: hosts, one a line")
+    parser.add_argument(
+        "--text",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="also say whether spans of 20 words or more of this text are in it (repeatable)",
+    )
+    parser.add_argument(
+        "--near",
+        type=float,
+        metavar="SHARE",
+        help="least similarity of a copy (default: rights.follow of the run's recipe, else 0.8)",
+    )
+    parser.add_argument("--output", metavar="FILE", help="write the receipt here, as JSON")
+    parser.add_argument(
+        "--verify",
+        metavar="FILE",
+        help="check a receipt; with --run also its rows, in those of its files that are there",
+    )
+    parser.add_argument("--root", metavar="HASH", help="with --verify: the run's published root")
+    add_json(parser)
+    parser.set_defaults(command=_receipt)
+
+
+def _receipt(options: argparse.Namespace) -> int:
+    """Give a receipt, or check one; return 1 if it is wrong."""
+    if options.verify:
+        return _verify_receipt(options)
+    if not options.run or not options.hosts:
+        raise ConfigError("--run and --hosts are required, or --verify")
+    near = near_of(options.run, options.near)
+    texts = {path: _read(path) for path in options.text}
+    found = receipt(options.run, hosts_in(options.hosts), 0.8 if near is None else near, texts)
+    if options.output:
+        written = json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+        Folder(str(Path(options.output).parent)).write_bytes(
+            Path(options.output).name, written.encode()
+        )
+    say_json(found) if options.json else say("\n".join(_told(found)))
+    return 0
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _verify_receipt(options: argparse.Namespace) -> int:
+    place = Folder(options.run) if options.run else None
+    try:
+        problems = check_receipt(json.loads(_read(options.verify)), options.root, place)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ConfigError(f"{options.verify}: not a receipt of `curate receipt`") from None
+    if options.json:
+        say_json({"problems": problems})
+    else:
+        say("\n".join(f"wrong: {p}" for p in problems) or "the receipt is that of the root")
+    return 1 if problems else 0
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a receipt for people."""
+    documents = found["documents"]
+    for name, some in (
+        ("documents", [one for one in documents if "copy_of" not in one]),
+        ("copies elsewhere", [one for one in documents if "copy_of" in one]),
+    ):
+        spans = [s["length"] for one in some for s in one["said"] if "length" in s]
+        inside = sum(any("length" in s for s in one["said"]) for one in some)
+        yield f"{name}: {len(some):,}, in the tokens: {inside:,} ({sum(spans):,} tokens)"
+    for one in documents:
+        copied = f", a copy of {one['copy_of']}" if "copy_of" in one else ""
+        yield f"{one['id']} {one['url']}{copied}"
+        for said in one["said"]:
+            why = [said.get(k) for k in ("reason", "value_text", "kept_id") if said.get(k)]
+            what = f"removed by {', '.join(why)}" if why else "kept"
+            if "length" in said:
+                what = f"{said['length']:,} tokens in sequence {said['sequence']}"
+            yield f"    {what}: row {said['row']} of {said['file']}"
+    for text in found["texts"]:
+        places = ", ".join(f"{one['id']} ({one['decision']})" for one in text["found"])
+        yield f"{text['name']}: {places or 'no span of 20 words or more is in any document'}"
+    yield from (f"root: {found['root']}", found["proves"], found["does_not_prove"])

@@ -54,10 +54,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--labels", metavar="FILE", help=f"file for your labels (default: DIR{LABELS})"
     )
     add_dry_run(parser)
-    parser.set_defaults(command=view)
 
 
-def view(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Serve the explorer until the process is stopped."""
     from pipelines.reading.explorer import Explorer, prepare
     from pipelines.view.server import Server

@@ -28,7 +28,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     add_dry_run(parser)
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

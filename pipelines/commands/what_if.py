@@ -19,6 +19,8 @@ _NOTE = (
     "after that. ~tokens: estimated from up to {rows:,} documents. Documents shown are those "
     "nearest to the threshold, with their values."
 )
+#: Rows of signals and hosts that are printed; --json has all.
+_HOSTS = 30
 #: Title and example by stage, and what is shown.
 _GROUPS = {
     "filter": (
@@ -55,20 +57,34 @@ def extend(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             help="documents shown per change (default: 2)",
         )
+    if stage == "rights":
+        group.add_argument(
+            "--site-files",
+            nargs="+",
+            metavar="FILE",
+            help="judge by what these newer robots.txt, tdmrep.json, ai.txt and RSL files say: "
+            "show what would go that the policy keeps, by signal and host",
+        )
     parser.set_defaults(command=_stage, otherwise=parser.get_default("command"))
 
 
 def _stage(options: argparse.Namespace) -> int:
     if options.what_if:
         return what_if(options)
-    if getattr(options, "sweep", None):
-        raise ConfigError("--sweep goes with --what-if")
+    for name in ("sweep", "site_files"):
+        if getattr(options, name, None):
+            raise ConfigError(f"--{name.replace('_', '-')} goes with --what-if")
     return int(options.otherwise(options))
 
 
 def what_if(options: argparse.Namespace) -> int:
     """Judge the documents of the run again, and print what would change."""
-    from pipelines.reading.thresholds import FILTER, other_policies, other_thresholds
+    from pipelines.reading.thresholds import (
+        FILTER,
+        newer_signals,
+        other_policies,
+        other_thresholds,
+    )
 
     if options.run is None:
         raise ConfigError("--what-if needs --run DIR, the folder of a finished run")
@@ -77,6 +93,9 @@ def what_if(options: argparse.Namespace) -> int:
         samples = max(0, options.samples)
         changes, found = other_thresholds(options.run, options.assignments, options.sweep, samples)
         say_json(found) if options.json else _print_thresholds(changes, found, shown)
+    elif options.site_files:
+        facts = newer_signals(options.run, options.site_files, options.assignments)
+        say_json(facts) if options.json else _print_drift(facts, shown)
     else:
         facts = other_policies(options.run, options.assignments)
         say_json(facts) if options.json else _print_policies(facts, shown)
@@ -130,15 +149,33 @@ def _print_thresholds(
 
 
 def _print_policies(facts: dict[str, Any], run: str) -> None:
+    title = f"what policies would remove from {run}, stage {facts['stage']}"
+    rows = [((cost["policy"],), cost) for cost in facts["policies"]]
+    _print_costs(facts, title, ("policy",), rows)
+
+
+def _print_drift(facts: dict[str, Any], run: str) -> None:
+    title = f"what newer files of sites would remove from {run}, stage {facts['stage']}"
+    rows = [((row["reason"], row["host"]), row) for row in facts["by_host"][:_HOSTS]]
+    _print_costs(facts, title, ("signal", "host"), [*rows, (("all", ""), facts["would_go"])])
+
+
+def _print_costs(
+    facts: Mapping[str, Any],
+    title: str,
+    names: Sequence[str],
+    rows: Sequence[tuple[Sequence[str], Mapping[str, Any]]],
+) -> None:
     unit = "tokens" if "tokens" in facts else "characters"
     console = PlainConsole()
-    table = Table(title=f"what policies would remove from {run}, stage {facts['stage']}")
-    table.add_column("policy", overflow="fold", min_width=12)
+    table = Table(title=title)
+    for name in names:
+        table.add_column(name, overflow="fold", min_width=12)
     for name in ("documents", "share", unit, "share "):
         table.add_column(name, justify="right", no_wrap=True)
-    for cost in facts["policies"]:
+    for named, cost in rows:
         table.add_row(
-            cost["policy"],
+            *named,
             f"{cost['documents']:,}",
             f"{cost['documents'] / max(1, facts['documents']):.1%}",
             f"{cost[unit]:,}",

@@ -24,10 +24,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("document", metavar="ID_OR_URL")
     add_run(parser)
     add_json(parser)
-    parser.set_defaults(command=why)
 
 
-def why(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Find the document by id or URL and print its path through the stages."""
     if not options.document.strip():
         raise ConfigError("ID_OR_URL: an empty name of a document")
@@ -83,7 +82,8 @@ def _decision_text(decision: dict[str, Any], known: Mapping[str, Any]) -> Iterat
     if "kept_id" in decision:
         place = f" of {decision['kept_in']}" if "kept_in" in decision else ""
         kept_url = decision.get("kept_url", "")
-        yield f"    kept in its place: {decision['kept_id']} {kept_url}{place}"
+        what = "kept in its place" if find(decision["stage"]).keeps_one else "copy of"
+        yield f"    {what}: {decision['kept_id']} {kept_url}{place}"
     if "cluster_size" in decision:
         size = f"    cluster of {decision['cluster_size']} documents"
         if decision["reason"] == "document.near" and decision["value"] < decision["threshold"]:

@@ -14,6 +14,7 @@ from curation.hosts import ascii_host
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
 from pipelines.commands.options import add_dry_run, end_dry_run, workers
+from pipelines.run_folder import RECIPE_FILE, run_recipe
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
@@ -52,6 +53,13 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "keys themselves, such as '{honour: [tdm]}'; other keys have their defaults",
     )
     parser.add_argument(
+        "--near",
+        type=float,
+        metavar="SHARE",
+        help="withdraw copies at least this similar, too (default: what the policy or the run's "
+        "recipe says in rights.follow; else they come back)",
+    )
+    parser.add_argument(
         "--repack",
         action="store_true",
         help="pack all other documents into new shards, as tokenizing them without these would; "
@@ -64,10 +72,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--workers", type=workers, default=None, metavar="N", help="local processes"
     )
     add_dry_run(parser)
-    parser.set_defaults(command=withdraw)
 
 
-def withdraw(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Mask the withdrawn documents and restore their duplicates, deduplicated."""
     work = Withdrawal(options.run, _withdrawn(options), options.output, _asked(options))
     end_dry_run(options, work.output, documents=work.documents)
@@ -86,12 +93,31 @@ def _withdrawn(options: argparse.Namespace) -> Withdrawn:
     if options.ids:
         gone.ids.update(_lines("--ids", options.ids))
     elif options.hosts:
-        hosts = {ascii_host(line.lower().rstrip(".")) for line in _lines("--hosts", options.hosts)}
-        gone = Withdrawn([], hosts=frozenset(hosts))
+        gone = Withdrawn([], hosts=hosts_in(options.hosts))
     elif options.rights:
         policy = Policy(_policy(options.rights))
         gone = Withdrawn([], policy=policy, columns=("rights",))
+    followed = _policy(options.rights).follow if options.rights else None
+    gone.near = (followed or {}).get("near", near_of(options.run[0], options.near))
     return gone
+
+
+def near_of(run: str, given: float | None) -> float | None:
+    """Return the least similarity of a copy: the given one, else that of a run's `rights`.
+
+    Raises ConfigError.
+    """
+    if given is not None and not 0 <= given <= 1:
+        raise ConfigError(f"--near {given}: expected a share from 0 to 1")
+    folder = Folder(run)
+    held = run_recipe(folder) if given is None and folder.exists(RECIPE_FILE) else {}
+    follow = held["rights"].get("follow") if "rights" in held.get("stages", ()) else None
+    return given if given is not None else (follow or {}).get("near")
+
+
+def hosts_in(path: str) -> frozenset[str]:
+    """Return the hosts in a file, one a line. Raises ConfigError."""
+    return frozenset(ascii_host(line.lower().rstrip(".")) for line in _lines("--hosts", path))
 
 
 def _lines(option: str, path: str) -> list[str]:
@@ -116,7 +142,7 @@ def _policy(given: str) -> RightsSettings:
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("url_prefix", "ids", "hosts", "rights")
+    names = ("url_prefix", "ids", "hosts", "rights", "near")
     return {n: getattr(options, n) for n in names if getattr(options, n)}
 
 

@@ -19,7 +19,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         action="store_true",
         help="listen on an address that other machines can reach: any of them can run code here",
     )
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,8 +14,8 @@ from typing import Any
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import range_tasks, verdict_passes
 from pipelines.dedup.graph import Labels, Solve, label_components
+from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
-from pipelines.dedup_documents.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.link import Link
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.sign import Sign
@@ -129,7 +129,8 @@ def _clustered(
 ) -> list[Pass]:
     """Return the passes that choose survivors, write verdicts and alarms, and apply them."""
     candidates = tuple(t.name for t in link.tasks)
-    members = Members(run.settings_key, run.settings, labels.names, candidates)
+    policy = run.also.get("rights")
+    members = Members(run.settings_key, run.settings, labels.names, candidates, policy)
     shards, count = tuple(p.name for p in places), len(run.inputs)
     clusters = Clusters(run.settings_key, run.settings, shards, count)
     # The data compared for a document is about as large as the compressed document.

@@ -11,7 +11,7 @@ from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts
 from pipelines.dedup.duplicates import check_languages
 from pipelines.dedup.graph import NO_EDGES, write_edges
-from pipelines.dedup_documents.indexes import Place
+from pipelines.dedup.indexes import Place
 from pipelines.engine.documents import answers, column_names, noted, over_documents
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (

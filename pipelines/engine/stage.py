@@ -17,7 +17,7 @@ import pyarrow as pa
 from curation import stores
 from curation.credentials import redact, redact_all
 from curation.errors import ConfigError, InputError
-from curation.readers import InputFile
+from curation.readers.discover import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Step, Task, records_of
@@ -28,11 +28,14 @@ from pipelines.storage.manifest import (
     PATHS,
     TIMINGS,
     after,
+    complete_manifest,
     documents_of,
+    files_of,
     is_whole,
     named_files,
     read_manifest,
     remove_manifest,
+    shard_name,
     write_manifest,
 )
 from pipelines.storage.own import note_own, refuse_foreign, remove_own
@@ -265,6 +268,21 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
         twice = sorted({n for n in names if names.count(n) > 1})
         raise ConfigError(f"two inputs have a shard of the same name: {', '.join(twice[:3])}")
     return sorted(shards, key=lambda s: s.name)
+
+
+def removed_shards(stage: str, inputs: Sequence[Shard]) -> list[Shard]:
+    """Return what a stage removed before these inputs were left; empty if it isn't known.
+
+    The stage is the one that wrote them, or one in the same run.
+    """
+    for own in inputs[:1]:
+        place = Folder(own.folder.url.rpartition("/")[0]) / stage
+        if (manifest := complete_manifest(place)).get("stage") == stage:
+            return [
+                Shard(shard_name(n), place, n, f["sha256"], f["rows"], f["bytes"])
+                for n, f in files_of(manifest, "removed").items()
+            ]
+    return []
 
 
 def _manifest_shards(folder: Folder, manifest: dict[str, Any]) -> list[Shard]:

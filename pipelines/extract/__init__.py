@@ -5,6 +5,7 @@ Each input file gives one shard; several small ones share a shard, a large one g
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,12 +16,12 @@ import pyarrow as pa
 
 from curation.columns import PAGE_COLUMNS
 from curation.credentials import without_userinfo
-from curation.extract import Extraction
 from curation.extract.extract_settings import ExtractSettings
+from curation.extract.extraction import Extraction
 from curation.extract.safe import Failed, Refused, begin_page, extract_page, wrong_length
-from curation.readers import Damage, Page, Skipped
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined
 from curation.readers.raw import RawFile
+from curation.readers.records import Damage, Page, Skipped
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
@@ -191,12 +192,14 @@ class ExtractShards:
 
     def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
-            with as_planned(path, planned[name]):
+            indexed = name in shard.records
+            with contextlib.nullcontext() if indexed else as_planned(path, planned[name]):
                 for record in self._reader(shard, path, name):
                     yield name, record
 
     def _reader(self, shard: SourceShard, path: str, name: str) -> FileReader:
-        part = (shard.part.span, shard.part.begin) if shard.part else ()
+        part: tuple[Any, ...] = (shard.part.span, shard.part.begin) if shard.part else ()
+        part = (shard.records[name],) if name in shard.records else part
         return (GuardedReader if is_guarded() else FileReader)(path, name, self.readers, *part)
 
     def _range(
@@ -254,7 +257,7 @@ class JudgePages:
     ) -> None:
         """Add a page to the batch, and its notes to the further tables."""
         row, own = document_row(name, page)
-        from curation.extract.page_columns import page_columns  # compiled kernels
+        from curation.extract.safe import page_columns  # compiled kernels
 
         found = answer if isinstance(answer, Extraction) else None
         row |= page_columns(page, found, self._sites())

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from curation import stores
-from curation.readers import Checkpoint, InputFile, Reading, misread, why_whole
+from curation.readers.discover import InputFile
+from curation.readers.ranges import Checkpoint, Reading, misread, why_whole
 from curation.readers.settings import ReaderSettings
 from pipelines.engine.stage import StageRun
 from pipelines.extract.sources import SourceShard
@@ -25,7 +26,7 @@ def noted(reading: Reading) -> dict[str, Any]:
 
 def split_files(run: StageRun, readers: ReaderSettings) -> set[str]:
     """Return the names of files to read by ranges; report large ones that can't be, and why."""
-    large = [file for file in run.files if file.size > readers.split_bytes]
+    large = [file for file in run.files if file.size > readers.split_bytes and not file.records]
     reasons = stores.each(lambda f: why_whole(f.path, f.name, readers), large)
     whole: defaultdict[str, list[InputFile]] = defaultdict(list)
     for file, reason in zip(large, reasons, strict=True):

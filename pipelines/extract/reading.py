@@ -16,10 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.readers import Checkpoint, Damage, Page, RangeReader, Reading, Skipped, Span, read
 from curation.readers.documents import others_in, others_of
-from curation.readers.ranges import BEGINNING, Rest, rest_of
-from curation.readers.records import drawn
+from curation.readers.index import read_records, records_behind
+from curation.readers.ranges import BEGINNING, Checkpoint, RangeReader, Reading, Rest, Span, rest_of
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped, drawn
 from curation.readers.settings import ReaderSettings
 from pipelines.runners.guard import Crash, Guard
 
@@ -37,7 +38,7 @@ class FileReader:
         path: str,
         name: str,
         settings: ReaderSettings,
-        span: Span | None = None,
+        span: Span | str | None = None,
         begin: Checkpoint | None = None,
     ) -> None:
         self._source = _Source(path, name, settings, span, begin)
@@ -64,30 +65,34 @@ class FileReader:
 
 @dataclass(frozen=True)
 class _Source:
-    """A file, or a range of it; `begin` as in `RangeReader`."""
+    """A file, a range of it, or the records that an index names; `begin` as in `RangeReader`."""
 
     path: str
     name: str
     settings: ReaderSettings
-    span: Span | None
+    span: Span | str | None
     begin: Checkpoint | None
 
     @property
     def start(self) -> int:
         if self.begin is not None:
             return self.begin.offset
-        return self.span.start if self.span else 0
+        return self.span.start if isinstance(self.span, Span) else 0
 
     def range(self) -> RangeReader | None:
-        if self.span is None:
+        if not isinstance(self.span, Span):
             return None
         return RangeReader(self.path, self.name, self.settings, self.span, self.begin)
 
     def events(self, reader: RangeReader | None) -> Iterator[Event]:
+        if isinstance(self.span, str):
+            return read_records(self.path, self.name, self.settings, self.span)
         found = iter(reader) if reader else read(self.path, self.settings, self.name)
         return drawn(found, self.settings.sample, self.name)
 
     def others(self) -> dict[str, pa.DataType]:
+        if isinstance(self.span, str):
+            return {}
         return others_of(self.path, self.name, self.settings, self.range())
 
 
@@ -159,9 +164,13 @@ class _Rest:
     source: _Source
     last: int | None
     events: int
+    at: int  # events in all
 
     def answer(self) -> Rest:
         source = self.source
+        if isinstance(source.span, str):
+            offset, behind = records_behind(source.span, self.at)
+            return Rest(offset, behind, None, 0)
         place = source.path, source.name, source.settings, source.span
         return rest_of(*place, source.start, self.last, self.events)
 
@@ -218,9 +227,10 @@ class GuardedReader(FileReader):
                 if most > 1:
                     most, singly = 1, at + _EVENTS
                     continue
-                rest = _ask(_Rest(source, last, since))
+                rest = _ask(_Rest(source, last, since, at))
                 if isinstance(rest, Crash):
-                    rest = Rest(last or 0, None, None, source.span.end if source.span else 0)
+                    end = source.span.end if isinstance(source.span, Span) else 0
+                    rest = Rest(last or 0, None, None, end)
                 yield _damage(answer, rest)
                 if rest.span is None:
                     begin = begin or Checkpoint(source.start, None, 0)

@@ -11,8 +11,7 @@ from curation.extract.extract_settings import ExtractSettings, SiteFileSettings
 from curation.readers.settings import ReaderSettings
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.stages import find
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
+from pipelines.named_files import check_named_files, stage_facts
 from pipelines.storage.files import fingerprint
 
 

@@ -12,14 +12,15 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import xxhash
 
 from curation import stores
 from curation.errors import InputError
-from curation.readers import Checkpoint, InputFile, Span, spans
+from curation.readers.discover import InputFile
+from curation.readers.ranges import Checkpoint, Span, spans
 from pipelines.runners.tasks import Task
 from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import SCRATCH, Folder
@@ -56,6 +57,7 @@ class SourceShard:
     files: tuple[tuple[str, str], ...]  # (path, name)
     size: int
     part: Part | None = None
+    records: Mapping[str, str] = field(default_factory=dict)  # of archives in an index, by name
 
 
 def content_fingerprints(
@@ -71,7 +73,7 @@ def content_fingerprints(
     found: dict[str, list[Any]] = {}
 
     def one(file: InputFile) -> None:
-        if stores.is_url(file.path):
+        if file.records or stores.is_url(file.path):
             found[file.name] = [f"{file.size} {file.version or _checksum(file.path)}"]
             return
         state = _state(file.path)
@@ -105,7 +107,7 @@ def fingerprints_now(
     known = _known_fingerprints(folder)
 
     def one(file: InputFile, then: str) -> str:
-        if stores.is_url(file.path):
+        if file.records or stores.is_url(file.path):
             return f"{file.size} {file.version or _checksum(file.path)}"
         state = _state(file.path)
         old = known.get(file.name, [then, *state[:1]])
@@ -254,7 +256,8 @@ def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", first.rsplit("/", 1)[-1])[:80].strip("._") or "input"
     name = f"{stem}{'-and-more' if grouped else ''}-{xxhash.xxh32_hexdigest(first.encode())}"
     places = tuple((_absolute(f.path), f.name) for f in files)
-    return SourceShard(name, places, sum(f.size for f in files))
+    records = {f.name: f.records for f in files if f.records}
+    return SourceShard(name, places, sum(f.size for f in files), records=records)
 
 
 def _parts(file: InputFile, split_bytes: int) -> list[SourceShard]:

@@ -1,17 +1,23 @@
-"""Check a run folder against its manifests, down to the tokens' source records.
+"""Check a run folder against its manifests, down to the tokens' source records; give receipts.
 
 Every file is hashed. Documents are counted: each one entering a stage is kept or removed there. A
 sample of the tokens is traced back: their document's text must encode to these tokens, and every
 earlier stage must have kept that document, from the same record. Copies of a document must be in
 different sequences.
+
+A receipt says what of some hosts is in a run, and what became of it, row by row of the run's files.
+The hashes of these files are in the manifests, whose hashes are in the run's sums, whose hash is
+the run's root: whoever has the root and the receipt checks this chain without the corpus, and each
+statement with the one file that it names.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +27,8 @@ import pyarrow.compute as pc
 
 from curation.config import settings_of_run
 from curation.errors import ConfigError, InputError
-from curation.readers import read_at
 from curation.readers.documents import document_id
+from curation.readers.read import read_at
 from curation.recipe import load
 from curation.schema import aligned
 from curation.stages import find
@@ -40,6 +46,7 @@ from pipelines.run_folder import RECIPE_FILE, SUMMARY, SUMS, all_stages, load_ru
 from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import (
+    MANIFEST,
     Manifest,
     damaged_copies,
     files_of,
@@ -49,9 +56,31 @@ from pipelines.storage.manifest import (
     shard_name,
 )
 from pipelines.storage.own import unnamed_files
-from pipelines.storage.shards import read_batches, read_kinds
+from pipelines.storage.shards import read_batches, read_kinds, read_rows
+from pipelines.withdrawals import COPIED, Withdrawn, selected
 
 _SPANS = pa.schema([DOCUMENT_INDEX.field(name) for name in ("sequence", "id", "cluster")])
+#: What is said of a document in a receipt, by kind of the file that says so.
+_SAID = {
+    "removed": ("id", "stage", "reason", "value", "value_text", "threshold", "kept_id"),
+    "documents": ("id",),
+    "index": ("id", "sequence", "start", "length"),
+}
+_PROVES = (
+    "The rows are in files of the run with this root, by a chain of SHA-256. The index of token "
+    "shards names every document in the tokens, without its text: who has these files sees that no "
+    "other document of the hosts is there. Copies are documents at least as similar as `near`, by "
+    "the run's own comparison. Of a text that was not found, no span of 20 words is in a document."
+)
+_CANT_PROVE = (
+    "A receipt does not show that a model was trained on this run and nothing else, nor that the "
+    "run's maker published this root before. Copies that are less similar, translations and "
+    "paraphrases, quotations in other documents, and copies that no stage compared are not found. "
+    "Who states a host's text elsewhere is not identified."
+)
+_FOUND = ("id", "url", "stage", "decision")
+#: Most documents named in which a text was found.
+_MOST_FOUND = 100
 #: Files hashed concurrently.
 _THREADS = 4
 
@@ -93,6 +122,128 @@ def check(
         tracer.trace(stage, share)
         problems += _copies(folder / stage, stage, manifests[stage])
     return Checked(folder, manifests, tracer.spans, [*problems, *tracer.problems])
+
+
+def receipt(
+    run: str, hosts: frozenset[str], near: float, texts: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what of some hosts, and which copies of it, is in a run and its tokens, as JSON.
+
+    Args:
+        near: least similarity of a copy.
+        texts: passages that are looked for, by name.
+    """
+    folder, stages = load_run(run)
+    asked = Withdrawn([], hosts=hosts, near=near)
+    rows = [r for batch in selected([(folder, stages)], asked) for r in batch.to_pylist()]
+    documents = {r["id"]: {"id": r["id"], "url": r["url"], "said": []} for r in rows}
+    for row in rows:
+        if row["reason"] == COPIED:
+            documents[row["id"]]["copy_of"] = row["value"]
+    manifests = {stage: read_manifest(folder / stage) for stage in stages}
+    last = [s for s in stages if files_of(manifests[s], "documents")][-1:]
+    for stage, manifest in manifests.items():
+        kinds = ["removed", "index" if find(stage).is_sink else ""]
+        for name in files_of(manifest, *kinds, *(["documents"] if stage in last else [])):
+            for row in _rows_of(folder / stage, name, pa.array(sorted(documents), pa.string())):
+                said = {k: v for k, v in row.items() if k != "id" and v is not None}
+                documents[row["id"]]["said"].append({"file": f"{stage}/{name}", **said})
+    listed = sums(folder, stages)
+    own = {s: (folder / s).read_bytes(MANIFEST).decode() for s in stages}
+    found = {
+        "root": hashlib.sha256(listed).hexdigest(),
+        "hosts": sorted(hosts),
+        "near": near,
+        "documents": [documents[name] for name in sorted(documents)],
+        "texts": _passages(folder, stages, texts or {}),
+        "proves": _PROVES,
+        "does_not_prove": _CANT_PROVE,
+    }
+    return found | {SUMS: listed.decode(), "manifests": own}
+
+
+def _rows_of(place: Folder, name: str, ids: pa.Array) -> Iterator[dict[str, Any]]:
+    """Yield what a file says of documents by id, with the number of the row."""
+    first, columns = 0, _SAID[name.partition("/")[0]]
+    for batch in read_batches(place, name, columns):
+        hit = pc.is_in(batch["id"], ids)
+        numbers = np.flatnonzero(hit.to_numpy(zero_copy_only=False))
+        for number, row in zip(numbers.tolist(), batch.filter(hit).to_pylist(), strict=True):
+            yield {"row": first + number, **row}
+        first += batch.num_rows
+
+
+def _passages(
+    folder: Folder, stages: Sequence[str], texts: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return in which documents spans of 20 words or more of each text are."""
+    if not texts:
+        return []
+    from pipelines.reading.trace import TraceIndex, build  # compiled kernels
+
+    build(replace(folder, sync=False), stages, lambda message: None)
+    index, found = TraceIndex(folder, stages), []
+    for name, text in texts.items():
+        answer = index.ask(text, _MOST_FOUND)
+        facts = [{name: one.facts().get(name) for name in _FOUND} for one in answer.found]
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        found.append({"name": name, "sha256": digest, "found": facts})
+    return found
+
+
+def check_receipt(given: dict[str, Any], root: str | None, place: Folder | None) -> list[str]:
+    """Return what is wrong with a receipt.
+
+    Args:
+        root: of the run, as its maker published it; None: as the receipt says.
+        place: folder with some of the files that it names, at their paths; each is hashed and the
+            rows compared.
+
+    Raises KeyError, TypeError or ValueError for what is no receipt.
+    """
+    listed, problems = given[SUMS], list[str]()
+    if hashlib.sha256(listed.encode()).hexdigest() != (root or given["root"]):
+        problems.append(f"{SUMS}: its hash is not the root {root or given['root']}")
+    files, held, indexes = dict[str, dict[str, Any]](), set[str](), list[str]()
+    for stage, text in given["manifests"].items():
+        held.add(f"{hashlib.sha256(text.encode()).hexdigest()}  {stage}/{MANIFEST}")
+        manifest = json.loads(text)
+        files |= {f"{stage}/{name}": file for name, file in manifest["files"].items()}
+        if find(stage).is_sink:
+            indexes += [f"{stage}/{name}" for name in files_of(manifest, "index")]
+    named = {line for line in listed.splitlines() if line.endswith(f"/{MANIFEST}")}
+    for line in sorted(held ^ named):
+        problems.append(f"{line.split()[-1]}: not the one that {SUMS} names")
+    stated: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in indexes}
+    for one in given["documents"]:
+        for said in one["said"]:
+            stated.setdefault(said["file"], {})[said["row"]] = {"id": one["id"], **said}
+    hosts = Withdrawn([], hosts=frozenset(given["hosts"]))
+    hosts.ids |= {one["id"] for one in given["documents"]}
+    for name, rows in sorted(stated.items()):
+        if name not in files or max(rows, default=-1) >= files[name]["rows"]:
+            problems.append(f"{name}: no manifest names it with so many rows")
+        elif place is not None and place.exists(name):
+            if _digest(place, name) != files[name]["sha256"]:
+                problems.append(f"{name}: not the bytes that its manifest names")
+            else:
+                problems += _other_rows(place, name, rows)
+                problems += _left_out(place, name, hosts) if name in indexes else ()
+    return problems
+
+
+def _other_rows(place: Folder, name: str, rows: Mapping[int, dict[str, Any]]) -> Iterator[str]:
+    for number, row in read_rows(place, name, sorted(rows)):
+        stated = rows[number]
+        if any(row.get(k) != v for k, v in stated.items() if k not in ("file", "row")):
+            yield f"{name}: row {number} does not say this of {stated['id']}"
+
+
+def _left_out(place: Folder, name: str, hosts: Withdrawn) -> Iterator[str]:
+    for batch in read_batches(place, name, ["id", "url"]):
+        for row in hosts.add(batch).to_pylist():
+            if row["reason"] == "withdrawn.host":
+                yield f"{name}: has {row['id']} of {row['value']}, which the receipt leaves out"
 
 
 def _stages(folder: Folder, complete: Sequence[str]) -> Iterator[str]:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import CurationError, InputError
-from curation.rights.telling import told
 from curation.schema import VERDICT_COLUMNS
 from curation.stages import find, known_stages, meaning
+from curation.stages.rights import told
 from pipelines.dedup.indexes import open_index
 from pipelines.engine.transform import ERRORS
 from pipelines.run_folder import load_run, run_settings, stage_before

@@ -24,9 +24,12 @@ from curation.decontaminate.dialects import DIALECTS, Dialect
 from curation.decontaminate.judge import FOUND, input_of
 from curation.decontaminate.overlap import OVERLAP, overlap
 from curation.errors import ConfigError, InputError
-from curation.extract.texts import text_of
-from curation.readers import Event, Page, ReaderSettings, discover, read
+from curation.extract.safe import text_of
+from curation.readers.discover import discover
 from curation.readers.documents import ROWS, batched, document_row
+from curation.readers.read import read
+from curation.readers.records import Event, Page
+from curation.readers.settings import ReaderSettings
 from curation.recipe import Recipe
 from curation.schema import DOCUMENTS
 from curation.stages import find

@@ -15,7 +15,6 @@ import pyarrow as pa
 from curation.config import differences
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
-from curation.histograms import bins_for, histogram
 from curation.policy import Approval
 from curation.stages import meaning
 from pipelines.reading import document, search, sums
@@ -26,6 +25,7 @@ from pipelines.reading.ledger import DIMENSIONS, load, write_ledger
 from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, measured_stages, policy_text
 from pipelines.reading.search import FATE, Masks
 from pipelines.reading.signals import Signals, measuring_stage
+from pipelines.reading.sums import bins_for, histogram
 from pipelines.reading.values import token_facts
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder

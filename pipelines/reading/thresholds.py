@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import pyarrow as pa
@@ -18,16 +20,21 @@ from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.margins import Judges
 from curation.filters.redecide import Flips, WhatIf
 from curation.filters.rules import RuleBook
-from curation.rights.policy import Policy
-from curation.rights.rights_settings import Honoured, RightsSettings, default_settings
-from curation.schema import column_of
+from curation.hosts import host_of
+from curation.readers.settings import ReaderSettings
+from curation.rights.policy import COPIES, Document, Policy, Ruling, by_kept
+from curation.rights.rights_settings import COMPARES, Honoured, RightsSettings, default_settings
+from curation.rights.sites import SiteIndex, build_index, read_site_files
+from curation.schema import RIGHTS as RIGHTS_TYPE
+from curation.schema import column_of, with_column
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.reading.ledger import Source, read_rows_of, sources_of
 from pipelines.reading.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
+from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import MANIFEST, files_of, read_manifest
-from pipelines.storage.shards import open_parquet
+from pipelines.storage.shards import open_parquet, read_kinds
 
 T = TypeVar("T")
 
@@ -245,15 +252,16 @@ def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
     where these are counted, else `characters`. Raises ConfigError for a key of another section.
     """
     folder, stages = load_run(run)
-    tried = {name: Policy(settings) for name, settings in policies(folder, assignments)}
+    tried = {n: _Judge.of(folder, each) for n, each in policies(folder, stages, assignments)}
     removed: dict[str, Counter[str]] = {name: Counter() for name in tried}
     lost, total = Counter[str](), Counter[str]()
     stage, unit = _judged(folder, stages), "characters"
-    for column, sizes, counted in _documents(folder, stage):
+    kinds = ("documents", *(["removed"] if stage == RIGHTS else []))
+    for batch, sizes, counted in _documents(folder, stage, kinds):
         unit = counted
-        total.update({"documents": len(column), "size": sum(sizes)})
-        for name, policy in tried.items():
-            for ruling, size in zip(policy.rulings(column), sizes, strict=True):
+        total.update({"documents": batch.num_rows, "size": sum(sizes)})
+        for name, judge in tried.items():
+            for ruling, size in zip(judge.rulings(batch), sizes, strict=True):
                 if ruling is not None:
                     removed[name][ruling.reason] += 1
                     lost[name] += size
@@ -265,7 +273,72 @@ def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
     return {"stage": stage, **every, "policies": costs}
 
 
-def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, RightsSettings]]:
+class _Judge(NamedTuple):
+    """A policy, with the duplicates of the documents that it follows."""
+
+    policy: Policy
+    copies: dict[str, list[Document]]
+
+    @classmethod
+    def of(cls, folder: Folder, settings: RightsSettings, sites: SiteIndex | None = None) -> _Judge:
+        policy, kinds = Policy(settings), ["removed"] if settings.follow else []
+        removed = read_kinds(folder / COMPARES, kinds, COPIES.names)
+        renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
+        return cls(policy, by_kept(concatenated([policy.copies(b) for b in renewed], COPIES)))
+
+    def rulings(self, batch: pa.RecordBatch) -> list[Ruling | None]:
+        return self.policy.judge(batch, self.copies)[1]
+
+
+def _renewed(batch: pa.RecordBatch, sites: SiteIndex) -> pa.RecordBatch:
+    """Return documents with what newer files of their sites say in place of what these said."""
+    rights = zip(column_of(batch, RIGHTS).to_pylist(), batch["url"].to_pylist(), strict=True)
+    found = [sites.renewed(one, url or "") for one, url in rights]
+    return with_column(batch, RIGHTS, pa.array(found, RIGHTS_TYPE))
+
+
+def newer_signals(
+    run: str, paths: Sequence[str], assignments: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Judge a run's last documents by what files of sites say now, and return what would go.
+
+    Sites without a newer file keep what they said. What the policy would have removed before does
+    not count. Documents and sizes are by reason and host, the largest first. Raises as
+    `other_policies` does, and InputError for files without signals.
+    """
+    folder, stages = load_run(run)
+    *_, (_, settings) = policies(folder, stages, assignments)
+    before = _Judge.of(folder, settings)
+    stage, unit = _last(folder, stages), "characters"
+    found: dict[tuple[str, str], Counter[str]] = {}
+    total = Counter[str]()
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "sites.sqlite"
+        readers = ReaderSettings.model_validate(run_recipe(folder)["readers"])
+        build_index(read_site_files(paths, readers), settings.agents, path)
+        sites = SiteIndex(path)
+        now = _Judge.of(folder, settings, sites)
+        for batch, sizes, unit in _documents(folder, stage, ["documents"]):
+            total.update({"documents": batch.num_rows, "size": sum(sizes)})
+            rulings = before.rulings(batch), now.rulings(_renewed(batch, sites))
+            for was, ruling, url, size in zip(
+                *rulings, batch["url"].to_pylist(), sizes, strict=True
+            ):
+                if ruling is not None and was is None:
+                    row = found.setdefault((ruling.reason, host_of(url or "")), Counter())
+                    row.update({"documents": 1, unit: size})
+    rows: list[dict[str, Any]] = [
+        {"reason": reason, "host": host, **counts} for (reason, host), counts in found.items()
+    ]
+    rows.sort(key=lambda row: (-row[unit], row["reason"], row["host"]))
+    sums = {name: sum(row[name] for row in rows) for name in ("documents", unit)}
+    every = {"documents": total["documents"], unit: total["size"]}
+    return {"stage": stage, **every, "would_go": sums, "by_host": rows}
+
+
+def policies(
+    folder: Folder, stages: Sequence[str], assignments: Sequence[str]
+) -> Iterator[tuple[str, RightsSettings]]:
     """Yield policies by name: that of --set, or else each signal alone, then the run's own."""
     recipe = run_recipe(folder)
     tree = recipe.get(RIGHTS) or default_settings().model_dump(mode="json")
@@ -276,10 +349,13 @@ def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, 
         assign(whole, change)
     own = validate(RightsSettings, whole[RIGHTS], "--set")
     if not assignments:
-        nothing = {"honour": [], "unknown": "keep", "licences": {"require": []}}
+        nothing: dict[str, Any] = {"honour": [], "unknown": "keep", "licences": {}, "follow": None}
         alone: dict[str, dict[str, Any]] = {name: {"honour": [name]} for name in get_args(Honoured)}
         alone["licences: open"] = {"licences": {"require": ["open"]}}
         alone["robots, unknown: remove"] = {"honour": ["robots"], "unknown": "remove"}
+        if COMPARES in stages:
+            follow = {"honour": ["train"], "follow": {"near": 0.8}}
+            alone["train, follow: {near: 0.8}"] = follow
         for name, choice in alone.items():
             yield name, validate(RightsSettings, {**tree, **nothing, **choice}, RIGHTS)
     yield " ".join(assignments) or "the recipe's policy", own
@@ -287,17 +363,22 @@ def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, 
 
 def _judged(folder: Folder, stages: Sequence[str]) -> str:
     """Return the stage whose documents are judged: the last, or `rights` itself if it ran."""
-    if RIGHTS in stages:
-        return RIGHTS
+    return RIGHTS if RIGHTS in stages else _last(folder, stages)
+
+
+def _last(folder: Folder, stages: Sequence[str]) -> str:
+    """Return the last stage that wrote documents. Raises InputError."""
     for stage in reversed(stages):
         if files_of(read_manifest(folder / stage), "documents"):
             return stage
     raise InputError(f"{folder.shown}: no stage with documents")
 
 
-def _documents(folder: Folder, stage: str) -> Iterator[tuple[pa.Array, list[int], str]]:
-    """Yield (rights, sizes, unit of the sizes) of every batch."""
-    place, kinds = folder / stage, ("documents", *(["removed"] if stage == RIGHTS else []))
+def _documents(
+    folder: Folder, stage: str, kinds: Sequence[str]
+) -> Iterator[tuple[pa.RecordBatch, list[int], str]]:
+    """Yield (documents with their rights, sizes, unit of the sizes) of every batch."""
+    place = folder / stage
     for name in files_of(read_manifest(place), *kinds):
         with open_parquet(place, name) as parquet:
             names = parquet.schema_arrow.names
@@ -307,7 +388,8 @@ def _documents(folder: Folder, stage: str) -> Iterator[tuple[pa.Array, list[int]
                     "or its input had none"
                 )
             drawn = {"tokens", "repeats"} <= {*names}
-            columns = [RIGHTS, *(("tokens", "repeats") if drawn else ("text",))]
+            columns = ["id", "url", "date", RIGHTS]
+            columns += ["tokens", "repeats"] if drawn else ["text"]
             for batch in parquet.iter_batches(
                 _BATCH_OF_RIGHTS if drawn else _BATCH_OF_TEXTS, columns=columns
             ):
@@ -315,4 +397,4 @@ def _documents(folder: Folder, stage: str) -> Iterator[tuple[pa.Array, list[int]
                     sizes = pc.multiply(batch["tokens"], batch["repeats"].cast(pa.int64()))
                 else:
                     sizes = pc.utf8_length(batch["text"])
-                yield batch[RIGHTS], sizes.to_pylist(), "tokens" if drawn else "characters"
+                yield batch, sizes.to_pylist(), "tokens" if drawn else "characters"

@@ -5,21 +5,96 @@ Dataflow refuses a job of more than 10 MB, and the description of 90,000 tasks i
 
 The output folder may be open to more people than the workers are. So the file is data and no code,
 and counts only with the hash and for the classes that the job names.
+
+Serialize steps and tasks as JSON, so that reading one can't run code.
+
+Dataclasses are described by their fields, settings as in a recipe. Types that JSON lacks are
+objects with the key `is`: a tuple, a dictionary, an Arrow schema, or the name of a class. Only
+classes that the reader expects are created: their names come from the job, never from the file.
 """
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
-from curation.errors import InputError
+import pyarrow as pa
+from pydantic import BaseModel
+
+from curation.errors import InputError, first_line
 from pipelines.named_files import send
-from pipelines.runners.description import describe, restore
 from pipelines.runners.tasks import Step, Task
 from pipelines.storage.files import SCRATCH, Folder
+
+_TUPLE, _DICT, _SCHEMA = "tuple", "dict", "schema"
+
+
+def name_of(kind: type) -> str:
+    """Return the name of a class in descriptions."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def describe(value: Any, classes: dict[str, type]) -> Any:
+    """Return the value as JSON; add the classes it consists of to `classes`, by name.
+
+    Raises TypeError for values that are not data, such as functions and arrays.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is list:
+        return [describe(v, classes) for v in value]
+    if type(value) is tuple:
+        return {"is": _TUPLE, "of": [describe(v, classes) for v in value]}
+    if type(value) is dict:
+        pairs = [[describe(k, classes), describe(v, classes)] for k, v in value.items()]
+        return {"is": _DICT, "of": pairs}
+    if isinstance(value, pa.Schema):
+        return {"is": _SCHEMA, "of": base64.b64encode(value.serialize()).decode()}
+    kind = type(value)
+    if isinstance(value, BaseModel):
+        content = {"of": value.model_dump(mode="json", by_alias=True, round_trip=True)}
+    elif dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        content = {f.name: describe(getattr(value, f.name), classes) for f in fields}
+    else:
+        raise TypeError(f"{name_of(kind)}: steps and tasks must consist of data, and this is not")
+    classes[name_of(kind)] = kind
+    return {"is": name_of(kind), **content}
+
+
+def restore(described: Any, classes: Iterable[type]) -> Any:
+    """Restore a described value, using only these classes. Raises InputError."""
+    return _restored(described, {name_of(kind): kind for kind in classes})
+
+
+def _restored(described: Any, classes: dict[str, type]) -> Any:
+    if isinstance(described, list):
+        return [_restored(v, classes) for v in described]
+    if not isinstance(described, dict):
+        return described
+    content = dict(described)
+    name = content.pop("is", None)
+    try:
+        if name == _TUPLE:
+            return tuple(_restored(v, classes) for v in content["of"])
+        if name == _DICT:
+            return {_restored(k, classes): _restored(v, classes) for k, v in content["of"]}
+        if name == _SCHEMA:
+            return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["of"])))
+        kind = classes.get(name) if isinstance(name, str) else None
+        if kind is None:
+            raise InputError(f"{name}: not a class of this step")
+        if issubclass(kind, BaseModel):
+            return kind.model_validate(content["of"])
+        return kind(**{field: _restored(v, classes) for field, v in content.items()})
+    except (KeyError, TypeError, ValueError, pa.ArrowInvalid) as error:
+        raise InputError(f"{name}: {first_line(error)}") from error
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ from pipelines.transforms.extract import ReadPages as ReadPages
 from pipelines.transforms.files import Batches as Batches
 from pipelines.transforms.files import ReadDocuments as ReadDocuments
 from pipelines.transforms.files import ReadShards as ReadShards
+from pipelines.transforms.files import RecordBatchCoder as RecordBatchCoder
+from pipelines.transforms.files import ShardKey as ShardKey
+from pipelines.transforms.files import ShardKeyCoder as ShardKeyCoder
 from pipelines.transforms.files import WriteDocuments as WriteDocuments
 from pipelines.transforms.files import WriteShards as WriteShards
 from pipelines.transforms.judge import Apply as Apply
@@ -29,9 +32,6 @@ from pipelines.transforms.judge import Edited as Edited
 from pipelines.transforms.judge import Filter as Filter
 from pipelines.transforms.judge import IdentifyLanguage as IdentifyLanguage
 from pipelines.transforms.judge import Judged as Judged
-from pipelines.transforms.keys import RecordBatchCoder as RecordBatchCoder
-from pipelines.transforms.keys import ShardKey as ShardKey
-from pipelines.transforms.keys import ShardKeyCoder as ShardKeyCoder
 from pipelines.transforms.stage import DeduplicateDocuments as DeduplicateDocuments
 from pipelines.transforms.stage import DeduplicateLines as DeduplicateLines
 from pipelines.transforms.stage import DeduplicateUrls as DeduplicateUrls

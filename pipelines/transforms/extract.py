@@ -12,25 +12,26 @@ from apache_beam import PCollection
 
 from curation.columns import PAGE_COLUMNS
 from curation.extract.extract_settings import ExtractSettings
-from curation.readers import Damage, Page, discover, read
+from curation.readers.discover import discover
 from curation.readers.documents import (
     Others,
     Row,
     document_row,
     joined,
-    others_of,
     own_columns,
     with_own,
 )
-from curation.readers.records import drawn
+from curation.readers.index import with_archives
+from curation.readers.records import Damage, Page
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, HEADERS, SET_ASIDE, SOURCE
 from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
+from pipelines.extract.reading import FileReader
 from pipelines.extract.sites import sites_key
-from pipelines.extract.sources import source_shards
+from pipelines.extract.sources import SourceShard, source_shards
+from pipelines.transforms.files import Keyed, ShardKey
 from pipelines.transforms.judge import default_settings, judge, of_recipe, outputs
-from pipelines.transforms.keys import Keyed, ShardKey
 
 #: A batch of pages has at most so many pages, and about so many bytes where it has several.
 _BATCH_PAGES = 256
@@ -101,27 +102,29 @@ class ReadPages(beam.PTransform):
 
     def expand(self, begin: Any) -> Pages:
         paths = [self.paths] if isinstance(self.paths, str) else list(self.paths)
-        shards = [
-            (s.name, s.files) for s in source_shards(discover(paths), (), self.settings.split_bytes)
-        ]
+        found = with_archives(discover(paths), self.settings)
+        shards = source_shards(found, (), self.settings.split_bytes)
         reading = beam.ParDo(_Read(self.settings)).with_output_types(Keyed, set_aside=Keyed)
         files = begin | "Files" >> beam.Create(shards)
-        found = files | "Read" >> reading.with_outputs("set_aside", main="pages")
-        return Pages(found.pages, found.set_aside)
+        read = files | "Read" >> reading.with_outputs("set_aside", main="pages")
+        return Pages(read.pages, read.set_aside)
 
 
 @dataclass
 class _Read(beam.DoFn):
     settings: ReaderSettings
 
-    def process(self, element: tuple[str, tuple[tuple[str, str], ...]]) -> Iterator[Any]:
-        shard, files = element
-        kinds = [others_of(path, name, self.settings) for path, name in files]
-        others = joined(kinds, taken=PAGE_COLUMNS)
+    def process(self, element: SourceShard) -> Iterator[Any]:
+        shard = element.name
+        readers = [
+            (name, FileReader(path, name, self.settings, element.records.get(name)))
+            for path, name in element.files
+        ]
+        others = joined([reader.others() for _, reader in readers], taken=PAGE_COLUMNS)
         rows: list[tuple[Row, Row]] = []
         aside: list[dict[str, Any]] = []
         first = size = 0
-        for name, record in self._records(files):
+        for name, record in ((name, each) for name, reader in readers for each in reader):
             if isinstance(record, Damage):
                 aside.append(damaged_row(name, record))
             elif isinstance(record, Page):
@@ -133,11 +136,6 @@ class _Read(beam.DoFn):
         yield ShardKey(shard, first), _batch(rows, others)
         damage = pa.RecordBatch.from_pylist(aside, SET_ASIDE)
         yield beam.pvalue.TaggedOutput("set_aside", (ShardKey(shard, 0), damage))
-
-    def _records(self, files: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Any]]:
-        for path, name in files:
-            for record in drawn(read(path, self.settings, name), self.settings.sample, name):
-                yield name, record
 
 
 def _batch(rows: Sequence[tuple[Row, Row]], others: Others) -> pa.RecordBatch:

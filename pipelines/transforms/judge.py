@@ -25,7 +25,7 @@ from pipelines.decontaminate import evals_key
 from pipelines.engine.transform import Outcome
 from pipelines.filter import FilterDocuments
 from pipelines.identify_language import IdentifyLanguage as LanguageTransform
-from pipelines.transforms.keys import Keyed, ShardKey
+from pipelines.transforms.files import Keyed, ShardKey
 
 #: What `Apply` takes.
 Function = Callable[[pa.RecordBatch], Any]

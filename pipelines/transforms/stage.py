@@ -17,8 +17,7 @@ from curation.readers.discover import InputFile, PassedOver
 from curation.recipe import Recipe
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
+from pipelines.named_files import check_named_files, stage_facts
 from pipelines.plan import Plan, input_files
 from pipelines.run import complete_or_run, stage_of, stage_run
 from pipelines.run_folder import own_paths

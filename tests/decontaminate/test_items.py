@@ -12,8 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from curation.decontaminate.decontaminate_settings import (
+    COMMON,
+    Fields,
+    load_mapping,
+    mapping_names,
+)
 from curation.decontaminate.items import Item, item_of, read_items
-from curation.decontaminate.mappings import COMMON, Fields, load_mapping, mapping_names
 from curation.errors import ConfigError, InputError
 from curation.recipe import load
 

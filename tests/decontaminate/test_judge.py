@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
 from curation.decontaminate.decontaminate_settings import EvalSettings, default_settings
+from curation.decontaminate.index import load_background
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import FOUND, Decontaminated, Decontaminator
 from curation.decontaminate.overlap import latex, markdown, overlap, summary

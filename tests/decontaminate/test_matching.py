@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.decontaminate import matching
-from curation.decontaminate.background import Background
 from curation.decontaminate.index import (
     NUMBER,
+    Background,
     Index,
     build_index,
     find_ngram,

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.dedup import count_lines, frequent_lines, line_hashes, merge_counts, remove_lines
 from curation.dedup.dedup_settings import LineDedupSettings, defaults
 from curation.dedup.keys import half_keys
 from curation.dedup.lines import (
@@ -15,8 +14,13 @@ from curation.dedup.lines import (
     LineRemoval,
     add_known,
     assign_buckets,
+    count_lines,
+    frequent_lines,
     in_buckets,
+    line_hashes,
+    merge_counts,
     out_of_buckets,
+    remove_lines,
     total_lines,
     verdicts,
 )

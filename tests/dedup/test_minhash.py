@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from curation.dedup import (
+from curation.dedup import minhash_signatures
+from curation.dedup.dedup_settings import DocumentDedupSettings, Scheme, defaults
+from curation.dedup.minhash import (
+    DTYPES,
     band_hashes,
+    band_threshold,
+    has_signature,
     hash_function,
-    minhash_signatures,
-    optimal_bands,
     signatures,
 )
-from curation.dedup.dedup_settings import DocumentDedupSettings, Scheme, defaults
-from curation.dedup.minhash import DTYPES, band_threshold, has_signature
 from curation.errors import ConfigError
 from tests.dedup import reference
 
@@ -80,10 +81,6 @@ def test_bands_depend_on_their_values_and_place() -> None:
 
 def test_published_probabilities() -> None:
     assert round(band_threshold(14, 8), 3) == 0.719  # FineWeb
-    lsh = MinHashLSH(threshold=0.7, num_perm=128, weights=(0.5, 0.5))
-    assert optimal_bands(0.7, 128, 0.5, 0.5) == (lsh.b, lsh.r)
-    with pytest.raises(ConfigError, match="threshold"):
-        optimal_bands(1.5, 128, 0.5, 0.5)
 
 
 def test_bands_must_fit_the_signature() -> None:

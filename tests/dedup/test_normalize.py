@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup.dedup_settings import DocumentDedupSettings, defaults, normalizations
+from curation.dedup.minhash import shingles
 from curation.dedup.normalize import exact_keys
-from curation.dedup.shingles import shingles
 from tests.dedup import reference
 from tests.dedup.reference import normalized
 

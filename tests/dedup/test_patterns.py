@@ -5,10 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curation.dedup import count_lines, frequent_lines, line_hashes, merge_counts, remove_lines
 from curation.dedup.audit import audit_lines, summary
 from curation.dedup.dedup_settings import VERDICTS, LineDedupSettings, defaults
-from curation.dedup.lines import LineRemoval, LineTotals, host_keys, total_lines, with_pages
+from curation.dedup.lines import (
+    LineRemoval,
+    LineTotals,
+    count_lines,
+    frequent_lines,
+    host_keys,
+    line_hashes,
+    merge_counts,
+    remove_lines,
+    total_lines,
+    with_pages,
+)
 
 DEFAULT = defaults(LineDedupSettings)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.dedup import canonical_url, canonical_urls
 from curation.dedup.dedup_settings import UrlDedupSettings, defaults
+from curation.dedup.urls import canonical_url, canonical_urls
 from curation.errors import ConfigError
 
 DEFAULT = defaults(UrlDedupSettings).canonical

@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.dedup import band_hashes, string_keys
-from curation.dedup.candidates import bucket_order, bucket_pairs
+from curation.dedup.candidates import (
+    bucket_order,
+    bucket_pairs,
+    estimated_jaccard,
+    jaccard,
+    shingle_sets,
+)
 from curation.dedup.components import cluster_sizes, confirmed_clusters, same_text
 from curation.dedup.dedup_settings import DocumentDedupSettings, defaults, normalizations
-from curation.dedup.keys import sort_with
-from curation.dedup.minhash import signatures
-from curation.dedup.verify import estimated_jaccard, jaccard, shingle_sets
+from curation.dedup.keys import sort_with, string_keys
+from curation.dedup.minhash import band_hashes, signatures
 
 SETTINGS = defaults(DocumentDedupSettings)
 WORDS = normalizations()["words"]

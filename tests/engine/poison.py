@@ -19,7 +19,7 @@ import pyarrow as pa
 import pipelines.extract
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import extract_page
-from curation.readers import Page
+from curation.readers.records import Page
 from curation.schema import Verdicts, with_column
 from pipelines.dedup.duplicates import ApplyVerdicts
 from pipelines.engine import documents

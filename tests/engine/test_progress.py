@@ -15,8 +15,7 @@ import pytest
 from pipelines.cli import main
 from pipelines.runners import local
 from pipelines.runners.execute import Executor, RunnerOptions
-from pipelines.runners.pace import Pace, duration
-from pipelines.runners.progress import Bars, Lines, Quiet, open_display
+from pipelines.runners.progress import Bars, Lines, Pace, Quiet, duration, open_display
 from pipelines.runners.tasks import Task
 from pipelines.storage.files import Folder
 from tests.engine.toys import WriteName

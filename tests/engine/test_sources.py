@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.readers import InputFile, spans
+from curation.readers.discover import InputFile
+from curation.readers.ranges import spans
 from pipelines.extract import sources
 from pipelines.extract.sources import (
     Part,

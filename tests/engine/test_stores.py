@@ -22,7 +22,7 @@ s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
 
 from curation import stores  # noqa: E402
 from curation.errors import InputError, StoreError  # noqa: E402
-from curation.readers import discover  # noqa: E402
+from curation.readers.discover import discover  # noqa: E402
 from curation.readers.raw import RawFile  # noqa: E402
 from curation.schema import DOCUMENTS  # noqa: E402
 from curation.stores import persist, transfers  # noqa: E402

@@ -23,21 +23,21 @@ import models.commands
 import pipelines
 from curation.dedup.lines import LineTotals
 from curation.errors import InputError
-from curation.mix import MixPlan, Mixture
-from curation.readers import Checkpoint, Span
+from curation.mix.mix_settings import Mixture
+from curation.mix.plan import MixPlan
+from curation.readers.ranges import Checkpoint, Span
 from curation.recipe import STAGES, built_in, load
 from curation.schema import DOCUMENTS, EDITS
 from curation.stages.custom import CustomSettings, StageCode
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.user_code import Found
 from models.mixes.search import search_settings
-from pipelines.dedup_documents.indexes import Place
+from pipelines.dedup.indexes import Place
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Transform
 from pipelines.extract.sources import Part, SourceShard
 from pipelines.runners import tasklist
-from pipelines.runners.description import describe, restore
-from pipelines.runners.tasklist import write_task_list
+from pipelines.runners.tasklist import describe, restore, write_task_list
 from pipelines.runners.tasks import Task
 from pipelines.storage.files import Folder
 from tests.engine.toys import WriteName

@@ -7,7 +7,7 @@ import os
 from curation.extract import Extraction
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import Failed, Refused, extract_page
-from curation.readers import Page
+from curation.readers.records import Page
 
 
 def shout(word: str) -> str:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.config import read_values
-from curation.extract import default_settings
 from curation.extract.decide import (
     CUTS,
     Limits,
@@ -17,6 +16,7 @@ from curation.extract.decide import (
     decide_blocks,
     find_places,
 )
+from curation.extract.extractor import default_settings
 from curation.extract.features import COUNT, NAMES
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of

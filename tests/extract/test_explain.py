@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from curation.extract import default_settings, extract
+from curation.extract import extract
 from curation.extract.explain import explain, view
+from curation.extract.extractor import default_settings
 from curation.resources import root
 from pipelines.cli import main
 

@@ -13,8 +13,9 @@ import pytest
 
 import pipelines.extract as stage
 from curation.errors import WorkerError
-from curation.extract import Extractor, default_settings, safe
-from curation.readers import Page
+from curation.extract import Extractor, safe
+from curation.extract.extractor import default_settings
+from curation.readers.records import Page
 from pipelines.cli import main
 from pipelines.runners.guard import Crash, Guard
 from tests.extract import crashes

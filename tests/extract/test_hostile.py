@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.extract import Extractor, PageTooLargeError, default_settings
+from curation.extract import Extractor, PageTooLargeError
 from curation.extract.clean import normal
+from curation.extract.containers import representatives
+from curation.extract.extractor import default_settings
 from curation.extract.features import features
 from curation.extract.formulas import mathml_to_tex
 from curation.extract.model import load
-from curation.extract.sampling import representatives
 from curation.extract.scan import scan
 from tests.hostile_pages import ARTICLE, CASES, page
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from curation.extract import Extractor, default_settings
-from curation.extract.line_numbers import without_line_numbers
+from curation.extract import Extractor
+from curation.extract.extractor import default_settings
+from curation.extract.listings import without_line_numbers
 
 _DATA = [
     "1,foo,0.5\n2,bar,0.7\n3,baz,0.9",

@@ -9,10 +9,12 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.extract import default_settings, extract
+from curation.extract import extract
+from curation.extract.extractor import default_settings
 from curation.extract.mojibake import mended, repaired
 from curation.extract.safe import extract_page
-from curation.readers import Page, decode_html
+from curation.readers.charset import decode_html
+from curation.readers.records import Page
 
 SOUND = "“It’s café,” he said — voilà! Škoda, Řím, Š…"
 _WINDOWS = "".join(bytes([b]).decode("cp1252", "ignore") or chr(b) for b in range(256))

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from curation.extract.clean import normal
+from curation.extract.layout import is_normalized
 from curation.extract.mojibake import repaired
-from curation.extract.normalized import is_normalized
 
 
 def normalized(text: str) -> bool:

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 from curation import run
-from curation.classify import Classifier, ClassifySettings, default_settings, score
+from curation.classify import score
+from curation.classify.classifier import Classifier
+from curation.classify.classify_settings import ClassifySettings, default_settings
 from curation.extract import extract
 
 PARAGRAPH = (

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from curation.extract import Extractor, default_settings
+from curation.extract import Extractor
+from curation.extract.extractor import default_settings
 
 _PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
 _OWN = Extractor(default_settings().model_copy(update={"engine": "curation"}))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from curation.extract import Extractor, default_settings
+from curation.extract import Extractor
+from curation.extract.extractor import default_settings
 
 _REST = "The rest of the paragraph is as it should be, and there is enough of it to be kept. " * 3
 _TWICE = (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import blocks as s
-from curation.extract.repeated import copies, title_again
+from curation.extract.decide import copies, title_again
 from curation.extract.scan import scan
 
 LEAST, NEAR = 30, 90

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.extract import Extractor, default_settings, extract
+from curation.extract import Extractor, extract
+from curation.extract.extractor import default_settings
 from curation.extract.features import stated
 from curation.extract.lexing import tag_name
 from curation.extract.markup import ANCESTOR, name_hash

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.extract import Extractor, default_settings, extract
+from curation.extract import Extractor, extract
 from curation.extract.clean import clean
-from curation.extract.page_state import stated_article
-from curation.extract.streaming import in_place
+from curation.extract.extractor import default_settings
+from curation.extract.page_state import in_place, stated_article
 
 _SENTENCE = "The harbour wall was rebuilt after the flood of that year, and it has stood since. "
 _ARTICLE = "<p>" + _SENTENCE * 6 + "</p>"

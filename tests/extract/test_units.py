@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.config import read_values
-from curation.extract import default_settings
 from curation.extract.blocks import PRE, Page
 from curation.extract.decide import Limits, decide_blocks, find_places
+from curation.extract.extractor import default_settings
 from curation.extract.features import COUNT
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of

@@ -23,8 +23,8 @@ from curation.filters.filter_settings import SignalSettings
 from curation.filters.reference import LENGTHS, LONGEST_TOKEN, Reference
 from curation.filters.refinedweb import COUNTERS
 from curation.text import characters as ch
-from curation.text.words import token_hash
 from models.training.reference_counts import vocabulary
+from tests.text.strings import token_hash
 from tests.text.test_words import plain_words
 
 PROPERTIES, LOWER = ch.properties(), ch.lower_case()

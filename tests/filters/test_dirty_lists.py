@@ -10,7 +10,7 @@ import pytest
 from curation.filters import lists
 from curation.filters.filter_settings import default_settings
 from curation.filters.signals import Meter
-from curation.text.words import word_list
+from tests.text.strings import word_list
 
 SETTINGS = default_settings(signals={"reference": None}).signals
 DIRTY = lists.by_language(SETTINGS.dirty_words, ".txt")

@@ -79,7 +79,11 @@ def test_batches_and_all_references_measure_as_each_alone() -> None:
     together = divergences(pa.array(texts), numbers, REFERENCES)
     np.testing.assert_array_equal(together, alone)
     assert np.isfinite(together).tolist() == [True, False, False, True, False]
-    by_all = measure_all_references(texts, REFERENCES)
+    limits = np.array([np.inf, 5.0, np.inf, STRANGE, 0.0])
+    by_all = measure_all_references(texts, REFERENCES, limits)
     for number in range(len(REFERENCES.unknown)):
         by_one = measure_references(texts, REFERENCES, number)[:, 0]
-        np.testing.assert_array_equal(by_all[number], by_one)
+        beyond = np.isinf(by_all[number])
+        assert (by_one[beyond] > limits[beyond]).all()
+        np.testing.assert_array_equal(by_all[number][~beyond], by_one[~beyond])
+    assert np.isinf(by_all).any()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from curation.filters import pii
 from curation.filters.filter_settings import PiiSettings, default_settings
-from curation.filters.pii_checks import is_card, luhn
+from curation.filters.pii_national import is_card, luhn
 
 SETTINGS = default_settings().pii
 LABELLED = Path(__file__).parents[3] / "shared" / "data" / "pii" / "synth_dataset_v2.json"

@@ -18,9 +18,9 @@ from curation.filters.filter_settings import default_settings
 from curation.filters.mixed import STRANGE
 from curation.filters.reference import load_reference
 from curation.filters.signals import Meter
-from curation.text.words import word_list
 from tests.filters.plain import PlainReference, lower, measured
 from tests.filters.test_repetition import PLAIN
+from tests.text.strings import word_list
 
 CASES = int(os.environ.get("CURATION_CASES", "3000"))
 STOP = ("the", "of", "and", "是", "the the")

@@ -26,8 +26,6 @@ from curation.filters.reference import (
 )
 from curation.models import list_models
 from curation.resources import resolve
-from curation.text.words import token_hash, word_list
-from models.training import About
 from models.training.reference import (
     ReferenceTraining,
     calibration_table,
@@ -36,8 +34,11 @@ from models.training.reference import (
     train_reference_files,
 )
 from models.training.reference_counts import WordCounts, count_words, merge_words
+from models.training.report import About
+from models.training.saving import save_reference
 from models.training.word_classes import exchange
 from tests.filters.plain import PlainReference, divergence, divergence_parts
+from tests.text.strings import token_hash, word_list
 
 ABOUT = About("1", "CC0-1.0", "ours", "command")
 SMALL = default_reference().model_copy(
@@ -290,8 +291,8 @@ def test_files_keep_it_and_are_reproducible(
     made: tuple[Language, Reference], tmp_path: Path
 ) -> None:
     held = made[1]
-    held.save(tmp_path / "a.npz")
-    held.save(tmp_path / "b.npz")
+    save_reference(held, tmp_path / "a.npz")
+    save_reference(held, tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     again = load_reference(tmp_path / "a.npz", "xx")
     for name, value in vars(held).items():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.filters import Filter
+from curation.filters.apply import Filter
 from curation.filters.edits import edit
 from curation.filters.filter_settings import CopySettings, EditSettings, default_settings
 from curation.filters.signals import Meter

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from curation.filters.filter_settings import SignalSettings, default_settings
 from curation.filters.signals import measure
 from curation.text import characters as ch
-from curation.text.words import word_list, words
+from curation.text.words import words
+from tests.text.strings import word_list
 
 PROPERTIES = ch.properties()
 Dialect = Literal["datatrove", "dolma", "dclm", "nemo"]

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.filters import judge, load_filter
+from curation.filters import judge
+from curation.filters.apply import load_filter
 from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.rules import RuleBook
 from curation.filters.signals import NAMES, measure

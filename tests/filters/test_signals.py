@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from curation.filters.filter_settings import default_settings
 from curation.filters.signals import NAMES, measure
 from curation.text.structure import structure
-from curation.text.words import word_list
+from tests.text.strings import word_list
 
 SETTINGS = default_settings(signals={"reference": None}).signals
 

@@ -11,8 +11,7 @@ import pytest
 from curation.filters.filter_settings import default_settings
 from curation.filters.mixed import STRANGE
 from curation.filters.reference import measure_references
-from curation.filters.signals import Meter
-from curation.filters.tabular import divergences
+from curation.filters.signals import Meter, divergences
 from tests.filters.test_mixed import DE, EN, REFERENCES, gibberish
 from tests.filters.test_reference import ENGLISH, GERMAN
 

@@ -18,20 +18,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from curation.errors import ConfigError, InputError
-from curation.mix import (
-    NARROW,
-    MixPlan,
-    MixSettings,
-    Mixture,
-    Supply,
-    advice,
-    draw,
-    lacking,
-    plan,
-    plan_table,
-    plan_tables,
-)
+from curation.mix.columns import NARROW
+from curation.mix.draw import draw
 from curation.mix.keys import draw_phases, negative_log
+from curation.mix.levels import plan_tables
+from curation.mix.mix_settings import MixSettings, Mixture
+from curation.mix.mix_table import advice, lacking, plan_table
+from curation.mix.plan import MixPlan, Supply, plan
 from curation.resources import root
 
 DOMAINS = ["general", "math_reasoning", "code", "multilingual"]

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 from curation.errors import ConfigError
-from curation.mix import NARROW, draw, plan_tables
+from curation.mix.columns import NARROW
+from curation.mix.draw import draw
+from curation.mix.levels import plan_tables
 from curation.mix.schedule import spans
 from curation.recipe import load
 from curation.schema import DOMAINS

@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from curation.errors import ConfigError
-from curation.mix import MixPlan, Mixture, Repeats, advice, draw, plan_tables
+from curation.mix.draw import draw
 from curation.mix.keys import halved
+from curation.mix.levels import plan_tables
+from curation.mix.mix_settings import Mixture, Repeats
+from curation.mix.mix_table import advice
+from curation.mix.plan import MixPlan
 from curation.mix.repeats import copies
 from curation.recipe import check_order, load
 from tests.mix.test_mix import DOMAINS, START, drawn_by, mixing, narrow

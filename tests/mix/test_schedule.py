@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from curation.errors import ConfigError
-from curation.mix import MixPlan, draw, plan_table, plan_tables
+from curation.mix.draw import draw
+from curation.mix.levels import plan_tables
+from curation.mix.mix_table import plan_table
+from curation.mix.plan import MixPlan
 from curation.mix.schedule import place_key, shares, spans
 from curation.tokenize import TokenShards
 from pipelines.cli import main

@@ -16,7 +16,8 @@ import yaml
 from curation.errors import ConfigError, InputError
 from curation.inputs import source_names
 from curation.recipe import load
-from curation.tokenize import TokenShards, read_index
+from curation.tokenize import TokenShards
+from curation.tokenize.megatron import read_index
 from pipelines.cli import main
 from pipelines.plan import input_files
 from pipelines.reading.explorer import Explorer

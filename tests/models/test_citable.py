@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from curation.classify import Classifier, ClassifySettings, default_settings
+from curation.classify.classifier import Classifier
+from curation.classify.classify_settings import ClassifySettings, default_settings
 from curation.errors import ConfigError, InputError
 from curation.stages import find
-from models.training import About, train_citable
+from models.training.language import train_citable
+from models.training.report import About
 from models.training.settings import LanguageTraining
 from models.training.settings import default_settings as training_settings
 from pipelines.cli import main

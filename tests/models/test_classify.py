@@ -18,14 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation import resources
-from curation.classify import Classifier, ClassifyResult, ClassifySettings, decide
-from curation.classify import default_settings as defaults
-from curation.classify.classifier import check_labels
-from curation.classify.decide import LEAST_OF_PATHS
+from curation.classify.classifier import Classifier, ClassifyResult, check_labels
+from curation.classify.classify_settings import ClassifySettings
+from curation.classify.classify_settings import default_settings as defaults
+from curation.classify.decide import LEAST_OF_PATHS, decide
 from curation.classify.features import BITS, SHAPE, measure
 from curation.classify.linear import LinearModel, Varying, load, standardise
 from curation.errors import ConfigError
 from curation.schema import DOCUMENTS
+from models.training.linear import calibrated
+from models.training.saving import save_linear
 from pipelines.classify import ClassifyDocuments
 
 PROSE = (
@@ -240,7 +242,7 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     )
     paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
     for path in paths:
-        model.save(path)
+        save_linear(model, path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     features = measure(TEXTS, model.max_bytes)
     assert (load(paths[0], "a").outputs(features) == model.outputs(features)).all()
@@ -267,7 +269,7 @@ def test_weights_vary_with_features(tmp_path: Path) -> None:
     )
     varying = Varying(np.array(columns, np.int32), weights(rows, 2), weights(len(SHAPE), 2))
     model = replace(plain, varying=varying)
-    model.save(tmp_path / "m.npz")
+    save_linear(model, tmp_path / "m.npz")
     features = measure(TEXTS, model.max_bytes)
     outputs = load(tmp_path / "m.npz", "m").outputs(features)
     shape = standardise(features.shape, model.mean, model.deviation)
@@ -282,8 +284,8 @@ def test_weights_vary_with_features(tmp_path: Path) -> None:
         )
         assert np.allclose(own.outputs(features)[i], outputs[i], atol=1e-4)
     slopes, offsets = np.array([[2.0, 0.5], [0.0, 1.0]]), np.array([1.0, -1.0])
-    calibrated = model.calibrated("classes", ("a", "b"), slopes, offsets).outputs(features)
-    assert np.allclose(calibrated, outputs @ slopes + offsets, rtol=0.01, atol=0.05)
+    found = calibrated(model, "classes", ("a", "b"), slopes, offsets).outputs(features)
+    assert np.allclose(found, outputs @ slopes + offsets, rtol=0.01, atol=0.05)
 
 
 def _blend(a: float, b: float) -> npt.NDArray[np.float64]:

@@ -19,8 +19,9 @@ from curation.language.corrector import load_corrector
 from curation.language.evidence import KNOTS
 from curation.language.fasttext import load_fasttext
 from curation.language.windows import letters_only
-from models.training import About, train_corrector
 from models.training.close import Judged, Source, fit, learn, pair_accuracy, source_of
+from models.training.corrector import train_corrector
+from models.training.report import About
 from models.training.settings import CorrectorTraining, default_settings
 from tests.models.test_corrector import OFFICIAL
 

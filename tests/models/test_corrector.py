@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 
 from curation import resources
 from curation.errors import ConfigError
-from curation.language import LanguageIdentifier, LanguageSettings, default_settings, identify
+from curation.language import LanguageIdentifier, identify
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import load_fasttext
+from curation.language.language_settings import LanguageSettings, default_settings
 from curation.language.windows import letters_only, split_lines
-from models.training import About, train_corrector
+from models.training.corrector import train_corrector
 from models.training.evidence import learn
+from models.training.report import About
+from models.training.saving import save_corrector
 from models.training.settings import CorrectorTraining
 from models.training.settings import default_settings as training_settings
 
@@ -207,7 +210,7 @@ def test_a_prior_decides_where_there_is_little_evidence(corrector: Corrector) ->
 def test_saving_and_loading(corrector: Corrector, tmp_path: Path) -> None:
     paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
     for path in paths:
-        corrector.save(path)
+        save_corrector(corrector, path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     again = load_corrector(paths[0], "a", corrector.labels[: corrector.given.shape[1]])
     texts = [GERMAN.lower(), SOMALI.lower()]

@@ -23,6 +23,7 @@ from models.training.extract.skeletons import (
     read_skeletons,
     skeleton_examples,
 )
+from models.training.saving import save_blocks
 
 PAGE = (
     "<title>Rain</title><body><div class='menu'><ul><li>Home</li><li>Rain</li></ul></div>"
@@ -126,7 +127,7 @@ def test_training_learns_labelled_pages_and_repeats_itself(tmp_path: Path) -> No
     for _ in range(2):
         ((fold, model),) = train(data, settings)
         assert fold is None
-        model.save(tmp_path / "blocks.npz")
+        save_blocks(model, tmp_path / "blocks.npz")
         files.append((tmp_path / "blocks.npz").read_bytes())
     assert files[0] == files[1]
     assert np.isfinite(model.forest.threshold).all()

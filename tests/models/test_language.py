@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError
-from curation.language import LanguageIdentifier, LanguageSettings, decide, identify, spelling
-from curation.language.language_settings import default_settings
+from curation.language import LanguageIdentifier, identify
+from curation.language.decide import decide
+from curation.language.language_settings import LanguageSettings, default_settings
 from curation.language.scripts import by_script
-from curation.language.windows import cut, letters_only
+from curation.language.windows import OPTIONAL, cut, letters_only
+from curation.language.windows import kinds as kinds_of
 from curation.models import ModelFile
 from curation.text import characters as ch
 from curation.text.plain import plain
@@ -92,8 +94,8 @@ def test_windows_are_spread_evenly() -> None:
     st.integers(1, 25),
 )
 def test_windows_against_strings(texts: list[str], windows: int, characters: int) -> None:
-    kinds = spelling.kinds()
-    usual = [all(kinds[ord(c)] in (0, spelling.OPTIONAL) for c in t) for t in texts]
+    kinds = kinds_of()
+    usual = [all(kinds[ord(c)] in (0, OPTIONAL) for c in t) for t in texts]
     texts = [t for t, normal in zip(texts, usual, strict=True) if normal]
     texts = [t for t in texts if not any(0xD800 <= ord(c) <= 0xDFFF for c in t)]
     # `cut` begins with it: signs that nobody sees count nothing
@@ -120,11 +122,9 @@ def _without_case(text: str) -> str:
 
 def _without_blanks(text: str) -> str:
     """The text less what windows leave out: white space, controls, formats, optional marks."""
-    properties, kinds = ch.properties(), spelling.kinds()
+    properties, kinds = ch.properties(), kinds_of()
     blank = ch.SPACE | ch.IGNORE
-    return "".join(
-        c for c in text if not properties[ord(c)] & blank and kinds[ord(c)] != spelling.OPTIONAL
-    )
+    return "".join(c for c in text if not properties[ord(c)] & blank and kinds[ord(c)] != OPTIONAL)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.classify import Classifier, ClassifySettings, default_settings
+from curation.classify.classifier import Classifier
+from curation.classify.classify_settings import ClassifySettings, default_settings
 from curation.classify.onnx import OnnxSettings, batches, load
 from curation.errors import ConfigError
 from curation.stages import find

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from curation.classify import Classifier, ClassifySettings, decide, default_settings
+from curation.classify.classifier import Classifier
+from curation.classify.classify_settings import ClassifySettings, default_settings
+from curation.classify.decide import decide
 from curation.classify.ranking import load
 from curation.errors import ConfigError
 from curation.models import ModelFile

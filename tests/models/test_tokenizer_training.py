@@ -19,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
-from curation.tokenize import Tokenizer, load_tokenizer
+from curation.tokenize import load_tokenizer
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.card import special_tokens
 from curation.tokenize.pretokenize import pattern
+from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import format_ranks
 from models.training.tokenizer import TokenizerTraining, base_ranks, train, train_tokenizer
 from models.training.tokenizer.corpus import read_corpus

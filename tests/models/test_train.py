@@ -14,23 +14,23 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from curation.classify import Classifier, ClassifySettings
-from curation.classify import default_settings as classify_defaults
+from curation.classify.classifier import Classifier
+from curation.classify.classify_settings import ClassifySettings
+from curation.classify.classify_settings import default_settings as classify_defaults
 from curation.classify.features import measure
 from curation.classify.linear import load
 from curation.errors import ConfigError, InputError
-from curation.language import LanguageSettings, identify
+from curation.language import identify
+from curation.language.language_settings import LanguageSettings
 from curation.language.language_settings import default_settings as language_defaults
 from curation.models import ModelFile, read_card
-from models.training import (
-    About,
-    metrics,
-    train_classes,
-    train_language,
-    train_quality,
-)
+from models.training import metrics
+from models.training.classes import train_classes
 from models.training.heldout import folds_of
 from models.training.inputs import read_examples
+from models.training.language import train_language
+from models.training.quality import train_quality
+from models.training.report import About
 from models.training.settings import LanguageTraining, LinearTraining, default_settings
 from pipelines.cli import main
 

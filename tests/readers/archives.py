@@ -12,7 +12,7 @@ import lz4.frame
 import yaml
 import zstandard
 
-from curation.readers import ReaderSettings
+from curation.readers.settings import ReaderSettings
 from curation.resources import root
 
 

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from curation.errors import InputError
-from curation.readers import Damage, Event, Page, Skipped, read, read_at
 from curation.readers.headers import parse_date
+from curation.readers.read import read, read_at
+from curation.readers.records import Damage, Event, Page, Skipped
 from tests.readers.archives import (
     ARC_HEAD,
     arc_record,

@@ -12,7 +12,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.readers import Damage, Page, Skipped, read, read_at
+from curation.readers.read import read, read_at
+from curation.readers.records import Damage, Page, Skipped
 from curation.readers.settings import KEEP_RAW_BYTES
 from tests.readers.archives import (
     arc_record,

@@ -11,7 +11,9 @@ import fsspec
 import pytest
 
 from curation.errors import InputError
-from curation.readers import Damage, Page, PassedOver, discover, read
+from curation.readers.discover import PassedOver, discover
+from curation.readers.read import read
+from curation.readers.records import Damage, Page
 from tests.readers.archives import default_settings
 from tests.readers.test_archives import check_places, contents, events_of
 

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from curation.readers import Damage, Page, discover, read, wacz
+from curation.readers import wacz
+from curation.readers.discover import discover
 from curation.readers.http import looks_like_html
+from curation.readers.read import read
+from curation.readers.records import Damage, Page
 from tests.readers.archives import default_settings, http_response, page_body, sample, warc_record
 from tests.readers.test_archives import contents, events_of
 from tests.shapes import FILES

@@ -9,7 +9,9 @@ import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from curation.readers import Damage, Page, read, why_whole
+from curation.readers.ranges import why_whole
+from curation.readers.read import read
+from curation.readers.records import Damage, Page
 from curation.resources import root
 from tests.readers.archives import default_settings
 from tests.readers.test_archives import check_places

@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from curation.readers import Damage, Page, ReaderSettings, discover, read, read_at
+from curation.readers.discover import discover
 from curation.readers.documents import others_of
 from curation.readers.ranges import why_whole
+from curation.readers.read import read, read_at
+from curation.readers.records import Damage, Page
+from curation.readers.settings import ReaderSettings
 from curation.recipe import load
 
 CSV = 'url,text,author\nhttp://a/1,"One, two\nand ""three""",Ann\nhttp://a/2,Four,Bob\n'

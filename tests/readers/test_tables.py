@@ -17,8 +17,10 @@ import pytest
 import zstandard
 
 from curation.errors import InputError
-from curation.readers import Damage, Page, decode_text, read, read_at
+from curation.readers.charset import decode_text
 from curation.readers.documents import document_row, joined, others_of, own_columns
+from curation.readers.read import read, read_at
+from curation.readers.records import Damage, Page
 from tests.readers.archives import default_settings
 from tests.readers.test_archives import check_places, contents, events_of
 

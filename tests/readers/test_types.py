@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from curation.arrow import as_json, plain, storable
-from curation.extract.texts import text_of
-from curation.readers import Page, read
+from curation.extract.safe import text_of
 from curation.readers.documents import document_row, documents_batch, joined, others_of
+from curation.readers.read import read
+from curation.readers.records import Page
 from pipelines.cli import main
 from tests.readers.archives import default_settings
 

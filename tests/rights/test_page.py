@@ -12,19 +12,10 @@ from hypothesis import strategies as st
 
 from benchmarks.rights import facts
 from curation.resources import root
-from curation.rights import (
-    Directive,
-    Licence,
-    Reservation,
-    for_agents,
-    licence_of,
-    parse_directives,
-    parse_tdm_file,
-    read_page,
-    reservation,
-    spdx_identifiers,
-)
-from curation.rights.licences import matches_licence
+from curation.rights import for_agents, parse_directives, read_page, reservation
+from curation.rights.directives import Directive
+from curation.rights.licences import Licence, licence_of, matches_licence, spdx_identifiers
+from curation.rights.tdm import Reservation, parse_tdm_file
 
 CASES = root().parent / "shared/data/rights/dev.jsonl.gz"
 

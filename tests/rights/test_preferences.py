@@ -15,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.config import built_in_settings
-from curation.readers import Page, read
+from curation.readers.read import read
+from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import root
-from curation.rights import Policy, document_rights, preferences, read_page
+from curation.rights import preferences, read_page
+from curation.rights.policy import Policy
 from curation.rights.rights_settings import default_settings
+from curation.rights.signals import document_rights
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.rights.usage import dictionary
 from tests.readers.archives import http_response, warc_record
@@ -174,6 +177,17 @@ def test_documents_of_rsl_that_are_hostile_permit_nothing() -> None:
         page = f'<head><script type="application/rsl+xml">{document}</script></head>'.encode()
         assert answers(html=page) == ("unstated",) * 3
     assert time.process_time() - begun < 10
+
+
+def test_what_one_page_can_say_in_rsl_is_bounded() -> None:
+    content = '<content url="/"><license><permits>all</permits></license></content>'
+    script = '<script type="application/rsl+xml"><rsl xmlns="https://rslstandard.org/rsl">%s</rsl></script>'
+    few, many = (f"<head>{script % (content * n)}</head>".encode() for n in (64, 65))
+    assert answers(html=few) == ("allow",) * 3 and answers(html=many) == ("unstated",) * 3
+    (one,) = preferences(url=URL, html=many)["signals"]
+    assert one.value == "inline unread=65_licences_for_one_page"
+    scripts = f"<head>{(script % content) * 1000}</head>".encode()
+    assert len(preferences(url=URL, html=scripts)["signals"]) <= 64
 
 
 def test_a_site_file_of_terms_is_found_by_what_it_is(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.resources import root
-from curation.rights import Rule, parse_robots
-from curation.rights.robots import matches, normalised, pattern_of
+from curation.rights import parse_robots
+from curation.rights.robots import Rule, matches, normalised, pattern_of
 
 VECTORS = root().parent / "shared/data/robots/dev.jsonl.gz"
 

@@ -12,7 +12,8 @@ import pytest
 
 from curation.config import built_in_settings
 from curation.errors import InputError
-from curation.readers import Page, read
+from curation.readers.read import read
+from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.rights.signals import LATEST
 from curation.rights.sites import SiteFile, SiteIndex, build_index, read_site_files, site_of

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from curation.rights import Policy
+from curation.rights.policy import Policy
 from curation.rights.rights_settings import default_settings
 from curation.schema import RIGHTS, Verdicts
 from pipelines.engine.transform import ShardWriter

@@ -10,7 +10,8 @@ import pytest
 
 from curation.readers.http import parse_head
 from curation.readers.records import Page
-from curation.rights import document_rights, read_page
+from curation.rights import read_page
+from curation.rights.signals import document_rights
 
 BY = "https://creativecommons.org/licenses/by/4.0/"
 NC = "http://creativecommons.org/licenses/by-nc-sa/3.0/de/"

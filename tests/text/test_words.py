@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from curation.bytes import ascii
 from curation.text import characters as ch
 from curation.text.characters import UNSPACED_SCRIPTS
-from curation.text.words import token_hash, word_list, words
+from curation.text.words import words
+from tests.text.strings import token_hash, word_list
 
 SINGLE = regex.compile(
     r"(?=\p{L})[" + "".join(rf"\p{{Script={s}}}" for s in UNSPACED_SCRIPTS) + "]"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.tokenize import Tokenizer
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.card import special_tokens
 from curation.tokenize.pretokenize import pattern
+from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import Tables
 
 ALPHABET = "ab éèя中丁丂一🙂"

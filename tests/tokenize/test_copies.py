@@ -18,12 +18,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from curation.tokenize import TokenizeSettings, TokenShards, write_shard
+from curation.tokenize import TokenShards
 from curation.tokenize import shard as shard_module
 from curation.tokenize.pack import Spans, best_fit, concatenate
 from curation.tokenize.shard import clusters, document_keys
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.cli import main
 from tests.conftest import curate
+from tests.tokenize.packed import write_shard
 
 NEARDUP = Path(__file__).resolve().parents[3] / "shared/data/neardup"
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.stages.tokenize import VOCABULARY, tokenizer_checksums
-from curation.tokenize import Tokenizer, load_tokenizer
+from curation.tokenize import load_tokenizer
 from curation.tokenize.card import BUILTIN, read_card, special_tokens
 from curation.tokenize.pretokenize import (
     LETTER,
@@ -31,6 +31,7 @@ from curation.tokenize.pretokenize import (
     character_classes,
     pattern,
 )
+from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import format_ranks, parse_ranks
 from tests.tokenize.pieces import piece_ends
 

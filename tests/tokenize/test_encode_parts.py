@@ -11,12 +11,11 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.tokenize import Tokenizer
 from curation.tokenize.card import special_tokens
-from curation.tokenize.encode import new_memory
+from curation.tokenize.encode import new_memory, part_end
 from curation.tokenize.piece_cache import new_cache
 from curation.tokenize.pretokenize import pattern
-from curation.tokenize.seams import part_end
+from curation.tokenize.tokenizer import Tokenizer
 from tests.tokenize.test_characters import BYTES, merged
 
 ALPHABET = "中丁丂漢かก้한é a。"

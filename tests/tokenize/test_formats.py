@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from curation.errors import ConfigError
-from curation.tokenize import IndexedWriter
-from curation.tokenize.formats import format_packages
+from curation.stages.tokenize import format_packages
+from curation.tokenize.megatron import IndexedWriter
 from pipelines.storage.files import Folder
-from pipelines.token_formats import write_formats
+from pipelines.tokenize import write_formats
 
 ROWS = np.arange(40, dtype=np.int32).reshape(5, 8) * 3000
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from curation.errors import ConfigError
-from curation.tokenize import IndexedWriter, TokenShards, TokenStages
+from curation.tokenize import TokenShards, TokenStages
+from curation.tokenize.megatron import IndexedWriter
 from curation.tokenize.reader import BatchReader
 from tests.conftest import ROOT
 from tests.tokenize.torch_standin import IterableDataset, Torch, install

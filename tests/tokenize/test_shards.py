@@ -15,20 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
-from curation.tokenize import (
-    DOCUMENT_INDEX,
-    IndexedWriter,
-    TokenizeSettings,
-    TokenShards,
-    count_tokens,
-    read_index,
-    write_shard,
-)
-from curation.tokenize.megatron import token_dtype
+from curation.tokenize import TokenShards
+from curation.tokenize.megatron import IndexedWriter, read_index, token_dtype
 from curation.tokenize.pack import Spans, best_fit, concatenate
 from curation.tokenize.reader import permute
+from curation.tokenize.shard import DOCUMENT_INDEX, count_tokens
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from curation.tokenize.vocabulary import format_ranks
+from tests.tokenize.packed import write_shard
 
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda n: np.array(n, np.int64))
 

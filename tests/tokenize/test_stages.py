@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from curation.errors import ConfigError, InputError
-from curation.tokenize import IndexedWriter, TokenShards, TokenStages
+from curation.tokenize import TokenShards, TokenStages
+from curation.tokenize.megatron import IndexedWriter
 
 #: Context length and sequences of each stage; the third has fewer than most steps take.
 STAGES = ((2, 900), (4, 500), (8, 3), (16, 200))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.marks import Cut, Edit, Segment, mark
+from pipelines.reading.document import Cut, Edit, Segment, mark
 
 _LINES = st.lists(
     st.sampled_from(["", "a", "é\n", "词词\n", "one two\n", "\n", "x@y.z "]), max_size=8

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.histograms import bins_for, histogram
 from pipelines.reading.labels import wilson
+from pipelines.reading.sums import bins_for, histogram
 
 _VALUES = st.lists(st.floats(-1e6, 1e9) | st.just(math.nan), max_size=60)
 

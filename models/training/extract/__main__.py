@@ -14,6 +14,7 @@ from pathlib import Path
 from curation.config import read_yaml, validate
 from models.training.extract import model_name, train
 from models.training.extract.settings import ExtractTraining, default_training
+from models.training.saving import save_blocks
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         trained = train(options.data, settings, True, options.cross_fit, _say)
     for fold, model in trained:
         path = options.output / model_name(fold, options.all_sets)
-        model.save(path)
+        save_blocks(model, path)
         print(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}", flush=True)
 
 

@@ -6,7 +6,8 @@ import functools
 import random
 
 from curation.decontaminate.items import Item
-from curation.tokenize import Tokenizer, load_tokenizer
+from curation.tokenize import load_tokenizer
+from curation.tokenize.tokenizer import Tokenizer
 from models.ablate.experiment import Experiment
 from models.ablate.prepare import Text, experiment, smaller
 
