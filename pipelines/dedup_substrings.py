@@ -258,8 +258,8 @@ class CutPassages(Transform):
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.cuts is not None and self.claimed is not None
         rows = first_row, first_row + batch.num_rows
-        spans = (_between(table, *rows) for table in (self.cuts, self.claimed))
-        done = cut_passages(batch.column("text"), *spans, self.settings)
+        found, claimed = (_between(table, *rows) for table in (self.cuts, self.claimed))
+        done = cut_passages(batch.column("text"), found, claimed, self.settings)
         edits = pa.RecordBatch.from_arrays(
             [
                 batch.column("id").take(pa.array(done.rows)),

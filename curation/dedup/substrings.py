@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers, text_buffers
-from curation.bytes import byte_names as by
+from curation.bytes import ascii as by
 from curation.bytes.buffers import read_only
 from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, Uint64s, kernel
 from curation.dedup.dedup_settings import LineDedupSettings, SubstringDedupSettings, defaults
@@ -290,12 +290,12 @@ def cut_passages(
         for start, end in _parted(spans, [_character(raw, a, 1) for a, _ in found[row]]):
             cuts.append((row, start, end))
             gone.append(raw[start:end].decode())
-    rows, *spans = np.array(cuts, np.int64).reshape(-1, 3).T
-    out = _cut_out(data, offsets, rows, np.stack(spans, 1))
+    rows, starts, ends = np.array(cuts, np.int64).reshape(-1, 3).T
+    out = _cut_out(data, offsets, rows, np.stack([starts, ends], 1))
     lost = np.bincount(rows, [len(one) for one in gone], len(offsets) - 1).astype(np.int64)
     lost[np.setdiff1d(rows, free)] = 0
     short = too_short(out, lost, defaults(LineDedupSettings), "substring.too_short")
-    return Cutting(out, rows, spans[0], pa.array(gone, pa.large_string()), short)
+    return Cutting(out, rows, starts, pa.array(gone, pa.large_string()), short)
 
 
 def _exempt(texts: Texts, rows: Sequence[int]) -> dict[int, Spans]:
@@ -363,13 +363,15 @@ def _character(raw: bytes, i: int, step: int) -> int:
 
 
 def _lines(raw: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return the whole lines within a span; the last goes with its feed, or the one before it."""
+    """Return the whole lines within a span, and the blank ones behind or, at the end, before them."""
     if start and raw[start - 1] != by.LF:
         start = raw.find(b"\n", start, end) + 1 or end
+    while start < end and raw[start] == by.LF:
+        start += 1
     if end < len(raw):
         end = end + 1 if raw[end] == by.LF else raw.rfind(b"\n", start, end) + 1
-    elif 0 < start < end:
-        start -= 1
+    else:
+        start = len(raw[:start].rstrip(b"\n")) if start < end else start
     blank = start == 0 or raw[max(0, start - 2) : start] == b"\n\n"
     while blank and start < end < len(raw) and raw[end] == by.LF:
         end += 1
@@ -396,7 +398,7 @@ def _sentences(data: Bytes, properties: Uint16s) -> Int64s:
         end = start
         while end < len(data) and data[end] != by.LF:
             end += 1
-        i = start
+        i: Int = start
         while i < end:
             found[n] = i
             n += 1
