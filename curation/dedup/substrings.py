@@ -363,7 +363,7 @@ def _character(raw: bytes, i: int, step: int) -> int:
 
 
 def _lines(raw: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return the whole lines within a span, and the blank ones behind or, at the end, before them."""
+    """Return the whole lines of a span, and blank ones behind or, at the end, before them."""
     if start and raw[start - 1] != by.LF:
         start = raw.find(b"\n", start, end) + 1 or end
     while start < end and raw[start] == by.LF:
