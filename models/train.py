@@ -20,7 +20,6 @@ from typing import Any
 
 from models.training.classes import train_classes
 from models.training.corrector import train_corrector
-from models.training.language import train_citable
 from models.training.quality import train_quality
 from models.training.report import About
 from models.training.settings import LinearTraining, OtherLanguages, default_settings
@@ -32,10 +31,6 @@ MORE = {
 }
 LICENCE = "Apache-2.0"
 VERSION = "1"
-GRADED = (
-    "Real web pages in several languages, graded 0-5 and labelled by one pass of a language model "
-    "against a rubric; only weights are distributed, no text."
-)
 LABELLED = (
     "Real web pages in several languages, some of public extraction sets (WCXB, scrapinghub, "
     "magic-html, readability, trafilatura, WebMainBench), labelled by a language model that read "
@@ -147,7 +142,7 @@ def main() -> None:
         "--corpus", type=Path, help="for the domains: made by models/domain/make_corpus.py"
     )
     parser.add_argument("--sites", type=Path, help="for the quality: the archive of Formasaurus")
-    names = ["corrector", "citable", "quality", "domain", "topic", "format"]
+    names = ["corrector", "quality", "domain", "topic", "format"]
     parser.add_argument("--only", choices=names)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
@@ -176,7 +171,6 @@ def main() -> None:
                 spoken,
                 SPOKEN,
             ),
-            "citable": (train_citable, [graded], GRADED),
             "quality": (
                 partial(train_quality, settings=quality_settings()),
                 graded_texts,
