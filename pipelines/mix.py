@@ -25,7 +25,7 @@ from curation.mix.mix_table import advice, lacking
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import varieties
 from curation.schema import PLACES
-from curation.tokenize.delimited import DELIMITED, delimited
+from curation.tokenize.shard import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, noted, over_documents
