@@ -9,11 +9,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from curation.extract import default_settings, pdf
+from curation.extract import pdf
 from curation.extract.extraction import Extraction
+from curation.extract.extractor import default_settings
 from curation.extract.safe import Failed, Refused, extract_page
-from curation.readers import Damage, Page, ReaderSettings, Skipped, read
-from curation.readers.settings import PDF
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped
+from curation.readers.settings import PDF, ReaderSettings
 from pipelines.cli import main
 from pipelines.extract import guarded
 from tests.extract.small_pdf import Line, paragraph, write_pdf
