@@ -85,13 +85,6 @@ COMMANDS = {
         "export documents to the formats of other tools",
         "curate export --run out --stage classify --to jsonl.zst --split train=0.99,val=0.01",
     ),
-    "contamination": Command(
-        ".contamination",
-        "measure how much of evaluation sets occurs in a finished run or any corpus",
-        "curate contamination --run out --recipe my-evals.yaml --output tables\n"
-        "         curate contamination --input 'corpus/*.jsonl.zst' --recipe my-evals.yaml "
-        "--output tables",
-    ),
     "withdraw": Command(
         ".withdraw",
         "withdraw documents from a run; restore what was removed only as their duplicate",

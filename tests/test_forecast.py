@@ -128,7 +128,6 @@ WRITERS = {
     "policy": "policy --run measured",
     "report": "report --run out",
     "export": "export --run out --stage filter --to jsonl.zst",
-    "contamination": "contamination --run out --recipe evals.yaml --output new",
     "ablate": "ablate out other=out --output new --instant",
     "withdraw": "withdraw --run out --url-prefix http://a",
     "summary": "summary --run out",
@@ -162,12 +161,6 @@ def test_a_dry_run_writes_nothing(
         (home / "mine.yaml").write_text(_MINE.replace("]", ", filter]"))
         assert run("measure", "mine.yaml", *measured) == 0
         assert main(["policy", "--run", "measured", "--output", "policy.yaml"]) == 0
-    if name == "contamination":
-        (home / "q.jsonl").write_text(
-            '{"question": "What is a bee that dances on a summer day?"}\n'
-        )
-        evals = "{q: {files: [q.jsonl], fields: {question: [question]}}}"
-        (home / "evals.yaml").write_text(f"extends: llama3\ndecontaminate: {{evals: {evals}}}\n")
     if name == "mix":
         shares = [{"a": n / 8, "b": 1 - n / 8} for n in range(1, 8)]
         lines = [

@@ -274,7 +274,6 @@ REFUSED = [
     "trace --run out",
     "report --run crawl",
     "policy --run out --output out/recipe.yaml",
-    "contamination --run out --recipe nosuch.yaml --output out",
     "ablate out --size nosuch --output out",
     "train quality --input nosuch.jsonl --output out",
     "new rule recipe --output out",

@@ -138,7 +138,11 @@ class Packing:
 
     raw: RawFile
     compression: str  # name of the codec, empty for none
-    settings: ReaderSettings
+
+    @classmethod
+    def of(cls, raw: RawFile, name: str) -> Packing:
+        """Return that of a file, by its beginning and its name."""
+        return cls(raw, compression_of(raw.fetch(0, HEAD), name))
 
     @property
     def codec(self) -> members.Codec:
@@ -195,7 +199,7 @@ def is_table(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
     head = raw.fetch(0, HEAD)
     if (kind := format_of(head, name)) != "stream":
         return kind != "zip"
-    stream = Packing(raw, compression_of(head, name), settings).stream()
+    stream = Packing.of(raw, name).stream()
     return reader_of(stream, settings, name) is tables.read_jsonl
 
 

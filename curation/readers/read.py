@@ -11,7 +11,6 @@ from curation.readers import tables, wacz
 from curation.readers.formats import (
     HEAD,
     Packing,
-    compression_of,
     format_of,
     reader_of,
 )
@@ -69,7 +68,7 @@ def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
 
 
 def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes) -> Iterator[Event]:
-    stream = Packing(raw, compression_of(head, name), settings).stream()
+    stream = Packing.of(raw, name).stream()
     reader = reader_of(stream, settings, name)
     if reader is None:
         reason, detail = "file.unknown_format", "no archive, table, HTML or text"
@@ -142,7 +141,7 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
 def _streamed_at(
     raw: RawFile, offset: int, settings: ReaderSettings, name: str, head: bytes
 ) -> Event | None:
-    packing = Packing(raw, compression_of(head, name), settings)
+    packing = Packing.of(raw, name)
     reader = reader_of(packing.stream(), settings, name)
     if reader is None:
         return None

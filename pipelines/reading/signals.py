@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from curation.config import settings_of_run
 from curation.filters.filter_settings import FilterSettings
-from curation.filters.margins import Bits, Judges, Margin, fixed
-from curation.filters.redecide import SIZES
+from curation.filters.margins import SIZES, Bits, Judges, Margin, fixed
 from curation.schema import column_of
 from curation.stages import find
 from pipelines.reading.columns import ColumnWriter, read_column, write_column

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from curation.config import assign, nearest, settings_of_run, validate
 from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
-from curation.filters.margins import Judges
-from curation.filters.redecide import Flips, WhatIf
+from curation.filters.margins import Flips, Judges, WhatIf
 from curation.filters.rules import RuleBook
 from curation.hosts import host_of
 from curation.readers.settings import ReaderSettings
@@ -28,8 +27,8 @@ from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.schema import RIGHTS as RIGHTS_TYPE
 from curation.schema import column_of, with_column
 from curation.tokenize.tokenize_settings import TokenizeSettings
+from pipelines.reading.funnel import snippet
 from pipelines.reading.ledger import Source, read_rows_of, sources_of
-from pipelines.reading.values import snippet
 from pipelines.run_folder import load_run, run_recipe, run_settings
 from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder

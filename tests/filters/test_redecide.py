@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.filters.filter_settings import FilterSettings, default_settings
+from curation.filters.margins import WhatIf, redecide
 from curation.filters.names import NAMES
-from curation.filters.redecide import WhatIf, redecide
 from curation.filters.rules import RuleBook
 
 
