@@ -9,11 +9,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from curation.extract import default_settings, pdf
+from curation.extract import pdf
 from curation.extract.extraction import Extraction
+from curation.extract.extractor import default_settings
 from curation.extract.safe import Failed, Refused, extract_page
-from curation.readers import Damage, Page, ReaderSettings, Skipped, read
-from curation.readers.settings import PDF
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped
+from curation.readers.settings import PDF, ReaderSettings
 from pipelines.cli import main
 from pipelines.extract import guarded
 from tests.extract.small_pdf import Line, paragraph, write_pdf
@@ -201,8 +203,11 @@ def test_records_of_archives(tmp_path: Path) -> None:
     types = (b"application/pdf", b"application/octet-stream", b"text/html")
     responses = [archives.http_response(content, b"Content-Type: " + kind) for kind in types]
     records = [archives.warc_record(n, block) for n, block in enumerate(responses)]
+    identified = b"WARC-Identified-Payload-Type: application/pdf\r\n"
+    other = archives.http_response(content, b"Content-Type: x/y")
+    records.append(archives.warc_record(3, other, extra=identified))
     events = _records(tmp_path, named, *records)
-    assert [event.kind for event in events if isinstance(event, Page)] == ["pdf"] * 3
+    assert [event.kind for event in events if isinstance(event, Page)] == ["pdf"] * 4
     assert all(event.content == content for event in events if isinstance(event, Page))
     without = _records(tmp_path, archives.default_settings(), *records)
     assert without[:2] == [Skipped(f"mime:{kind.decode()}") for kind in types[:2]]
