@@ -27,7 +27,6 @@ import pytest
 from curation.errors import EXTRAS, ConfigError, missing
 from curation.recipe import STAGES
 from curation.stores import persist
-from curation.summary.statements import sign
 from curation.tokenize.reader import TokenShards, register
 from models.training.extract.pages import align
 from pipelines import cli
@@ -104,8 +103,8 @@ COMMANDS = [
     _m("new rule 'two words'", USAGE, "two words"),
     _m("new thing x", USAGE, "thing"),
     _m("recipes lama3", USAGE, "lama3", "llama3"),
-    _m("filter --what-if", USAGE, "--run"),
-    _m("filter --what-if --run done", USAGE, "done"),
+    _m("rights --what-if", USAGE, "--run"),
+    _m("rights --what-if --run done", FAILED, "done"),
     _m("worker-pool --port 99999999", USAGE, "--port"),
 ]
 RECIPES = [
@@ -512,7 +511,6 @@ def test_packages_of_extras_that_are_missing(
 
 def test_packages_of_extras_that_functions_need(monkeypatch: pytest.MonkeyPatch) -> None:
     uses = {
-        "cryptography": lambda: sign(b"", b"", "key.pem"),
         "rapidfuzz": lambda: align(["a"], "a"),
         "torch": lambda: register(TokenShards),
     }

@@ -22,9 +22,8 @@ from curation.resources import root
 from curation.schema import VALUE_TEXT
 from pipelines.reading.explorer import Explorer
 from pipelines.reading.funnel import counts
-from pipelines.reading.labels import draw
 from pipelines.reading.ledger import main_stages
-from pipelines.reading.search import KEPT
+from pipelines.reading.search import KEPT, draw
 from pipelines.reading.signals import measuring_stage
 from pipelines.report.alarms import Alarms, alarms
 from pipelines.run_folder import REPORT_DATA, load_run

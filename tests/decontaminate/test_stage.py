@@ -162,5 +162,3 @@ def test_one_line_for_what_is_wrong(place: Path, setting: str, says: str) -> Non
     assert done.returncode == 2 and not (place / "bad").exists()  # before anything is read
     (line,) = done.stderr.strip().splitlines()[-1:]
     assert says in line
-
-
