@@ -344,9 +344,8 @@ def main() -> None:
     found = list(ours.find([d.text for d in documents]))
     seconds = time.process_time() - started
     flags = [any(f.action == "remove" for f in some) for some in found]
-    results = {"default": measure(documents, flags)}
     print(f"{len(indexed):,} items, {len(documents):,} documents, {seconds:.1f} CPU s")
-    print_table(results)
+    print_table(measure(documents, flags))
     if options.show:
         show(documents, found, flags)
 
@@ -376,12 +375,10 @@ def large(path: Path) -> Decontaminator:
     return made
 
 
-def print_table(results: dict[str, dict[str, Any]]) -> None:
-    print("| | " + " | ".join(results) + " |\n|---" * 1 + "|---" * len(results) + "|")
-    rows = ["recall", "precision", *next(iter(results.values()))["classes"]]
-    for row in rows:
-        values = [r[row] if row in r else r["classes"][row] for r in results.values()]
-        print(f"| {row} | " + " | ".join(f"{v:.3f}" for v in values) + " |")
+def print_table(result: dict[str, Any]) -> None:
+    print("| | |\n|---|---|")
+    for row in ["recall", "precision", *result["classes"]]:
+        print(f"| {row} | {result.get(row, result['classes'].get(row)):.3f} |")
 
 
 def show(documents: list[Planted], found: list[Any], flags: list[bool]) -> None:

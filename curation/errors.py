@@ -98,6 +98,7 @@ EXTRAS = {
     "huggingface_hub": "hf",
     "justext": "engines",
     "onnxruntime": "onnx",
+    "pypdfium2": "pdf",
     "rapidfuzz": "train-extractor",
     "resiliparse": "engines",
     "s3fs": "s3",

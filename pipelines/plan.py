@@ -79,10 +79,6 @@ def plan(
         )
     for stage in described:
         check_named_files(stage, recipe.section(stage))
-    facts = {
-        stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
-        for stage in described
-    }
     over, found = PassedOver(), list[InputFile]()
     try:
         if not described[0].is_source:
@@ -92,6 +88,12 @@ def plan(
             found = input_files(recipe, inputs, own_paths(folder, recipe), over)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
+    if any(without_compression(file.name).endswith(".pdf") for file in found):
+        recipe = recipe.model_copy(update={"readers": recipe.readers.with_pdf})
+    facts = {
+        stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
+        for stage in described
+    }
     work = Plan(recipe, chosen, given, folder, facts, tuple(found), over, fresh=fresh)
     if not fresh:
         _refuse_other_run(work)

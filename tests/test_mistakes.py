@@ -476,6 +476,8 @@ _ONNX = (
     [
         ("justext", "extract-file page.html --engine justext"),
         ("justext", "run llama3 --input page.html --set extract.engine=justext"),
+        ("pypdfium2", "run llama3 --input page.pdf"),
+        ("pypdfium2", "run pdf --input page.html"),
         ("resiliparse", "run llama3 --input page.html --set extract.engine=resiliparse"),
         ("streaming", "run llama3 --input page.html --set tokenize.formats=[mds]"),
         ("datasets", "run llama3 --input page.html --set tokenize.formats=[huggingface]"),

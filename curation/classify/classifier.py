@@ -23,7 +23,7 @@ from curation.classify.classify_settings import (
     PageEvidence,
     default_settings,
 )
-from curation.classify.features import Features, measure
+from curation.classify.features import measure
 from curation.classify.linear import LinearModel, load, sigmoid, softmax
 from curation.columns import BY_CONTENT
 from curation.config import nearest
@@ -108,10 +108,8 @@ class Classifier:
         """
         models = self._linear_models()
         quality_model, domain_model, topic_model, format_model = models
-        measured: dict[int, Features] = {}
-        for model in models:
-            if model.max_bytes not in measured:
-                measured[model.max_bytes] = measure(texts, model.max_bytes)
+        read = plain(texts)
+        measured = {size: measure(read, size) for size in {model.max_bytes for model in models}}
         foreign = quality_model.of_others(languages, len(texts))
         graded = quality_model.outputs_by_part(measured[quality_model.max_bytes], foreign)
         evidence = self.settings.weights
@@ -132,7 +130,7 @@ class Classifier:
         return ClassifyResult(
             quality=scores,
             rank=self._rank(scores, languages),
-            prose=self._prose(texts),
+            prose=self._prose(read),
             grade=_float32(graded[:, 0]),
             domain=decide_domains(domains, domain_model.labels, languages, self.settings),
             topic=topic,
@@ -173,7 +171,7 @@ class Classifier:
     def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
         if not self.settings.paths:
             return np.ones(len(texts), bool)
-        return document_paths(structure(plain(texts))) == PROSE_PATH
+        return document_paths(structure(texts)) == PROSE_PATH
 
     def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
         if self.settings.ranking is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -171,40 +172,7 @@ def _path(source: bytes, page: s.Page, element: int) -> str:
     return " > ".join(reversed(names))
 
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #111; --quiet: #555; --line: #0003; --light: 88%;
-  --kept: #176b46; --removed: #a33b2a; }
-@media (prefers-color-scheme: dark) { :root { --paper: #16181b; --ink: #e8e8e8; --quiet: #b4b4b4;
-  --line: #fff4; --light: 17%; --kept: #58c592; --removed: #f08d7b; } }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 110rem; padding: 1rem;
-  color: var(--ink); background: var(--paper); }
-a { color: inherit; } h1 { font-size: 1.3rem; margin: .2rem 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.05rem; margin: 1rem 0 .4rem; } summary { cursor: pointer; }
-table { border-collapse: collapse; } td, th { text-align: right; padding: .15rem .8rem .15rem 0; }
-th:first-child, td:first-child { text-align: left; }
-iframe { width: 100%; height: 70vh; border: 1px solid var(--line); background: #fff; color-scheme: light; }
-@media (min-width: 60rem) { .sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; }
-  .page { position: sticky; top: 0; align-self: start; } iframe { height: calc(100vh - 5rem); } }
-.sides > * { min-width: 0; }
-.block { position: relative; border-left: 6px solid; padding: .25rem .6rem; margin: .25rem 0;
-  overflow-wrap: anywhere; white-space: pre-wrap; background: hsl(var(--hue) 60% var(--light)); }
-.kept { border-color: var(--kept); } .removed, .dropped { border-color: var(--removed); }
-.dropped { border-left: 6px solid var(--removed); padding-left: .6rem; margin: .25rem 0; }
-.dropped > summary { color: var(--quiet); font-size: .85rem; }
-.removed .text { text-decoration: line-through; text-decoration-color: var(--line); }
-.code .text { font-family: ui-monospace, monospace; font-size: .9em; text-decoration: none; }
-.why { font-size: .8rem; color: var(--quiet); white-space: normal; } code { font-family: ui-monospace, monospace; }
-.facts { white-space: normal; max-width: 34rem; } .facts code { display: block; margin-bottom: .3rem; }
-.unit { font-size: .8rem; color: var(--quiet); margin: 1rem 0 .2rem; border-top: 1px solid var(--line); }
-.facts { display: none; position: absolute; right: 0; top: 100%; z-index: 2; background: var(--paper);
-  border: 1px solid; padding: .5rem .8rem; font-size: .8rem; }
-.block:hover > .facts, .block:focus > .facts { display: block; }
-.block:focus, .block:target { outline: 2px solid; }
-.legend span { display: inline-block; width: 2.2rem; text-align: center; padding: .1rem 0;
-  background: hsl(var(--hue) 60% var(--light)); }
-.green { color: var(--kept); } .red { color: var(--removed); }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line); padding: .6rem; }
-"""
+_STYLE = Path(__file__).with_name("explain.css")
 
 
 #: Red for 0, yellow in the middle, green for 1, as light or dark as the page is.
@@ -220,8 +188,9 @@ def view(explanation: Explanation, title: str, text: str) -> str:
     """
     blocks = explanation.blocks
     page = html.escape(harmless(explanation.judged.source).decode("utf-8", "replace"))
+    style = _STYLE.read_text(encoding="utf-8") + _COLOURS
     parts = [
-        head(f"{_safe(title)} - extraction explained", _STYLE + _COLOURS, frames=True),
+        head(f"{_safe(title)} - extraction explained", style, frames=True),
         f"<main><h1>{_safe(title)}</h1>",
         *(f"<p>{_safe(note)}</p>" for note in explanation.notes),
         _totals(blocks),

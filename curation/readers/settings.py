@@ -11,6 +11,8 @@ from curation.user_code import CodeSettings, UserCode
 
 #: Bytes kept of each damaged place: enough to see what it is.
 KEEP_RAW_BYTES = 4096
+#: The MIME type that asks for PDF, and how PDF begins.
+PDF, PDF_MAGIC = "application/pdf", b"%PDF-"
 #: What to do about a table without texts.
 NAME_COLUMN = "name its column of texts: --set readers.text_columns=[NAME]"
 
@@ -41,7 +43,8 @@ class ReaderSettings(Settings):
         description="WARC record types that may hold a document; ARC records count as `response`"
     )
     text_types: tuple[str, ...] = Field(
-        description="MIME types read as plain text, in lower case; `*` matches anything but HTML"
+        description="MIME types read as plain text, in lower case; `*` matches anything but HTML "
+        "and `application/pdf`, which is read as PDF if it is named"
     )
     max_record_bytes: int = Field(
         ge=1024, description="larger records, lines and decoded bodies are set aside, in bytes"
@@ -77,6 +80,18 @@ class ReaderSettings(Settings):
     date_columns: tuple[str, ...] = Field(
         description="tables: the first of these that a row has is its date"
     )
+
+    @property
+    def reads_pdf(self) -> bool:
+        """Whether PDF is read, for which an extra is needed."""
+        return PDF in self.text_types
+
+    @property
+    def with_pdf(self) -> ReaderSettings:
+        """The same, which read PDF."""
+        return self.model_copy(
+            update={"text_types": tuple({**dict.fromkeys(self.text_types), PDF: None})}
+        )
 
     @property
     def most(self) -> str:

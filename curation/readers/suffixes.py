@@ -18,15 +18,10 @@ HTML = (".html", ".htm", ".xhtml")
 ARCHIVES = (".warc", ".arc", ".wet", ".wat", ".wacz")
 OFFICE = (".docx", ".odt", ".epub")
 #: Those that are read in a folder, without the user's own.
-READ = (*ARCHIVES, *TABLES, *HTML, *OFFICE, ".mbox", ".txt")
+READ = (*ARCHIVES, *TABLES, *HTML, *OFFICE, ".mbox", ".txt", ".pdf")
 
 
 def without_compression(name: str) -> str:
     """Return a file's name in lower case without the suffix of its compression."""
     lower = name.lower()
     return next((lower.removesuffix(s) for s in COMPRESSED if lower.endswith(s)), lower)
-
-
-def without_packing(name: str) -> str:
-    """Return a name without `.gz` and `.zst`, in which formats of rows are read."""
-    return name.removesuffix(".gz").removesuffix(".zst")

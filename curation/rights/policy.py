@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
-from curation.hosts import host_of
+from curation.hosts import site_name
 from curation.rights.licences import matches_licence
 from curation.rights.preferences import USES, decide
 from curation.rights.rights_settings import COPY, RightsSettings
@@ -78,7 +78,7 @@ def is_copy(one: Document, other: Document) -> bool | None:
     Args:
         one, other: with `url`, `date` and `rights`.
     """
-    here, there = (host_of(document["url"] or "") for document in (one, other))
+    here, there = (site_name(document["url"] or "") for document in (one, other))
     if here and here == there:
         return True
     for kinds in _NAMING:
@@ -94,7 +94,7 @@ def is_copy(one: Document, other: Document) -> bool | None:
 def _hosts(document: Document, kinds: Sequence[str]) -> set[str]:
     """Return the hosts in the values of a document's signals of some kinds."""
     signals = (s for s in (document["rights"] or {}).get("signals") or () if s["kind"] in kinds)
-    return {host_of(a) for s in signals for a in _ADDRESS.findall(s["value"] or "")} - {""}
+    return {site_name(a) for s in signals for a in _ADDRESS.findall(s["value"] or "")} - {""}
 
 
 class Policy:

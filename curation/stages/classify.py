@@ -59,7 +59,7 @@ class _Classify(Stage[ClassifySettings]):
         Classifier(settings).load()
         check(settings)
 
-    def packages_of(self, settings: ClassifySettings) -> tuple[str, ...]:
+    def packages_of(self, settings: ClassifySettings, also: Mapping[str, Any]) -> tuple[str, ...]:
         models = [settings.onnx, *(classifier.onnx for classifier in settings.classifiers.values())]
         onnx = ("onnxruntime", "tokenizers") if any(models) else ()
         return (*self.packages, *onnx)

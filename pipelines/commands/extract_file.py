@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "page",
         metavar="PAGE",
-        help="an HTML file, - for standard input, or a record of an archive as FILE@OFFSET",
+        help="an HTML or PDF file, - for standard input, or a record of an archive as FILE@OFFSET",
     )
     parser.add_argument("--url", metavar="URL", help="URL of the page")
     parser.add_argument("--charset", metavar="NAME", help="encoding from the HTTP header")
@@ -110,6 +110,8 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
         return _html(content, options)
     if first.record_id or first.status is not None or first.fields is not None:
         raise ConfigError(f"{name}: contains several pages; name one as {name}@{first.offset}")
+    if first.kind == "pdf":
+        return first
     return _html(first.content, options)
 
 
@@ -132,10 +134,10 @@ def _html(content: bytes, options: argparse.Namespace) -> Page:
 
 def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:
     answer: Any
-    if settings.engine == "curation":
+    if settings.engine == "curation" and page.kind != "pdf":
         answer = extract_page(settings, page)
     else:
-        from pipelines.extract import guarded  # the stage, for engines in a process of their own
+        from pipelines.extract import guarded  # the stage, for what has a process of its own
 
         answer = guarded(settings).map([page])[0]
     if isinstance(answer, Extraction):
@@ -143,7 +145,8 @@ def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:
     if isinstance(answer, Refused):
         limit = f"{answer.value:,.0f} is over {answer.threshold:,.0f}"
         raise InputError(f"{name}: {answer.reason}: {limit}")
-    raise InputError(f"{name}: the engine {settings.engine} failed: {answer.detail}")
+    engine = "PDFium" if page.kind == "pdf" else f"the engine {settings.engine}"
+    raise InputError(f"{name}: {engine} failed: {answer.detail}")
 
 
 def _write_view(
@@ -152,7 +155,7 @@ def _write_view(
     from curation.extract.explain import explain, view
 
     if page.kind != "html":
-        raise ConfigError(f"{name}: plain text has no blocks to explain")
+        raise ConfigError(f"{name}: only HTML has blocks to explain")
     source, _ = utf8_html(page.content, page.charset)
     shown = view(explain(source, settings), found.title or page.url or name, found.text)
     try:

@@ -6,7 +6,7 @@ import argparse
 
 from curation.schema import VALUE_TEXT
 from pipelines.commands.options import add_json, add_run, count
-from pipelines.reading.values import snippet, value_text
+from pipelines.reading.funnel import snippet, value_text
 from pipelines.run_folder import load_run
 from pipelines.terminal import say, say_json
 

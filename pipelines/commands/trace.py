@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from curation.errors import ConfigError
 from curation.trace import refuse_short
 from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run
-from pipelines.reading.values import value_text
+from pipelines.reading.funnel import value_text
 from pipelines.terminal import say, say_json, tell
 
 if TYPE_CHECKING:  # loads kernels
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     passage = "" if options.build else _passage(options)
     if not options.build:
         refuse_short(passage)  # at once
-    from curation.trace.passage import Passage
+    from curation.trace.postings import Passage
     from pipelines.reading.trace import TraceIndex, build
     from pipelines.run_folder import TRACE, load_run
 

@@ -17,9 +17,9 @@ from curation.readers.documents import as_json, plain
 from curation.schema import MADE
 from curation.stages import find
 from pipelines.reading.decisions import FACTS, decision, token_spans, versions
+from pipelines.reading.funnel import snippet
 from pipelines.reading.ledger import Ledger, key_of
 from pipelines.reading.search import described
-from pipelines.reading.values import snippet
 from pipelines.run_folder import run_recipe, run_settings
 from pipelines.storage.files import Folder
 

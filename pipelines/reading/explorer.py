@@ -20,12 +20,12 @@ from curation.stages import meaning
 from pipelines.reading import document, search, sums
 from pipelines.reading.compare import Comparison
 from pipelines.reading.document import Inputs
+from pipelines.reading.funnel import token_facts
 from pipelines.reading.ledger import DIMENSIONS, load, write_ledger
 from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, measured_stages, policy_text
 from pipelines.reading.search import FATE, Masks
 from pipelines.reading.signals import Signals, measuring_stage
 from pipelines.reading.sums import bins_for, histogram
-from pipelines.reading.values import token_facts
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest

@@ -142,7 +142,7 @@ def _recorded(place: Folder) -> Iterator[_Row]:
 
 def _redecided(place: Folder, judges: Sequence[str], rules: RuleBook) -> Iterator[_Row]:
     """Yield each document's first stage and reason under other rules of the filter."""
-    from curation.filters.redecide import redecide  # compiled kernels
+    from curation.filters.margins import redecide  # compiled kernels
 
     at = judges.index(FILTER)
     for batch in read_kinds(place, ["documents"], ["language", "verdicts", "signals"]):

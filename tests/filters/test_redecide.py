@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from curation.filters.filter_settings import FilterSettings, default_settings
+from curation.filters.margins import redecide
 from curation.filters.names import NAMES
-from curation.filters.redecide import redecide
 from curation.filters.rules import RuleBook
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError
-from curation.filters.redecide import redecide
+from curation.filters.margins import redecide
 from curation.filters.rules import RuleBook
 from pipelines.cli import main
 from pipelines.reading import columns, ledger

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from curation.config import assign
 from curation.filters.filter_settings import FilterSettings, default_settings
-from curation.filters.margins import Judges, Limit, Margin, fixed
+from curation.filters.margins import Judges, Limit, Margin, fixed, redecide
 from curation.filters.names import NAMES
-from curation.filters.redecide import redecide
 from curation.filters.rules import RuleBook
 
 _SIGNALS = ("gopher_word_count", "fineweb_line_punct", "quality", "math_ratio")
