@@ -218,8 +218,6 @@ INPUTS = [
     _m("extract-file picture.png", USAGE, "picture.png"),
     _m("extract-file odd", USAGE, "odd"),
     _m("extract-file rows.jsonl@7", FAILED, "rows.jsonl", "7"),
-    _m("extract-file page.html --explain nowhere/x.html", USAGE, "nowhere/x.html"),
-    _m("extract-file page.html --explain /dev/full", USAGE, "No space left"),
     _m("extract-file page.html --charset klingon", USAGE, "--charset", "klingon"),
     _m("extract-file page.html --engine justxt", USAGE, "justxt"),
 ]

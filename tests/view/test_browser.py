@@ -12,11 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from pipelines.cli import main
 from pipelines.reading.explorer import Explorer
 from pipelines.view.server import Server
 from tests.conftest import ROOT
-from tests.view.conftest import ACT, HOSTILE, KEY, THRESHOLD, Canary, page, serving
+from tests.view.conftest import ACT, HOSTILE, KEY, THRESHOLD, Canary, serving
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
@@ -526,41 +525,6 @@ def test_the_report_is_printed_whole(browser: Any, viewed_run: Path) -> None:
     folded = driver.find_elements(By.CSS_SELECTOR, "details:not([open]) > :not(summary)")
     assert folded and all(element.size["height"] for element in folded)
     assert driver.find_element(By.CSS_SELECTOR, "#funnel thead").size["height"] > 5
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", ["desk", "phone"])
-def test_an_explained_page_is_next_to_its_blocks(
-    browser: Any, tmp_path: Path, size: str, dark: bool, canary: Canary
-) -> None:
-    source, shown = tmp_path / "page.html", tmp_path / "explained.html"
-    menu = "".join(f"<li><a href=/{i}>Menu {i}</a>" for i in range(30))
-    hostile = page(next(iter(HOSTILE.values())), 0, canary.url)
-    source.write_bytes(hostile.replace(b"<article>", f"<ul>{menu}</ul><article>".encode()))
-    assert main(["extract-file", str(source), "--explain", str(shown)]) == 0
-    canary.asked.clear()
-    driver = resized(browser, size, dark)
-    driver.get(shown.as_uri())
-    fold = driver.find_element(By.CSS_SELECTOR, ".dropped")
-    assert "blocks removed" in fold.text and "Menu 1" not in fold.text
-    summary = fold.find_element(By.TAG_NAME, "summary")  # which may move until all is loaded
-    WebDriverWait(driver, **_PATIENCE).until(
-        lambda _: fold.get_attribute("open") or summary.click()
-    )
-    assert "Menu 1" in fold.text
-    driver.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
-    sides = driver.find_elements(By.CSS_SELECTOR, ".sides > section")
-    assert (sides[0].location["y"] == sides[1].location["y"]) == (size == "desk")
-    wide, window = driver.execute_script(
-        "return [document.documentElement.scrollWidth, innerWidth]"
-    )
-    assert wide <= window
-    faults = _faults(driver)
-    driver.switch_to.frame(driver.find_element(By.TAG_NAME, "iframe"))
-    assert "lighthouse" in driver.find_element(By.TAG_NAME, "body").text
-    driver.switch_to.default_content()
-    assert driver.execute_script("return window.pwned") is None
-    assert faults == [] and canary.asked == []
 
 
 def test_hostile_pages_do_nothing(browser: Any, server: Server, canary: Canary) -> None:
