@@ -1,6 +1,6 @@
-"""Recall and precision of decontamination on a planted set, by class; all dialects on the same set.
+"""Recall and precision of decontamination on a planted set, by class.
 
-  python benchmarks/decontamination.py --data FOLDER [--split dev|test] [--each 100] [--dialects]
+  python benchmarks/decontamination.py --data FOLDER [--split dev|test] [--each 100]
                                        [--pages FILE ...] [--show] [--scale FILE]
 
 FOLDER holds evals/ and quality/dev.jsonl.gz. Items of evaluation sets are planted into other texts in
@@ -45,7 +45,6 @@ from curation.decontaminate.decontaminate_settings import (
     DecontaminationSettings,
     default_settings,
 )
-from curation.decontaminate.dialects import DIALECTS
 from curation.decontaminate.index import load_background
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import Decontaminator
@@ -324,7 +323,6 @@ def main() -> None:
     )
     parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dialects", action="store_true")
     parser.add_argument(
         "--show", action="store_true", help="print what is missed or flagged wrongly"
     )
@@ -346,13 +344,8 @@ def main() -> None:
     found = list(ours.find([d.text for d in documents]))
     seconds = time.process_time() - started
     flags = [any(f.action == "remove" for f in some) for some in found]
-    results = {"default": measure(documents, flags)}
-    if options.dialects:
-        for name, dialect in DIALECTS.items():
-            judge = dialect(indexed)
-            results[name] = measure(documents, [judge.flags(d.text) for d in documents])
     print(f"{len(indexed):,} items, {len(documents):,} documents, {seconds:.1f} CPU s")
-    print_table(results)
+    print_table(measure(documents, flags))
     if options.show:
         show(documents, found, flags)
 
@@ -382,12 +375,10 @@ def large(path: Path) -> Decontaminator:
     return made
 
 
-def print_table(results: dict[str, dict[str, Any]]) -> None:
-    print("| | " + " | ".join(results) + " |\n|---" * 1 + "|---" * len(results) + "|")
-    rows = ["recall", "precision", *next(iter(results.values()))["classes"]]
-    for row in rows:
-        values = [r[row] if row in r else r["classes"][row] for r in results.values()]
-        print(f"| {row} | " + " | ".join(f"{v:.3f}" for v in values) + " |")
+def print_table(result: dict[str, Any]) -> None:
+    print("| | |\n|---|---|")
+    for row in ["recall", "precision", *result["classes"]]:
+        print(f"| {row} | {result.get(row, result['classes'].get(row)):.3f} |")
 
 
 def show(documents: list[Planted], found: list[Any], flags: list[bool]) -> None:

@@ -40,11 +40,11 @@ from curation.dedup.dedup_settings import (
     UrlDedupSettings,
     defaults,
 )
+from curation.dedup.facts import choose_survivors
 from curation.dedup.keys import string_keys
 from curation.dedup.lines import count_lines, frequent_lines, line_hashes, remove_lines, total_lines
 from curation.dedup.minhash import band_hashes, signatures
 from curation.dedup.normalize import exact_keys
-from curation.dedup.survivors import choose_survivors
 from curation.dedup.urls import canonical_urls
 from curation.recipe import load
 

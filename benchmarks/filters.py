@@ -1,11 +1,10 @@
-"""Speed of the filter's parts, and the share of good documents that the default rules keep.
+"""Share of good documents that the default rules keep.
 
-  python benchmarks/filters.py [--data FOLDER] [--repeat 3] [--kept] [--blocklists HOSTS]
+  python benchmarks/filters.py [--data FOLDER] [--blocklists HOSTS]
 
 FOLDER holds quality/dev.jsonl.gz (graded pages), domain/dev.jsonl.gz (labelled by domain) and
-lid/dev.jsonl.gz (labelled by language). Speed is the best of the repetitions on one core, in
-characters per CPU second, on the graded pages. Kept shares are by grade, by domain, and by
-language: short texts of a language are joined to documents of `--characters`.
+lid/dev.jsonl.gz (labelled by language). Kept shares are by grade, by domain, and by language: short
+texts of a language are joined to documents of `--characters`. `benchmarks/floor.py` shows the speed.
 
 `--blocklists HOSTS` writes a made-up category of UT1 with that many hosts, loads it as a folder and as
 the archive that UT1 publishes, and checks a million URLs.
@@ -26,14 +25,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.filters import pii
 from curation.filters.apply import Filter
 from curation.filters.blocklists import load as load_blocklists
-from curation.filters.content import look_at
 from curation.filters.filter_settings import default_settings
-from curation.filters.signals import Meter
 from curation.language import identify
-from curation.text.words import words
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 LEAST = 3  # documents of a group that are worth a line
@@ -53,39 +48,6 @@ def batch(texts: list[str], languages: list[str]) -> pa.RecordBatch:
             "language": languages,
         }
     )
-
-
-def speed(texts: list[str], languages: list[str], repeat: int) -> None:
-    """Print characters per CPU second of the parts and of the whole filter."""
-    held = batch(texts, languages)
-    column, labels = held.column("text"), held.column("language")
-    meters = {
-        dialect: Meter(
-            default_settings(
-                signals={"gopher": {"dialect": dialect}, "repetition": {"dialect": dialect}}
-            ).signals
-        )
-        for dialect in ("datatrove", "dolma", "dclm")
-    }
-    whole = Filter(default_settings())
-    usual = Meter(default_settings().signals)
-    parts: dict[str, Callable[[], object]] = {
-        "words": lambda: words(column),
-        "all signals, default": lambda: usual.measure(column, labels),
-        **{
-            f"all signals, {dialect}": lambda m=meter: m.measure(column, labels)  # type: ignore[misc]
-            for dialect, meter in meters.items()
-        },
-        "content signals": lambda: look_at(column, None),
-        "personal data": lambda: pii.redact(column, default_settings().pii),
-        "whole filter": lambda: whole.apply(held),
-    }
-    characters = sum(map(len, texts))
-    print(f"{len(texts)} documents, {characters} characters")
-    for name, run in parts.items():
-        run()  # compile, load
-        best = min(timed(run) for _ in range(repeat))
-        print(f"  {name:24} {characters / best / 1e6:7.1f} M characters per CPU second")
 
 
 def timed(run: Callable[[], object]) -> float:
@@ -195,8 +157,6 @@ def joined(found: list[dict[str, Any]], characters: int) -> dict[str, list[tuple
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--kept", action="store_true")
     parser.add_argument("--characters", type=int, default=1500)
     parser.add_argument("--blocklists", type=int, metavar="HOSTS")
     options = parser.parse_args()
@@ -205,9 +165,6 @@ def main() -> None:
         return
     graded = rows(options.data / "quality" / "dev.jsonl.gz")
     labels, _ = identify([row["text"] for row in graded])
-    if not options.kept:
-        speed([row["text"] for row in graded], labels, options.repeat)
-        return
     groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row, label in zip(graded, labels, strict=True):
         groups[f"grade {int(row['quality'])}, {row['domain']}"].append((row["text"], label))

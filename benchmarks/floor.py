@@ -10,9 +10,9 @@ around (`pip install resiliparse`). Where the input is no archive there is none.
 
 A timer interrupts the process every millisecond of CPU time, and what passed since is counted for
 the stage and for what the innermost known function does: `read` (archives, shards, their hashes),
-`write` (shards, records, counts), `start` (imports, kernels, models, tables) or `decide`, the rest. What is outside all
-stages is in the line `-`. A kernel that takes longer is counted whole, for the function that called
-it; `--functions` names those that took the most.
+`write` (shards, records, counts), `start` (imports, kernels, models, tables) or `decide`, the rest.
+What is outside all stages is in the line `-`. A kernel that takes longer is counted whole, for the
+function that called it; `--functions` names those that took the most.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import glob
 import json
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import sys
@@ -35,27 +36,20 @@ from types import FrameType
 from typing import NamedTuple
 
 from curation import recipe
-from curation.readers import Page, read
+from curation.readers.read import read
+from curation.readers.records import Page
 
 PARTS = ("read", "decide", "write", "start")
-#: What a function does, by the end of its module's path and the beginning of its name.
-_KNOWN = (
-    ("start", "importlib._bootstrap", ""),
-    ("start", "importlib._bootstrap_external", ""),
-    *(
-        ("start", f"curation/{name}.py", "")
-        for name in ("kernels", "compiled", "lazy", "archive", "resources", "models", "warm_up")
-    ),
-    ("write", "pipelines/storage/shards.py", "TableWriter"),
-    ("write", "pipelines/storage/shards.py", "Tally"),
-    ("write", "pipelines/storage/files.py", ""),
-    ("write", "pipelines/engine/transform.py", "ShardWriter"),
-    ("read", "pipelines/storage/shards.py", ""),
-    ("read", "pipelines/storage/damage.py", ""),
-    ("read", "curation/readers/", ""),
+#: What a function does, by its file and name.
+_KNOWN = re.compile(
+    r"(?P<start>importlib\._bootstrap"
+    r"|/curation/(?:kernels|compiled|lazy|archive|resources|models|warm_up)\.py:)"
+    r"|(?P<write>/storage/shards\.py:(?:TableWriter|Tally)|/storage/files\.py:"
+    r"|/engine/transform\.py:ShardWriter)"
+    r"|(?P<read>/storage/(?:shards|damage)\.py:|/curation/readers/)"
 )
 _PIECE = 1 << 14
-_STAGE = "pipelines/run.py", "run_stage"
+_STAGE = "/pipelines/run.py:run_stage"
 _OUTSIDE = "-"
 
 
@@ -80,14 +74,12 @@ class Clock:
         now = time.process_time()
         stage, part, function = _OUTSIDE, "", ""
         while frame is not None:
-            code = frame.f_code
-            path, name = code.co_filename, code.co_qualname
-            part = part or next(
-                (k for k, end, begins in _KNOWN if end in path and name.startswith(begins)), ""
-            )
-            if not function and ("/curation/" in path or "/pipelines/" in path):
-                function = f"{path.rpartition('/')[2]}:{name}"
-            if path.endswith(_STAGE[0]) and name == _STAGE[1]:
+            name = f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}"
+            known = None if part else _KNOWN.search(name)
+            part = known.lastgroup or "" if known else part
+            if not function and ("/curation/" in name or "/pipelines/" in name):
+                function = name.rpartition("/")[2]
+            if name.endswith(_STAGE):
                 stage = frame.f_locals["stage"]
                 break
             frame = frame.f_back
@@ -156,20 +148,16 @@ def show(found: Spent, bare: tuple[float, float, int, int] | None, functions: in
         )
     heads = ("documents", "CPU s", "ms/doc", "ms/MB", "x floor", *PARTS)
     print(f"{'stage':<20}" + "".join(f"{head:>10}" for head in heads))
-    stages = list(dict.fromkeys(stage for stage, _ in found.parts if stage != _OUTSIDE))
-    everything = dict.fromkeys(PARTS, 0.0)
-    for stage in [*stages, _OUTSIDE, "all"]:
-        parts = {part: found.parts.get((stage, part), 0.0) for part in PARTS}
-        if stage == "all":
-            parts = everything
-        else:
-            everything = {part: everything[part] + parts[part] for part in PARTS}
-        cpu, documents = sum(parts.values()), found.documents.get(stage, 0)
+    stages = dict.fromkeys(stage for stage, _ in found.parts)
+    table = {stage: [found.parts.get((stage, part), 0.0) for part in PARTS] for stage in stages}
+    table["all"] = [sum(column) for column in zip(*table.values(), strict=True)]
+    for stage, parts in table.items():
+        cpu, documents = sum(parts), found.documents.get(stage, 0)
         figures = [f"{documents:,}" if documents else "", f"{cpu:.2f}"]
         figures.append(f"{1e3 * cpu / documents:.3f}" if documents else "")
         figures.append(f"{1e9 * cpu / size:.1f}" if size else "")
         figures.append(f"{cpu / least:.2f}" if least else "")
-        figures += [f"{parts[part]:.2f}" for part in PARTS]
+        figures += [f"{part:.2f}" for part in parts]
         print(f"{stage:<20}" + "".join(f"{figure:>10}" for figure in figures))
     print(f"peak memory {found.memory / 1e6:,.0f} MB")
     for (stage, function), cpu in Counter(found.functions).most_common(functions):

@@ -139,7 +139,7 @@ def _paragraph(dice: random.Random, words: list[str]) -> str:
 
 _LIST = """
 import json, sys, time, psutil
-from curation.readers import discover
+from curation.readers.discover import discover
 from pipelines.storage.files import Folder
 folder, process = Folder(sys.argv[1]), psutil.Process()
 def measured(what, action):

@@ -1,17 +1,16 @@
-"""Readers against warcio and FastWARC: records found, bodies decoded, encodings, speed.
+"""Readers against warcio and FastWARC: records found, bodies decoded, encodings.
 
-    python benchmarks/readers.py FOLDER [--charset FOLDER] [--speed FILE]
+    python benchmarks/readers.py FOLDER [--charset FOLDER]
 
 For every archive below FOLDER: the number of records that this toolkit, warcio and FastWARC find,
 and where they differ, why (worked out from what the file is and what the tools report). Bodies of
 pages are compared with those warcio decodes. `--charset` takes a folder with one folder per
-encoding and prints how many pages are read right; `--speed` times one archive.
+encoding and prints how many pages are read right.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import re
 import time
 import zlib
@@ -206,39 +205,16 @@ def charset_table(folder: Path) -> None:
         print(f"{name:20} {counts['declared']:12} {counts['masked']:7} {each:8.2f}")
 
 
-def speed(path: Path, settings: ReaderSettings) -> None:
-    begin = time.process_time()
-    pages = sum(isinstance(event, Page) for event in read(str(path), settings))
-    whole = time.process_time() - begin
-    begin = time.process_time()
-    size = 0
-    with gzip.open(path) as file:
-        while piece := file.read(1 << 18):
-            size += len(piece)
-    gunzip = time.process_time() - begin
-    begin = time.process_time()
-    for record in FastIterator(str(path), parse_http=True):
-        record.reader.read()
-    fast = time.process_time() - begin
-    print(f"\n{path.name}: {pages} pages, {size / 1e6:.0f} MB inflated")
-    print(f"  read      {whole / max(pages, 1) * 1e3:.3f} CPU ms per page")
-    print(f"  gunzip    {gunzip / max(pages, 1) * 1e3:.3f}")
-    print(f"  fastwarc  {fast / max(pages, 1) * 1e3:.3f}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--charset", type=Path, help="folder with one folder per encoding")
-    parser.add_argument("--speed", type=Path, help="gzip archive to time")
     arguments = parser.parse_args()
     defaults = yaml.safe_load((root() / "configs/defaults/readers.yaml").read_text())
     settings = ReaderSettings(**defaults)
     compare(arguments.folder, settings)
     if arguments.charset:
         charset_table(arguments.charset)
-    if arguments.speed:
-        speed(arguments.speed, settings)
 
 
 if __name__ == "__main__":

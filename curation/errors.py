@@ -93,12 +93,12 @@ def raising(
 EXTRAS = {
     "aiohttp": "http",
     "apache_beam": "dataflow",  # the modules that its own extra brings
-    "cryptography": "sign",
     "datasets": "huggingface",
     "gcsfs": "gcs",
     "huggingface_hub": "hf",
     "justext": "engines",
     "onnxruntime": "onnx",
+    "pypdfium2": "pdf",
     "rapidfuzz": "train-extractor",
     "resiliparse": "engines",
     "s3fs": "s3",

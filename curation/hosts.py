@@ -15,6 +15,11 @@ def ascii_host(host: str) -> str:
         return host
 
 
+def site_name(url: str) -> str:
+    """Return the host of a URL without `www.`; empty if it has none."""
+    return host_of(url).removeprefix("www.")
+
+
 def host_of(url: str) -> str:
     """Return the host of a URL in ASCII form; empty if it has none."""
     try:

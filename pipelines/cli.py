@@ -47,7 +47,7 @@ COMMANDS = {
     "extract-file": Command(
         ".extract_file",
         "extract the main content of one page and explain the decisions",
-        "curate extract-file page.html --explain view.html\n"
+        "curate extract-file page.html --explain\n"
         "         curate extract-file crawl.warc.gz@9763 --json",
     ),
     "why": Command(
@@ -84,13 +84,6 @@ COMMANDS = {
         ".export",
         "export documents to the formats of other tools",
         "curate export --run out --stage classify --to jsonl.zst --split train=0.99,val=0.01",
-    ),
-    "contamination": Command(
-        ".contamination",
-        "measure how much of evaluation sets occurs in a finished run or any corpus",
-        "curate contamination --run out --recipe my-evals.yaml --output tables\n"
-        "         curate contamination --input 'corpus/*.jsonl.zst' --recipe my-evals.yaml "
-        "--output tables",
     ),
     "withdraw": Command(
         ".withdraw",

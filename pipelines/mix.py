@@ -25,21 +25,14 @@ from curation.mix.mix_table import advice, lacking
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import varieties
 from curation.schema import PLACES
-from curation.tokenize.delimited import DELIMITED, delimited
+from curation.tokenize.shard import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
-from pipelines.runners.tasks import (
-    Progress,
-    Result,
-    Task,
-    output_fingerprint,
-    read_record,
-    records_of,
-)
+from pipelines.runners.tasks import Progress, Result, Task, read_record
 from pipelines.storage.damage import check_content
 from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
@@ -113,12 +106,6 @@ class SavedIds:
             return np.zeros(0, _LITTLE)
         places = start * _LITTLE.itemsize, end * _LITTLE.itemsize
         return np.frombuffer(self._folder.read_bytes(self._name, *places), _LITTLE)
-
-    def all(self) -> npt.NDArray[np.uint32]:
-        """Return all ids; memory-mapped on local disks, so only what is used is read."""
-        if self._folder.is_local and self._folder.size(self._name):
-            return np.asarray(np.memmap(self._folder.path(self._name), _LITTLE, "r"))
-        return np.frombuffer(self._folder.read_bytes(self._name), _LITTLE)
 
 
 @dataclass(frozen=True)
@@ -200,15 +187,6 @@ def phases_of(run: StageRun) -> list[dict[str, Any]]:
     return phases[0] if phases else []
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A mix that is planned but not drawn yet."""
-
-    plan: MixPlan
-    counts: Folder
-    fingerprint: str
-
-
 def counts_folder(run: StageRun) -> Folder:
     """Return the folder of the counts that all mixes of a run share."""
     _, _, mix = run.stage.partition("/")
@@ -230,12 +208,10 @@ def _passes(run: StageRun) -> list[Pass]:
     ]
 
 
-def plan(run: StageRun) -> Planned:
+def plan(run: StageRun) -> MixPlan:
     """Count tokens and plan the mix, without drawing."""
-    passes = _passes(run)
-    run.chain(passes)
-    found = output_fingerprint(records_of(run.folder, passes[-1].step, passes[-1].tasks))
-    return Planned(_read_plan(run.folder), counts_folder(run), found)
+    run.chain(_passes(run))
+    return _read_plan(run.folder)
 
 
 def _read_plan(folder: Folder) -> MixPlan:

@@ -115,7 +115,7 @@ def stage_facts(
         for key, named, given in walk(part, section, (UserCode,)):
             check_opens(named, given, key, named.positional)
             code[named.reference] = named.found.sha256
-    packages = {"pyarrow", *stage.packages_of(settings)}
+    packages = {"pyarrow", *stage.packages_of(settings, also)}
     versions = {name: _version(name, stage.name) for name in sorted(packages)}
     golden = golden_digest(stage.name)
     if golden:  # instead of numba's version: the same whenever kernels give the same results

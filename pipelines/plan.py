@@ -79,10 +79,6 @@ def plan(
         )
     for stage in described:
         check_named_files(stage, recipe.section(stage))
-    facts = {
-        stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
-        for stage in described
-    }
     over, found = PassedOver(), list[InputFile]()
     try:
         if not described[0].is_source:
@@ -92,6 +88,10 @@ def plan(
             found = input_files(recipe, inputs, own_paths(folder, recipe), over)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
+    facts = {
+        stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
+        for stage in described
+    }
     work = Plan(recipe, chosen, given, folder, facts, tuple(found), over, fresh=fresh)
     if not fresh:
         _refuse_other_run(work)
@@ -186,7 +186,7 @@ def _are_tables(paths: Sequence[str], recipe: Recipe, alone: bool = False) -> bo
         if read_manifest(folder) or folder.exists("documents") or folder.exists("shards"):
             return False
     try:
-        files = discover(paths, suffixes=recipe.readers.formats)
+        files = discover(paths, suffixes=recipe.readers.own_suffixes)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     if alone:
@@ -265,7 +265,7 @@ def input_files(
 def _found(
     patterns: Sequence[str], recipe: Recipe, own: Sequence[str], passed_over: PassedOver | None
 ) -> list[InputFile]:
-    found = discover(patterns, own, passed_over, recipe.readers.formats)
+    found = discover(patterns, own, passed_over, recipe.readers.own_suffixes)
     return with_archives(found, recipe.readers)
 
 

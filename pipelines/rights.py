@@ -72,14 +72,14 @@ class ApplyRights(Transform):
         return ApplyRights(self.settings, by_kept(copies))
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        batch, rulings = self._policy.judge(batch, self.copies)
+        batch, rulings = self._policy.judge(batch)
         found = found_table(batch.column("id"), rulings)
         verdicts = verdicts_of(rulings, (self.settings.follow or {}).get("near"))
         return Outcome(batch, verdicts, beside={find(_STAGE).beside: found})
 
     @cached_property
     def _policy(self) -> Policy:
-        return Policy(self.settings)
+        return Policy(self.settings, self.copies)
 
 
 @dataclass(frozen=True)

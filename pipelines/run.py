@@ -17,7 +17,7 @@ from curation.credentials import redact_all
 from curation.errors import AlarmError, ConfigError, InputError, WorkerError
 from curation.readers.records import NOT_DRAWN_COUNT, skipped
 from curation.readers.settings import NAME_COLUMN
-from curation.readers.suffixes import without_packing
+from curation.readers.suffixes import without_compression
 from curation.recipe import STAGES, check_order
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, removed_shards, stage_inputs
@@ -136,7 +136,7 @@ def _check_code(manifest: Mapping[str, Any], work: Plan) -> None:
         return
     given = {str(engine): counts["documents_in"] - removed.get("http.status", 0)}
     for suffix, code in work.recipe.readers.formats.items():
-        files = (without_packing(file.name).endswith(suffix) for file in work.files)
+        files = (without_compression(f.name).endswith(suffix.lower()) for f in work.files)
         given[code.python.reference] = sum(files)
     failed, place = Counter[str](), work.output / manifest["stage"]
     for batch in read_kinds(place, [ERRORS, "set_aside"], ["reason", "detail"]):

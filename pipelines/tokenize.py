@@ -32,12 +32,12 @@ from curation.errors import InputError
 from curation.judging import opened
 from curation.mix.schedule import place_key
 from curation.stages.tokenize import VOCABULARY
-from curation.tokenize.delimited import Documents
 from curation.tokenize.megatron import read_index
 from curation.tokenize.shard import (
     DOCUMENT_INDEX,
     ENCODED,
     INDEXED,
+    Documents,
     ShardStats,
     encoded_rows,
     own_columns,

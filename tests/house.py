@@ -43,6 +43,7 @@ LAYERS = (
     | {
         "classify",
         "dedup_lines",
+        "dedup_substrings",
         "filter",
         "decontaminate",
         "mix",

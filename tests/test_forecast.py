@@ -15,7 +15,7 @@ from pipelines.cli import COMMANDS, build_parser, main, plug_ins
 from tests.test_overwriting import _ENDS, _MINE, rows, run, state
 
 _READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "runs", "completion"}
-_READ_ONLY |= {"cancel"}
+_READ_ONLY |= {"cancel", "extract-file"}
 
 
 @pytest.fixture
@@ -128,7 +128,6 @@ WRITERS = {
     "policy": "policy --run measured",
     "report": "report --run out",
     "export": "export --run out --stage filter --to jsonl.zst",
-    "contamination": "contamination --run out --recipe evals.yaml --output new",
     "ablate": "ablate out other=out --output new --instant",
     "withdraw": "withdraw --run out --url-prefix http://a",
     "summary": "summary --run out",
@@ -137,7 +136,6 @@ WRITERS = {
     "new": "new rule shouting",
     "warm-up": "warm-up",
     "view": "view --run out --prepare",
-    "extract-file": "extract-file page.html --explain view.html",
     "mix": "mix --fit results.jsonl --output new",
     "run": "run mine.yaml --input crawl --output new",
     "filter": "filter --run out",
@@ -156,18 +154,11 @@ def test_every_command_that_writes_is_here() -> None:
 def test_a_dry_run_writes_nothing(
     home: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    (home / "page.html").write_text("<title>Bees</title><article><p>Bees dance, and so on.</p>")
     if name in ("policy", "apply"):
         measured = ["--input", "crawl", "--output", "measured"]
         (home / "mine.yaml").write_text(_MINE.replace("]", ", filter]"))
         assert run("measure", "mine.yaml", *measured) == 0
         assert main(["policy", "--run", "measured", "--output", "policy.yaml"]) == 0
-    if name == "contamination":
-        (home / "q.jsonl").write_text(
-            '{"question": "What is a bee that dances on a summer day?"}\n'
-        )
-        evals = "{q: {files: [q.jsonl], fields: {question: [question]}}}"
-        (home / "evals.yaml").write_text(f"extends: llama3\ndecontaminate: {{evals: {evals}}}\n")
     if name == "mix":
         shares = [{"a": n / 8, "b": 1 - n / 8} for n in range(1, 8)]
         lines = [

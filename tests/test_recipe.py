@@ -33,6 +33,7 @@ def test_built_in_recipes_are_complete() -> None:
             "llama3-long-context",
             "wikipedia",
             "stackexchange",
+            "pdf",
         ),
     }
     for name in built_in():

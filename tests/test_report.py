@@ -14,8 +14,7 @@ from pipelines.cli import main
 from pipelines.reading import ledger
 from pipelines.reading.funnel import plural
 from pipelines.reading.ledger import Source
-from pipelines.report.alarms import Alarms, alarms
-from pipelines.report.collect import collect
+from pipelines.report.collect import Alarms, alarms, collect
 from pipelines.report.pictures import chart, compact, river
 from pipelines.report.render import _cut
 

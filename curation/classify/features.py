@@ -105,6 +105,13 @@ class Features(NamedTuple):
     def __len__(self) -> int:  # type: ignore[override]
         return len(self.starts) - 1
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Features:
+        """Return the features of the texts with these numbers."""
+        sizes = np.diff(self.starts)[rows]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        entries = np.repeat(self.starts[rows] - starts[:-1], sizes) + np.arange(starts[-1])
+        return Features(starts, self.ids[entries], self.values[entries], self.shape[rows])
+
 
 class _State(NamedTuple):
     """What `tokens` keeps of each text."""

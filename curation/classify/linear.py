@@ -11,9 +11,9 @@ model, for texts in other languages than the first one's.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -75,15 +75,25 @@ class LinearModel:
     languages: tuple[str, ...] = ()  # whose texts it judges, if `others` judges the rest
     others: LinearModel | None = None
 
-    def outputs(self, features: Features) -> npt.NDArray[np.float64]:
-        """Outputs of every text: [texts, k]."""
+    @functools.cached_property
+    def _rows(self) -> npt.NDArray[np.int32]:
+        """The row of each bucket, or -1."""
         rows = np.full(1 << BITS, -1, np.int32)
         rows[self.buckets] = np.arange(len(self.buckets), dtype=np.int32)
+        return rows
+
+    @functools.cached_property
+    def _weights(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Weights of buckets and of dense features, with those that vary beside them."""
+        if self.varying is None:
+            return self.weights, self.shape_weights
+        weights = np.hstack([self.weights, self.varying.weights])
+        return weights, np.hstack([self.shape_weights, self.varying.shape_weights])
+
+    def outputs(self, features: Features) -> npt.NDArray[np.float64]:
+        """Outputs of every text: [texts, k]."""
+        rows, (weights, shape_weights) = self._rows, self._weights
         shape = standardise(features.shape, self.mean, self.deviation)
-        weights, shape_weights = self.weights, self.shape_weights
-        if self.varying is not None:
-            weights = np.hstack([weights, self.varying.weights])
-            shape_weights = np.hstack([shape_weights, self.varying.shape_weights])
         k = len(self.labels)
         sums = np.zeros((len(features), weights.shape[1]))
         sums[:, :k] = self.intercept
@@ -102,9 +112,14 @@ class LinearModel:
         self, features: Features, foreign: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float64]:
         """Return the outputs of every text, of `foreign` ones by the other part: [texts, k]."""
-        out = self.outputs(features)
-        if self.others is not None and foreign.any():
-            out[foreign] = self.others.outputs(features)[foreign]
+        if self.others is None or not foreign.any():
+            return self.outputs(features)
+        out = np.empty((len(features), len(self.labels)))
+        for model, rows in (
+            (self, np.flatnonzero(~foreign)),
+            (self.others, np.flatnonzero(foreign)),
+        ):
+            out[rows] = model.outputs(features.take(rows))
         return out
 
     def of_others(self, languages: pa.Array | None, texts: int) -> npt.NDArray[np.bool_]:
@@ -129,7 +144,7 @@ def load(path: Path, name: str) -> LinearModel:
     for key, array in arrays.items():
         if array.dtype == np.float16:
             arrays[key] = array.astype(np.float32)
-    make: Callable[..., LinearModel] = partial(
+    make: Callable[..., LinearModel] = functools.partial(
         LinearModel, head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"]
     )
 

@@ -9,7 +9,6 @@ lm-evaluation-harness logs (`doc`, `doc_id`, `target`) are read through: the fie
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 from collections import Counter
@@ -18,12 +17,12 @@ from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
 
 from curation.decontaminate.decontaminate_settings import COMMON, EvalSettings, Fields, load_mapping
 from curation.errors import ConfigError, InputError
 from curation.readers.raw import RawFile
-from curation.readers.suffixes import without_packing
+from curation.readers.rows import Content
+from curation.readers.suffixes import without_compression
 
 Row = Mapping[str, Any]
 _LETTERS, _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
@@ -176,28 +175,17 @@ def _place(value: Any, first: int) -> int | None:
 
 def _rows(path: str) -> Iterator[Row]:
     with RawFile.open(path) as raw:
-        plain = without_packing(path.partition("?")[0].lower())
+        plain = without_compression(path.partition("?")[0])
         reader = next((r for s, r in _READERS.items() if plain.endswith(s)), _read_json_lines)
         number = 0
         try:
-            for row in reader(_unpacked(raw)):
+            for row in reader(io.BufferedReader(Content(raw, plain))):
                 if not isinstance(row, Mapping):
                     raise ValueError("not an object")
                 yield row
                 number += 1
-        except (ValueError, OSError, EOFError, csv.Error, zstandard.ZstdError) as error:
+        except (ValueError, OSError, EOFError, csv.Error) as error:
             raise InputError(f"{path}: row {number + 1}: {error}") from error
-
-
-def _unpacked(raw: RawFile) -> IO[bytes]:
-    head = raw.handle.read(4)
-    raw.handle.seek(0)
-    if head[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=raw.handle)  # type: ignore[return-value]
-    if head == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor().stream_reader(raw.handle, read_across_frames=True)
-        return io.BufferedReader(reader)  # type: ignore[type-var,return-value]
-    return io.BufferedReader(raw.handle)  # type: ignore[type-var]
 
 
 def _read_json_lines(file: IO[bytes]) -> Iterator[Any]:

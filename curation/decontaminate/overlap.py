@@ -30,11 +30,6 @@ OVERLAP = pa.schema(
 )
 #: Shares of a set's items.
 SHARES = ("clean", "touched", "dirty", "undetectable")
-_LATEX = str.maketrans(
-    {char: f"\\{char}" for char in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
-_HEADS = ("stage", "input", "set", "items", *SHARES, "exact", "fuzzy", "documents")
 _BY_ITEM = ["set", "item"]
 
 
@@ -111,37 +106,3 @@ def summary(rows: pa.Table) -> list[dict[str, Any]]:
         | {"documents": row["documents_sum"]}
         for row in grouped.to_pylist()
     ]
-
-
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a summary as a Markdown table."""
-    lines = [_HEADS, ["---"] * len(_HEADS), *(_cells(row) for row in rows)]
-    return "".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
-    )
-
-
-def latex(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a summary as a LaTeX table (package booktabs)."""
-    columns = "lll" + "r" * (len(_HEADS) - 3)
-    body = [" & ".join(map(_escaped, cells)) + r" \\" for cells in map(_cells, rows)]
-    lines = [
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        " & ".join(_HEADS) + r" \\",
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    shares = {name: f"{100 * row[name]:.2f} %" for name in (*SHARES, "exact", "fuzzy")}
-    texts = {"input": row["input"] or "all", "items": f"{row['items']:,}"}
-    return [str((row | shares | texts | {"documents": f"{row['documents']:,}"})[h]) for h in _HEADS]
-
-
-def _escaped(text: str) -> str:
-    return text.translate(_LATEX)

@@ -298,12 +298,31 @@ class LineDedupSettings(Settings):
     index: IndexSettings
 
 
+class SubstringPaths(Settings):
+    code: bool = Field(
+        description="Cut in code, too: its documents, and lines of code and formulas"
+    )
+
+
+class SubstringDedupSettings(Settings):
+    min_bytes: int = Field(ge=32, le=1 << 20, description="Bytes of UTF-8 of the shortest repeat")
+    keep: Literal["first", "best"] = Field(
+        description="Which copy stays: the first in the order of input, or that of the newest, "
+        "then the longest document"
+    )
+    unit: Literal["bytes", "lines", "sentences"] = Field(
+        description="What is cut whole: a repeat loses what is not a whole unit at its ends"
+    )
+    paths: SubstringPaths
+
+
 Stage = TypeVar("Stage", bound=Settings)
 
 _STAGES: dict[type[Settings], str] = {
     UrlDedupSettings: "dedup-urls",
     DocumentDedupSettings: "dedup-documents",
     LineDedupSettings: "dedup-lines",
+    SubstringDedupSettings: "dedup-substrings",
 }
 
 

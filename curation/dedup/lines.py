@@ -363,19 +363,27 @@ def remove_lines(
 
 
 def verdicts(removal: LineRemoval, settings: LineDedupSettings) -> Verdicts:
-    """Remove the documents that lost lines and have too few characters left, and too small a share.
+    """Remove the documents that lost lines and are `too_short`."""
+    return too_short(removal.texts, removal.characters_removed, settings, "lines.too_short")
+
+
+def too_short(
+    texts: pa.Array, lost: npt.NDArray[np.int64], settings: LineDedupSettings, reason: str
+) -> Verdicts:
+    """Remove the documents that lost characters and have too few left, and too small a share.
 
     A letter of Han, kana or bopomofo counts as several characters, being as much text.
+
+    Args:
+        lost: characters that each document lost; int64 [documents].
     """
-    offsets, data = text_buffers(removal.texts)
+    offsets, data = text_buffers(texts)
+    characters_left = pc.utf8_length(texts).to_numpy()
     dense = _dense_letters(data, offsets, properties())
-    left = removal.characters_left + dense * (settings.characters_per_letter - 1)
-    whole = removal.characters_left + removal.characters_removed
-    gutted = removal.characters_left <= settings.max_share_left * whole
-    short = (removal.characters_removed > 0) & (left < settings.min_characters) & gutted
-    return Verdicts.where(
-        short, "lines.too_short", left.astype(np.float64), float(settings.min_characters)
-    )
+    left = characters_left + dense * (settings.characters_per_letter - 1)
+    gutted = characters_left <= settings.max_share_left * (characters_left + lost)
+    short = (lost > 0) & (left < settings.min_characters) & gutted
+    return Verdicts.where(short, reason, left.astype(np.float64), float(settings.min_characters))
 
 
 def _places(lines: LineHashes, frequent: LineTotals) -> npt.NDArray[np.int64]:

@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import blocks as s
-from curation.extract.code import StatedLanguages
 from curation.extract.extract_settings import Structure
 from curation.extract.formulas import tex
 from curation.extract.layout import Layout, laid_out
-from curation.extract.listings import Listings, is_copy_label
+from curation.extract.listings import Listings, StatedLanguages, is_copy_label
 from curation.extract.marks import Marks
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import Tables

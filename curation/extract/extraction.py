@@ -23,6 +23,7 @@ class Extraction:
     content_score: float | None = None  # None, here and below: no blocks were judged
     link_share: float | None = None  # of its characters, that in blocks that are links
     repaired: str = ""  # "encoding": another than the named one; "mojibake"; else empty
+    page_starts: list[int] | None = None  # of a PDF: the byte in the text at which each begins
 
 
 class PageTooLargeError(ValueError):

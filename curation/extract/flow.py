@@ -722,7 +722,7 @@ def line_element(text: Bytes, now: State) -> None:
 
 
 @inlined
-def _line_ended(text: Bytes, now: State) -> None:
+def _line_ended(now: State) -> None:
     """The element of a line of a listing ends: other text begins a line."""
     now.line_depth -= 1
     if now.line_depth == 0 and now.length > now.line_start:
@@ -826,7 +826,7 @@ def inline_end(flow: Flow, tag: Int) -> None:
     text, now = flow.text, flow.now
     if tag == _SPAN:
         if now.line_depth:
-            _line_ended(text, now)
+            _line_ended(now)
         if now.note_depth:
             _note_ended(text, now)
     elif tag == _A:

@@ -19,9 +19,8 @@ import regex
 
 from curation.extract import blocks as s
 from curation.extract.assemble import Assembly, Atoms, with_formulas
-from curation.extract.code import StatedLanguages
 from curation.extract.formulas import tex
-from curation.extract.listings import Listings
+from curation.extract.listings import Listings, StatedLanguages
 from curation.extract.markup import TAG
 from curation.extract.outline import Outline, Path
 from curation.extract.tables import Tables

@@ -25,12 +25,11 @@ from curation.extract.decide import BlockDecisions, Limits, Places, decide_block
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import PageTooLargeError
 from curation.extract.features import Lexicons, Stated, measure, stated
-from curation.extract.forest import Branches, judge_rows
 from curation.extract.formulas import with_typed_formulas
 from curation.extract.headline import with_headline
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
-from curation.extract.model import Model, load
+from curation.extract.model import Branches, Model, judge_rows, load
 from curation.extract.mojibake import mended, repaired
 from curation.extract.page_state import in_place, stated_article
 from curation.extract.scan import NOSCRIPT_BYTES, scan

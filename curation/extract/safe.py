@@ -73,7 +73,7 @@ class Failed:
 
 def begin_page(settings: ExtractSettings, page: Page) -> Begun | None:
     """Begin a page for `extract_page`; None where it is to be done as a whole, for any reason."""
-    if page.kind == "text" or settings.engine != "curation":
+    if page.kind != "html" or settings.engine != "curation":
         return None
     from curation.extract.extractor import Extractor  # compiled kernels
 
@@ -92,7 +92,11 @@ def extract_page(
     try:
         if page.kind == "text":
             return Extraction(text_of(page))
-        from curation.extract.extractor import Extractor  # compiled kernels
+        if page.kind == "pdf":
+            from curation.extract.pdf import extract_pdf  # here and below: compiled kernels
+
+            return extract_pdf(page.content, settings)
+        from curation.extract.extractor import Extractor
 
         if begun is not None:
             return Extractor(settings).finish(begun)

@@ -486,15 +486,14 @@ def _opaque(scan: Scan, at: Int, i: Int, stop: Int, tag: Int, max_depth: Int) ->
 
 
 @inlined
-def _math(scan: Scan, at: Int, i: Int, stop: Int) -> Int:
-    """A <math>, its tag from `at` on, its content in src[i:stop]; return where reading goes on."""
+def _math(scan: Scan, at: Int, stop: Int) -> None:
+    """A <math>, from `at` to `stop`."""
     flow, now = scan.flow, scan.flow.now
     f.drop_soft(flow.atoms, now)
     after_image = now.atoms > 0 and flow.atoms.kind[max(now.atoms - 1, 0)] == s.IMAGE  # Canvas
     repeats = now.atom_soft == f.STATED or (after_image and now.space_due == 0)
     if not (repeats and _just_said(now)):
         f.formula(flow, s.MATHML, at, stop, int(now.skip_depth > 0))
-    return stop
 
 
 @inlined
@@ -644,18 +643,15 @@ def _tex_of(scan: Scan, tag: Tag, look: Look) -> Int:
 
 
 @merged
-def _inline_formula(scan: Scan, tag: Tag, look: Look, tex_end: Int) -> Int:
+def _inline_formula(flow: f.Flow, tag: Tag, tex_end: Int) -> Int:
     """Add the formula that an inline element is; return where reading goes on, -1 if it is none."""
-    i, flow = tag.end, scan.flow
-    if not tag.opening or not f.has_room(flow):
-        return np.int64(-1)
-    if tex_end <= i:
+    if tex_end <= tag.end or not f.has_room(flow):
         return np.int64(-1)
     stated = tag.number == _TEX_MATH
     if stated and _just_said(flow.now):
         flow.now.atom_soft = 1  # the MathML of the same formula
         f.drop_soft(flow.atoms, flow.now)
-    f.formula(flow, s.HTML_INLINE, i, tex_end, f.STATED if stated else 0)
+    f.formula(flow, s.HTML_INLINE, tag.end, tex_end, f.STATED if stated else 0)
     return tex_end
 
 
@@ -703,13 +699,11 @@ def _block_tag(scan: Scan, tag: Tag, look: Look, tex_end: Int, first_token: Int,
     if tex_end > i and f.has_room(flow):
         f.formula(flow, s.HTML_DISPLAY, i, tex_end, 0)
         return tex_end
-    return (
-        _listing_begins(scan, tag.number, i) if look.keeps_space or _IS_LISTING[tag.number] else i
-    )
+    return _listing_begins(scan, i) if look.keeps_space or _IS_LISTING[tag.number] else i
 
 
 @inlined
-def _listing_begins(scan: Scan, tag: Int, i: Int) -> Int:
+def _listing_begins(scan: Scan, i: Int) -> Int:
     """An element opened that keeps white space; return where its content begins."""
     src, now = scan.src, scan.flow.now
     if now.pre_top >= 0:
@@ -741,7 +735,7 @@ def _element(scan: Scan, tag: Tag, options: Options) -> Int:
     tex_end = _tex_of(scan, tag, look)
     if not is_block:
         now.tokens = first_token
-        behind = _inline_formula(scan, tag, look, tex_end)
+        behind = _inline_formula(scan.flow, tag, tex_end)
         if behind >= 0 or not _inline_tag(scan, tag, look, options.images):
             return max(behind, i)
         return i if f.close_block(scan.flow, scan.blocks, True) else np.int64(-1)
@@ -774,7 +768,10 @@ def _read_tag(scan: Scan, at: Int, options: Options) -> Int:
         stop = _end_of(scan, tag) if tag.opening else np.int64(-1)
         if stop < 0:
             return tag.end
-        return _math(scan, at, tag.end, stop) if f.has_room(scan.flow) else np.int64(-1)
+        if not f.has_room(scan.flow):
+            return np.int64(-1)
+        _math(scan, at, stop)
+        return stop
     if tag.name == _META_HASH and tag.opening:
         _meta(scan.src, given, scan.facts)
         return tag.end

@@ -13,11 +13,37 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.filters.filter_settings import FilterSettings, Rule, Rules
 from curation.filters.lists import closest
-from curation.filters.redecide import removed_under_any_rules
 from curation.filters.rules import RuleBook
+
+#: Families of reasons that come before the rules and do not depend on them.
+_BEFORE = ("blocklist.", "error.", "crash.", "memory.")
+_PRIVATE = "pii."
+
+
+def redecide(
+    rules: RuleBook, signals: pa.StructArray, languages: pa.Array | None, recorded: pa.Array
+) -> pa.Array:
+    """Reasons (string, null: kept) under `rules` of documents removed for the reasons `recorded`.
+
+    Block lists judge before the rules and personal data after them, both by the text, so their
+    verdicts stand where the rules leave them. What was set aside has no signals.
+    """
+    fresh = rules.decide(signals, languages).reason
+    private = pc.fill_null(pc.starts_with(recorded, _PRIVATE), False)
+    stands = pc.or_(_blocked(recorded), pc.and_(private, pc.is_null(fresh)))
+    return pc.if_else(stands, recorded, fresh)
+
+
+def _blocked(recorded: pa.Array) -> pa.Array:
+    blocked = pa.array(np.zeros(len(recorded), bool))
+    for family in _BEFORE:
+        blocked = pc.or_(blocked, pc.fill_null(pc.starts_with(recorded, family), False))
+    return blocked
+
 
 Side = Literal["min", "max"]
 Bits = npt.NDArray[np.bool_]
@@ -157,7 +183,8 @@ class Judges:
 
 def fixed(recorded: pa.Array) -> Bits:
     """Documents that were removed by what no threshold changes -> [documents]."""
-    return removed_under_any_rules(recorded).to_numpy(zero_copy_only=False)
+    private = pc.fill_null(pc.starts_with(recorded, _PRIVATE), False)
+    return pc.or_(_blocked(recorded), private).to_numpy(zero_copy_only=False)
 
 
 class Change(NamedTuple):

@@ -77,9 +77,10 @@ class LanguageIdentifier:
         to 0 and `und`.
         """
         windows = self._cut(texts)
-        evidence = self._evidence(windows)
+        lines = letters_only(windows.texts)
+        evidence = self._evidence(windows, lines)
         labels, scores = self._by_line(texts, *self._decide(evidence))
-        return self._as_read(windows, evidence, labels, scores)
+        return self._as_read(windows, lines, evidence, labels, scores)
 
     def _by_line(self, texts: Texts, labels: pa.Array, scores: pa.Array) -> tuple[pa.Array, ...]:
         unsure = pc.less(scores, self.settings.lines_below)
@@ -96,6 +97,7 @@ class LanguageIdentifier:
     def _as_read(
         self,
         windows: Windows,
+        lines: pa.Array,
         evidence: npt.NDArray[np.float64],
         labels: pa.Array,
         scores: pa.Array,
@@ -109,7 +111,7 @@ class LanguageIdentifier:
         first = np.where(own < 0, known.argmax(1), own)[:, None]
         likely = np.argsort(-known, 1, kind="stable")[:, :_LIKELY]
         likely = np.where(np.take_along_axis(known, likely, 1) < _POSSIBLE, first, likely)
-        lines, candidates = letters_only(windows.texts), np.hstack([first, likely])
+        candidates = np.hstack([first, likely])
         misread = corrector.familiar.misread(lines, windows.firsts, candidates)
         sound = (scores.to_numpy() * (1 - misread)).round(DECIMALS)
         labels = pc.if_else(pa.array(misread > NONE), UNKNOWN, labels)
@@ -177,7 +179,7 @@ class LanguageIdentifier:
             of_texts = Windows(judged.texts, letters[long], begins)
             means = average(evidence[:, : len(self._every)], of_texts)
             prior = PAGE * (pages + means) / 2 + (1 - PAGE) / len(self._every)
-            evidence = self._evidence(judged, np.repeat(prior, np.diff(begins), axis=0))
+            evidence = self._evidence(judged, prior=np.repeat(prior, np.diff(begins), axis=0))
         labels, scores = self._decide(evidence)
         return _Lines(long, letters, firsts, labels, scores.to_numpy())
 
@@ -193,9 +195,15 @@ class LanguageIdentifier:
         return _load_corrector(own.corrector, own.model).labels
 
     def _evidence(
-        self, windows: Windows, prior: npt.NDArray[np.float64] | None = None
+        self,
+        windows: Windows,
+        lines: pa.Array | None = None,
+        prior: npt.NDArray[np.float64] | None = None,
     ) -> npt.NDArray[np.float64]:
-        """Probability of every label of the models, and of none where there is a corrector."""
+        """Probability of every label of the models, and of none where there is a corrector.
+
+        `lines` are the windows' `letters_only`, where they are known.
+        """
         model = _load(self.settings.model)
         first = average(model.probabilities(windows.texts), windows)
         if self.settings.corrector is None:
@@ -204,7 +212,7 @@ class LanguageIdentifier:
             weighed = first * prior
             return weighed / np.maximum(weighed.sum(1, keepdims=True), 1e-12)
         corrector = _load_corrector(self.settings.corrector, self.settings.model)
-        lines = letters_only(windows.texts)
+        lines = letters_only(windows.texts) if lines is None else lines
         second = average(corrector.model.probabilities(lines), windows)
         return corrector.combine(first, second, lines, windows.firsts, prior)
 

@@ -11,7 +11,7 @@ U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
 
 # Independent streams of one seed.
-_DRAW, _TOPIC, _SAMPLE, _COPY = 1, 2, 3, 4
+_DRAW, _TOPIC, _COPY = 1, 2, 4
 
 _LN2 = 0.6931471805599453
 _TERMS = 12  # of the series of the logarithm: its error is under 1e-17 for |s| <= 0.1716
@@ -82,8 +82,3 @@ def copy_bits(id_hashes: U64, seed: int) -> U64:
 def topic_values(id_hashes: U64, seed: int) -> F64:
     """Uniform value of each document in (0, 1), independent of `draw_phases`."""
     return open_unit(_uniform_bits(id_hashes, seed, _TOPIC))
-
-
-def sample_values(id_hashes: U64, seed: int) -> F64:
-    """Uniform value of each document in (0, 1), independent of both: for samples."""
-    return open_unit(_uniform_bits(id_hashes, seed, _SAMPLE))

@@ -14,7 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
 from curation.errors import ConfigError, InputError
-from curation.readers.suffixes import READ, without_compression, without_packing
+from curation.readers.suffixes import READ, without_compression
 from curation.resources import resolve
 
 _GLOB = re.compile(r"[*?\[]")
@@ -245,7 +245,7 @@ def _not_read(name: str, info: dict[str, Any], searched: bool, suffixes: tuple[s
         return _FOLDER if info["type"] == "directory" else _NO_FILE
     if searched and _is_hidden(name):
         return _HIDDEN
-    known = without_compression(name).endswith(READ) or without_packing(name).endswith(suffixes)
+    known = without_compression(name).endswith((*READ, *map(str.lower, suffixes)))
     return "" if known or not searched else _UNKNOWN
 
 

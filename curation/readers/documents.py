@@ -45,6 +45,8 @@ ROWS = 512
 _MIXED = pa.string()
 #: Other columns of a shard, at most.
 _MOST_COLUMNS = 1000
+#: The column of PDF.
+_OF_PDF = {"page_starts": pa.list_(pa.field("element", pa.int64()))}
 #: Key, and name, of the column with all others: JSON.
 FURTHER, _FURTHER_NAME = "\0", "further_columns"
 Row = dict[str, Any]
@@ -85,9 +87,9 @@ def others_of(
 ) -> dict[str, pa.DataType]:
     """Return the types of a table's other columns, in the order in which they first occur.
 
-    There are none of a file that is not a table. Those of Parquet and Arrow are its own. In other
-    tables, of which `events` may be a part, a column whose values have no common type is a string:
-    JSON. Raises InputError where the file can't be read.
+    A file that is not a table has none, but that of PDF where that is read. Those of Parquet and
+    Arrow are its own. In other tables, of which `events` may be a part, a column whose values have
+    no common type is a string: JSON. Raises InputError where the file can't be read.
     """
     with RawFile.open(path) as raw:
         rows = format_of_rows(raw, name, settings)
@@ -95,7 +97,7 @@ def others_of(
             return {**rows.columns}
         if rows is None:
             if not is_table(raw, name, settings):
-                return {}
+                return dict(_OF_PDF) if settings.pdf else {}
             kind = format_of(raw.fetch(0, HEAD), name)
             try:
                 if kind == "parquet":

@@ -1,6 +1,6 @@
 """Detect a file's compression and format by content, with the name only as a hint.
 
-An HTML or text file is one page."""
+An HTML, PDF or text file is one page."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from curation.readers.headers import may_begin_warc, parse_arc
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.scan import scan
-from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, PDF, PDF_MAGIC, ReaderSettings
 from curation.readers.stream import Stream
 from curation.readers.suffixes import COMPRESSED, HTML, JSON_LINES
 
+#: MIME types of files, by the kind of their page.
+_MIMES = {"html": "text/html", "text": "text/plain", "pdf": PDF}
 _HEAD = 1 << 16  # bytes in which a page names its own address
 _LONGEST_LINK = 1 << 12  # bytes of a `<link>`
 _LINK = re.compile(rb"<link\s", re.IGNORECASE)
@@ -51,7 +53,7 @@ def canonical_url(content: bytes) -> str:
     return ""
 
 
-def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -> Iterator[Event]:
+def read_file(stream: Stream, name: str, kind: str, settings: ReaderSettings) -> Iterator[Event]:
     """The file as a page whose address is the one it names, or `file:` and its relative name.
 
     The modification time is no date: it changes when files are copied.
@@ -71,20 +73,20 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
             raw = content[:KEEP_RAW_BYTES]
             yield Damage(0, broken.reason, broken.detail, None, raw)
             return
-    if is_binary(content):
+    if kind != "pdf" and is_binary(content):
         yield binary(0, content, None, KEEP_RAW_BYTES)
         return
-    if not html:
+    if kind == "text":
         content = decode_text(content, None)[0].encode("utf-8", "replace")
     yield Page(
-        url=(html and canonical_url(content)) or "file:" + quote(name),
+        url=(kind == "html" and canonical_url(content)) or "file:" + quote(name),
         date=None,
         record_id="",
         offset=0,
         content=content,
-        kind="html" if html else "text",
-        charset=None if html else "utf-8",
-        mime="text/html" if html else "text/plain",
+        kind=kind,
+        charset="utf-8" if kind == "text" else None,
+        mime=_MIMES[kind],
         status=None,
         fields=None,
         mended=mended,
@@ -136,7 +138,11 @@ class Packing:
 
     raw: RawFile
     compression: str  # name of the codec, empty for none
-    settings: ReaderSettings
+
+    @classmethod
+    def of(cls, raw: RawFile, name: str) -> Packing:
+        """Return that of a file, by its beginning and its name."""
+        return cls(raw, compression_of(raw.fetch(0, HEAD), name))
 
     @property
     def codec(self) -> members.Codec:
@@ -193,7 +199,7 @@ def is_table(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
     head = raw.fetch(0, HEAD)
     if (kind := format_of(head, name)) != "stream":
         return kind != "zip"
-    stream = Packing(raw, compression_of(head, name), settings).stream()
+    stream = Packing.of(raw, name).stream()
     return reader_of(stream, settings, name) is tables.read_jsonl
 
 
@@ -215,15 +221,19 @@ def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | N
         return tables.read_jsonl
     if not head:
         return scan if stream.breaks else None
+    kind = _kind_of_file(lower, head, settings)
+    return functools.partial(_file, name, kind) if kind else None
+
+
+def _kind_of_file(lower: str, head: bytes, settings: ReaderSettings) -> str:
+    if settings.pdf and (lower.endswith(".pdf") or head.startswith(PDF_MAGIC)):
+        return "pdf"
     if lower.endswith(_TEXTS):
-        return functools.partial(_file, name, False)
-    html = lower.endswith(HTML)
-    if html or http.looks_like_html(head):
-        return functools.partial(_file, name, True)
-    if lower.endswith((".txt", ".text")):
-        return functools.partial(_file, name, False)
-    return None
+        return "text"
+    if lower.endswith(HTML) or http.looks_like_html(head):
+        return "html"
+    return "text" if lower.endswith((".txt", ".text")) else ""
 
 
-def _file(name: str, html: bool, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
-    return read_file(stream, name, html, settings)
+def _file(name: str, kind: str, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
+    return read_file(stream, name, kind, settings)

@@ -28,10 +28,10 @@ from curation.readers.headers import clean_url
 from curation.readers.raw import RawFile
 from curation.readers.read import read
 from curation.readers.records import NOT_DRAWN, Damage, Event, Page, Skipped, is_drawn
-from curation.readers.rows import unpacked
+from curation.readers.rows import Content
 from curation.readers.scan import scan
 from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
-from curation.readers.suffixes import without_packing
+from curation.readers.suffixes import without_compression
 from curation.readers.where import parse_where
 from curation.resources import resolve
 
@@ -64,7 +64,7 @@ class _Row(NamedTuple):
 
 def is_index(path: str, name: str) -> bool:
     """Return whether a file is a table with the columns of an index; by them alone."""
-    plain = without_packing(name).lower()
+    plain = without_compression(name)
     if not plain.endswith((".parquet", ".csv")):
         return False
     try:
@@ -72,7 +72,7 @@ def is_index(path: str, name: str) -> bool:
             if plain.endswith(".parquet"):
                 names = pq.read_schema(pa.PythonFile(raw.handle, mode="r")).names
             else:
-                line = unpacked(raw, name).readline(HEAD).decode("utf-8-sig", "replace")
+                line = Content(raw, name).readline(HEAD).decode("utf-8-sig", "replace")
                 names = [cell.strip(' "\r\n') for cell in line.split(",")]
     except (InputError, pa.ArrowException, OSError, EOFError, ValueError):
         return False  # its reader says what is wrong
@@ -105,8 +105,8 @@ def _rows(file: InputFile, settings: ReaderSettings) -> pa.Table:
     where = parse_where(condition) if condition.strip() else None
     try:
         with RawFile.open(file.path) as raw:
-            if without_packing(file.name).lower().endswith(".csv"):
-                table = pyarrow.csv.read_csv(unpacked(raw, file.name))
+            if without_compression(file.name).endswith(".csv"):
+                table = pyarrow.csv.read_csv(Content(raw, file.name))
                 table = table if where is None else table.filter(where)
             else:
                 handle = pa.PythonFile(raw.handle, mode="r")
@@ -246,7 +246,7 @@ def _event(
         detail = f"bytes {row.offset} to {row.end} are beyond the end of the file"
         return Damage(row.offset, "index.beyond_end", detail, row.url or None, b"")
     head = raw.fetch(row.offset, HEAD)
-    stream = Packing(raw, compression_of(head, name), settings).stream(row.offset)
+    stream = Packing(raw, compression_of(head, name)).stream(row.offset)
     event = next(scan(stream, settings), None)
     if event is None or (isinstance(event, Page) and event.offset != row.offset):
         kept = head[:KEEP_RAW_BYTES]

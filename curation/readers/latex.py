@@ -59,6 +59,7 @@ _TOKEN = re.compile(
 )
 _OPTION = re.compile(r"\s*\[[^\[\]]{0,2000}\]")
 _OPENING = re.compile(r"\s*\{")
+_NAME = re.compile(r"\s*\{\s*([^{}]{1,100}?)\s*\}")
 _BRACES = re.compile(r"\\.|[{}]", re.S)
 _LETTER = re.compile(r"\s*\{\s*\\?([^\W\d_])\s*\}|\s*\\?([^\W\d_])")
 _MACRO = re.compile(r"\\(?:re|provide)?(?:new)?command\*?\s*\{?\s*\\([A-Za-z]+)\s*\}?\s*(\{)")
@@ -207,21 +208,16 @@ class _Text:
         return self._behind_arguments(at, _LAST.get(name, 0))
 
     def _environment(self, command: str, at: int) -> int:
-        opening = _OPENING.match(self._source, at)
-        if opening is None:
+        found = _NAME.match(self._source, at)
+        if found is None:
             return at
-        end = self._source.find("}", opening.end(), opening.end() + 100)
-        name = self._source[opening.end() : end].strip()
-        at, bare = end + 1, name.rstrip("*")
-        if end < 0:
-            return opening.end()
+        name, at, bare = found[1], found.end(), found[1].rstrip("*")
         if command == "begin" and bare in _DROPPED:
             closing = self._next(f"\\end{{{name}}}", at)
             return len(self._source) if closing < 0 else closing
         if command == "begin" and bare in _FORMULAS:
             self._made.append(_PARAGRAPH)
-            start = opening.start() - len("\\begin")
-            return self._as_written(start, at, f"\\end{{{name}}}")
+            return self._as_written(found.start() - len("\\begin"), at, f"\\end{{{name}}}")
         if command == "begin" and bare in _LISTINGS:
             at = self._behind_arguments(at, _LISTINGS[bare])
             return self._as_written(at, at, f"\\end{{{name}}}", _PARAGRAPH)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 from urllib.parse import unquote
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 from curation.errors import InputError
 from curation.readers.raw import RawFile
@@ -55,7 +55,7 @@ def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault]:
         yield Fault("no_document", "a ZIP package without DOCX, ODT or EPUB in it")
     except _TooLargeError as error:
         yield Fault("too_large", str(error))
-    except (InputError, expat.ExpatError, UnicodeDecodeError, LookupError) as error:
+    except (InputError, ElementTree.ParseError, UnicodeDecodeError, LookupError) as error:
         yield Fault("corrupt", str(error) or type(error).__name__)
 
 
@@ -93,24 +93,23 @@ class _Writer:
         self._inside = self._left_out = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        local = name.rpartition(":")[2]
+        local, said = _local(name), {_local(key): value for key, value in attributes.items()}
         if local in _LEFT_OUT or self._left_out:
             self._left_out += 1
             return
         self._inside += local in self._within
         if local == "h":
-            self._begin(f"h{_level(attributes.get('text:outline-level', '1'))}")
+            self._begin(f"h{_level(said.get('outline-level', '1'))}")
         elif local in _TAGS:
             self._begin(_TAGS[local])
         elif local in ("pStyle", "numPr") and self._open:
-            level = self._styles.get(attributes.get("w:val", ""), 0)
-            is_heading = self._open[-1][0].startswith("h")
-            tag = f"h{level}" if level else "li" if local == "numPr" and not is_heading else ""
-            self._open[-1] = (tag or self._open[-1][0], self._open[-1][1])
+            level, tag = self._styles.get(said.get("val", ""), 0), self._open[-1][0]
+            item = "li" if local == "numPr" and not tag.startswith("h") else tag
+            self._open[-1] = (f"h{level}" if level else item, self._open[-1][1])
         elif local in _SIGNS and (self._inside or "t" in self._within):
             self._made.append(_SIGNS[local])
         elif local == "s":
-            self._made.append(" " * min(int(attributes.get("text:c", "1")), 1000))
+            self._made.append(" " * min(int(said.get("c", "1")), 1000))
 
     def _begin(self, tag: str) -> None:
         self._open.append((tag, len(self._made)))
@@ -120,63 +119,60 @@ class _Writer:
         if self._left_out:
             self._left_out -= 1
             return
-        local = name.rpartition(":")[2]
+        local = _local(name)
         self._inside -= local in self._within
         if local in _TAGS or local == "h":
             tag, begin = self._open.pop()
             self._made[begin] = f"<{tag}>"
             self._made.append(f"</{tag}>\n")
 
-    def text(self, data: str) -> None:
+    def data(self, data: str) -> None:
         if self._inside and not self._left_out:
             self._made.append(html.escape(data, quote=False))
 
-    def write(self, data: bytes) -> str:
-        _parse(data, self.start, self.end, self.text)
+    def doctype(self, name: str, *_: Any) -> None:
+        _refuse(name)
+
+    def close(self) -> str:
         return "".join(self._made)
+
+
+class _Builder(ElementTree.TreeBuilder):
+    def doctype(self, name: str, *_: Any) -> None:
+        _refuse(name)
+
+
+def _refuse(name: str) -> None:
+    raise InputError(f"a document type, {name!r}, in XML that has none")
+
+
+def _parse(data: bytes, target: Any) -> Any:
+    parser = ElementTree.XMLParser(target=target)
+    parser.feed(data)
+    return parser.close()
+
+
+def _local(name: str) -> str:
+    """Return the name of an element or attribute without its namespace."""
+    return name.rpartition("}")[2]
 
 
 def _level(number: str) -> int:
     return max(1, min(int(number) if number.isdecimal() else 1, 6))
 
 
-def _parse(data: bytes, start: Any, end: Any = None, text: Any = None) -> None:
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler = text
-    parser.Parse(data, True)
-
-
-def _refuse(name: str, *_: Any) -> None:
-    raise InputError(f"a document type, {name!r}, in XML that has none")
-
-
 def _elements(data: bytes, *wanted: str) -> list[tuple[str, dict[str, str], str]]:
-    """Return the elements of these names without prefix: name, attributes, text."""
-    found: list[tuple[str, dict[str, str], list[str]]] = []
-    inside: list[list[str]] = []
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        inside.append([])
-        if (local := name.rpartition(":")[2]) in wanted:
-            found.append((local, attributes, inside[-1]))
-
-    def end(name: str) -> None:
-        inside.pop()
-
-    def text(data: str) -> None:
-        if inside:
-            inside[-1].append(data)
-
-    if data:
-        _parse(data, start, end, text)
-    return [(name, attributes, "".join(parts)) for name, attributes, parts in found]
+    """Return the elements of these names: name, attributes, text."""
+    every = _parse(data, _Builder()).iter() if data else ()
+    return [
+        (_local(each.tag), {_local(key): value for key, value in each.attrib.items()}, each.text)
+        for each in every
+        if _local(each.tag) in wanted
+    ]
 
 
 def _title(data: bytes) -> str:
-    return next((text for _, _, text in _elements(data, "title")), "")
+    return next((text or "" for _, _, text in _elements(data, "title")), "")
 
 
 def _docx(parts: _Parts) -> tuple[str, str]:
@@ -184,17 +180,17 @@ def _docx(parts: _Parts) -> tuple[str, str]:
     style = ""
     for name, attributes, _ in _elements(parts.read("word/styles.xml"), "style", "name"):
         if name == "style":
-            style = attributes.get("w:styleId", "")
-        elif (shown := attributes.get("w:val", "").lower()).startswith("heading "):
+            style = attributes.get("styleId", "")
+        elif (shown := attributes.get("val", "").lower()).startswith("heading "):
             styles[style] = _level(shown.removeprefix("heading "))
         elif shown == "title":
             styles[style] = 1
-    text = _Writer(("t",), styles).write(parts.read("word/document.xml"))
+    text = _parse(parts.read("word/document.xml"), _Writer(("t",), styles))
     return text, _title(parts.read("docProps/core.xml"))
 
 
 def _odt(parts: _Parts) -> tuple[str, str]:
-    text = _Writer(("p", "h"), {}).write(parts.read("content.xml"))
+    text = _parse(parts.read("content.xml"), _Writer(("p", "h"), {}))
     return text, _title(parts.read("meta.xml"))
 
 

@@ -10,7 +10,7 @@ from curation.readers import http
 from curation.readers.charset import decode_text, is_binary
 from curation.readers.headers import RecordHead, parse_date
 from curation.readers.records import HTML_TYPES, Damage, Event, Page, Skipped, binary
-from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, PDF, PDF_MAGIC, ReaderSettings
 
 _UNKNOWN = "application/octet-stream"
 #: Schemes of what names a page. Crawlers store logs and manifests under `metadata:`, `urn:`,
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    kind: str  # "html", "text", or "" if not a document
+    kind: str  # "html", "text", "pdf", or "" if not a document
     mime: str
     charset: str | None
     head: http.Head | None
@@ -73,10 +73,15 @@ def _kind(
     if "/" in identified and identified != _UNKNOWN:
         mime = identified  # as in Common Crawl's WET files
     elif mime not in settings.text_types and ("/" not in mime or mime == _UNKNOWN):
-        if http.looks_like_html(bytes(buffer[body : min(end, body + 2048)])):
+        begin_of_body = bytes(buffer[body : min(end, body + 2048)])
+        if settings.pdf and begin_of_body.startswith(PDF_MAGIC):
+            mime = PDF
+        elif http.looks_like_html(begin_of_body):
             mime = HTML_TYPES[0]
     if mime in HTML_TYPES and mime not in settings.text_types:
         kind = "html"
+    elif mime == PDF and settings.pdf:
+        kind = "pdf"
     else:
         kind = "text" if any(fnmatchcase(mime, known) for known in settings.text_types) else ""
         if not _TOKEN.fullmatch(mime):
@@ -108,9 +113,12 @@ def to_event(
     if problem and problem.cut and not (settings.keep_truncated and body):
         return _damage(head, buffer, begin, end, offset, problem, settings)
     charset = kind.charset
-    if is_binary(body, charset):
+    what = kind.kind
+    if settings.pdf and (what == "pdf" or body.startswith(PDF_MAGIC)):
+        what, charset = "pdf", None
+    elif is_binary(body, charset):
         return binary(offset, body, head.url, KEEP_RAW_BYTES)
-    if kind.kind == "text":
+    if what == "text":
         text, _ = decode_text(body, charset or ("utf-8" if head.type == "conversion" else None))
         body = text.encode("utf-8", "replace")
         charset = "utf-8"
@@ -120,7 +128,7 @@ def to_event(
         record_id=head.record_id,
         offset=offset,
         content=body,
-        kind=kind.kind,
+        kind=what,
         charset=charset,
         mime=kind.mime,
         status=kind.head.status if kind.head else None,

@@ -24,7 +24,6 @@ from curation.readers.formats import (
     HEAD,
     Packing,
     Reader,
-    compression_of,
     format_of,
     reader_of,
 )
@@ -99,7 +98,7 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
             return "" if tables.row_groups(raw) > 1 else "one row group"
         if kind != "stream":
             return "one ZIP package" if kind == "zip" else "one Arrow stream"
-        packing = Packing(raw, compression_of(head, name), settings)
+        packing = Packing.of(raw, name)
         reader = reader_of(packing.stream(), settings, name)
         if reader is tables.read_jsonl:
             return f"lines compressed with {packing.compression}" if packing.compression else ""
@@ -149,12 +148,12 @@ class RangeReader:
             if format_of(head, self._name) == "parquet":
                 yield from self._row_groups(raw)
                 return
-            packing = Packing(raw, compression_of(head, self._name), self._settings)
+            packing = Packing.of(raw, self._name)
             reader = reader_of(packing.stream(), self._settings, self._name)
             if reader is None:
                 raise ValueError(f"{self._path}: a format that can't be read by ranges")
             if begin is None:
-                found = _likely_begin(packing, reader, span)
+                found = _likely_begin(packing, reader, span, self._settings)
                 begin = None if found is None else Checkpoint(found, None, 0)
             self.begin = begin
             if begin is None:
@@ -191,14 +190,16 @@ class RangeReader:
         self.reading = Reading(begin, stop.offset, length, spent, effort.room, stream.counted)
 
 
-def _likely_begin(packing: Packing, reader: Reader, span: Span) -> int | None:
+def _likely_begin(
+    packing: Packing, reader: Reader, span: Span, settings: ReaderSettings
+) -> int | None:
     """Offset of the first record of a range as far as its own bytes tell; None for none."""
     if packing.compression:
         return packing.find_member(span.start, span.end)
     if reader is tables.read_jsonl:
         return _line_start(packing.raw, span)
     # From the byte before, so that nothing is believed only because the stream begins with it.
-    return find_head(packing.stream(span.start - 1), span.end, packing.settings)
+    return find_head(packing.stream(span.start - 1), span.end, settings)
 
 
 def _line_start(raw: RawFile, span: Span) -> int | None:
@@ -246,17 +247,18 @@ def rest_of(
         if kind == "parquet":
             row, found = tables.next_row_group(raw, start, last)
         else:
-            packing = Packing(raw, compression_of(head, name), settings)
+            packing = Packing.of(raw, name)
             reader = reader_of(packing.stream(), settings, name)
             lines = reader is tables.read_jsonl and not packing.compression
             if at < 0 or reader is None or not (reader is scan or lines):
                 return nothing
             for _ in range(events):
-                behind = _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size))
+                behind = _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size), settings)
                 if behind is None:
                     return nothing
                 at = behind
-            row, found = at, _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size))
+            row = at
+            found = _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size), settings)
         if found is None or found >= whole.end:
             # A range of Parquet owns the row groups that begin in it, and ends where it ends.
             end = whole.end if kind == "parquet" else raw.size if found is None else found

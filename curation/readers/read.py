@@ -11,14 +11,13 @@ from curation.readers import tables, wacz
 from curation.readers.formats import (
     HEAD,
     Packing,
-    compression_of,
     format_of,
     reader_of,
 )
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
 from curation.readers.rows import format_of_rows, read_rows, row_at
-from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, PDF_MAGIC, ReaderSettings
 
 
 def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterator[Event]:
@@ -69,10 +68,12 @@ def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
 
 
 def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes) -> Iterator[Event]:
-    stream = Packing(raw, compression_of(head, name), settings).stream()
+    stream = Packing.of(raw, name).stream()
     reader = reader_of(stream, settings, name)
     if reader is None:
         reason, detail = "file.unknown_format", "no archive, table, HTML or text"
+        if head.startswith(PDF_MAGIC):
+            detail = "PDF, which is read with readers.pdf=true"
         if not head:
             reason, detail = "file.empty", "the file is empty"
         yield Damage(0, reason, detail, None, head[:KEEP_RAW_BYTES])
@@ -140,7 +141,7 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
 def _streamed_at(
     raw: RawFile, offset: int, settings: ReaderSettings, name: str, head: bytes
 ) -> Event | None:
-    packing = Packing(raw, compression_of(head, name), settings)
+    packing = Packing.of(raw, name)
     reader = reader_of(packing.stream(), settings, name)
     if reader is None:
         return None

@@ -23,7 +23,7 @@ class Page:
       the compressed member it is the first record of.
     - A record further inside a member: minus its offset in the decompressed file.
     - WACZ: such an offset within one archive of the package, see `wacz.pack`.
-    - Parquet, Arrow, CSV, dumps, mailboxes: the row number. HTML and text files: 0.
+    - Parquet, Arrow, CSV, dumps, mailboxes: the row number. HTML, PDF and text files: 0.
 
     `mended` names the damage when the record was broken and `content` is what could be saved of it
     (`warc.bad_length`, `http.bad_gzip`, ...), and `detail` says more; both are empty for a sound
@@ -35,7 +35,7 @@ class Page:
     record_id: str  # WARC-Record-ID, or empty
     offset: int
     content: bytes  # body without transfer and content codings; UTF-8 for text from text records
-    kind: str  # "html" or "text"
+    kind: str  # "html", "text" or "pdf"
     charset: str | None  # from the HTTP header
     mime: str
     status: int | None  # of HTTP

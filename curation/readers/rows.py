@@ -12,7 +12,6 @@ from __future__ import annotations
 import codecs
 import csv
 import functools
-import gzip
 import importlib
 import io
 import itertools
@@ -20,20 +19,17 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
-import zstandard
 
 from curation.errors import StoreError, raising, told
 from curation.judging import opened
-from curation.readers.formats import HEAD, Packing, compression_of, format_of
+from curation.readers.formats import HEAD, Packing
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
-from curation.readers.stream import Stream
-from curation.readers.suffixes import OFFICE, without_compression, without_packing
+from curation.readers.suffixes import OFFICE, without_compression
 from curation.readers.tables import distinct, renamed, row_event
 from curation.text.surrogates import everywhere
 
@@ -61,25 +57,25 @@ class Format(NamedTuple):
     mime: str = ""  # of a document whose HTML was made from it; all of that is content
     #: Types of further columns, where these are known without reading the rows.
     columns: Mapping[str, pa.DataType] | None = None
+    is_mended: bool = False  # whether rows behind a break of a compressed file are whole
 
 
 def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format | None:
     """Return a file's format by its suffix, for XML by its beginning; None for other files."""
-    plain = without_packing(name)
+    plain = without_compression(name)
     for suffix, custom in settings.formats.items():
-        if plain.endswith(suffix):
+        if plain.endswith(suffix.lower()):
             return Format("format", _custom(custom))
     longest = settings.max_record_bytes
-    if plain.lower().endswith(".json") and _begins(raw, name, settings, b"["):
+    if plain.endswith(".json") and _begins(raw, name, b"["):
         return Format("json", _array(longest))
-    if separators := _SEPARATORS.get(plain[-4:].lower()):
+    if separators := _SEPARATORS.get(plain[-4:]):
         return Format("csv", _csv(separators, longest))
-    kind = PurePosixPath(without_compression(name)).suffix
     for module, mime, suffixes, begins in _DOCUMENTS:
-        if kind in suffixes and _begins(raw, name, settings, *begins):
+        if plain.endswith(suffixes) and _begins(raw, name, *begins):
             made = importlib.import_module(f"curation.readers.{module}")  # few runs read it
             rows = functools.partial(made.rows, longest=longest)
-            return Format(module, rows, mime, made.COLUMNS)
+            return Format(module, rows, mime, made.COLUMNS, True)
     return None
 
 
@@ -97,13 +93,7 @@ def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) 
     """Yield the rows as pages; `offset` is the row number. An error ends the file."""
     read, kind = 0, found.name
     try:
-        # A package is read at any place; what has known columns, on behind members that are broken.
-        is_package = format_of(raw.fetch(0, HEAD), name) == "zip"
-        if found.columns is None or is_package:
-            rows: Iterator[Row] = found.rows(unpacked(raw, name))
-        else:
-            rows = _mended(raw, name, settings, found.rows)
-        for row in rows:
+        for row in _rows(raw, name, found):
             if isinstance(row, Skipped):
                 yield row
             elif isinstance(row, Damage):
@@ -150,22 +140,15 @@ def _decoded(value: Any) -> Any:
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def unpacked(raw: RawFile, name: str) -> IO[bytes]:
-    """Return the content of a file from its beginning, decompressed as its suffix says."""
-    raw.handle.seek(0)
-    if name.endswith(".gz"):
-        return gzip.GzipFile(fileobj=raw.handle)  # type: ignore[return-value]
-    if name.endswith(".zst"):
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw.handle))  # type: ignore[type-var,arg-type,return-value]
-    return io.BufferedReader(raw.handle)  # type: ignore[type-var]
+class Content(io.RawIOBase):
+    """The content of a file that may be compressed.
 
+    `broken` gets what interrupts it, if the content is to go on behind that; else it ends with an
+    error there.
+    """
 
-class _Content(io.RawIOBase):
-    """The content of a file, on behind compressed members that are broken."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self.broken: list[Damage] = []
+    def __init__(self, raw: RawFile, name: str, broken: list[Damage] | None = None) -> None:
+        self._stream, self._broken = Packing.of(raw, name).stream(), broken
 
     def readable(self) -> bool:
         return True
@@ -175,7 +158,9 @@ class _Content(io.RawIOBase):
         stream.reach(stream.base + 1)
         while stream.breaks and stream.breaks[0][0] <= stream.base:
             broken = stream.breaks.popleft()[1]
-            self.broken.append(Damage(0, broken.reason, broken.detail, None, b""))
+            if self._broken is None:
+                raise EOFError(broken.detail)
+            self._broken.append(Damage(0, broken.reason, broken.detail, None, b""))
             stream.reach(stream.base + 1)
         end = stream.breaks[0][0] if stream.breaks else stream.end
         data = bytes(stream.buffer[: min(len(buffer), end - stream.base)])
@@ -184,13 +169,16 @@ class _Content(io.RawIOBase):
         return len(data)
 
 
-def _mended(raw: RawFile, name: str, settings: ReaderSettings, rows: Rows) -> Iterator[Row]:
+def _rows(raw: RawFile, name: str, found: Format) -> Iterator[Row]:
     """Yield rows, and before a row the breaks of the file up to it."""
-    packing = Packing(raw, compression_of(raw.fetch(0, HEAD), name), settings)
-    content = _Content(packing.stream())
-    for row in itertools.chain(rows(io.BufferedReader(content, _CHUNK)), [None]):
-        while content.broken:
-            yield content.broken.pop(0)
+    broken: list[Damage] = []
+    file: Any = raw.handle  # at any place of it, as packages and own code may read
+    if Packing.of(raw, name).compression:
+        file = Content(raw, name, broken if found.is_mended else None)
+    raw.fetch(0, 0)  # back to the beginning
+    for row in itertools.chain(found.rows(io.BufferedReader(file, _CHUNK)), [None]):
+        yield from broken
+        broken.clear()
         if row is not None:
             yield row
 
@@ -257,11 +245,11 @@ def _csv(separators: str, longest: int) -> Rows:
     return rows
 
 
-def _begins(raw: RawFile, name: str, settings: ReaderSettings, *wanted: bytes) -> bool:
+def _begins(raw: RawFile, name: str, *wanted: bytes) -> bool:
     """Whether one of these is in front of a file, but for white space and what XML has there."""
     if not wanted:
         return True
-    stream = Packing(raw, compression_of(raw.fetch(0, HEAD), name), settings).stream()
+    stream = Packing.of(raw, name).stream()
     stream.fill(HEAD)
     head = _PROLOGUE.sub(b"", bytes(stream.buffer[:HEAD]).removeprefix(codecs.BOM_UTF8), count=1)
     return head.startswith(wanted)

@@ -11,6 +11,8 @@ from curation.user_code import CodeSettings, UserCode
 
 #: Bytes kept of each damaged place: enough to see what it is.
 KEEP_RAW_BYTES = 4096
+#: The MIME type that asks for PDF, and how PDF begins.
+PDF, PDF_MAGIC = "application/pdf", b"%PDF-"
 #: What to do about a table without texts.
 NAME_COLUMN = "name its column of texts: --set readers.text_columns=[NAME]"
 
@@ -43,6 +45,7 @@ class ReaderSettings(Settings):
     text_types: tuple[str, ...] = Field(
         description="MIME types read as plain text, in lower case; `*` matches anything but HTML"
     )
+    pdf: bool = Field(description="read PDF files and records (extra `pdf`)")
     max_record_bytes: int = Field(
         ge=1024, description="larger records, lines and decoded bodies are set aside, in bytes"
     )
@@ -77,6 +80,11 @@ class ReaderSettings(Settings):
     date_columns: tuple[str, ...] = Field(
         description="tables: the first of these that a row has is its date"
     )
+
+    @property
+    def own_suffixes(self) -> tuple[str, ...]:
+        """Suffixes that are read besides those that always are."""
+        return (*self.formats, ".pdf") if self.pdf else (*self.formats,)
 
     @property
     def most(self) -> str:

@@ -25,8 +25,3 @@ def without_compression(name: str) -> str:
     """Return a file's name in lower case without the suffix of its compression."""
     lower = name.lower()
     return next((lower.removesuffix(s) for s in COMPRESSED if lower.endswith(s)), lower)
-
-
-def without_packing(name: str) -> str:
-    """Return a name without `.gz` and `.zst`, in which formats of rows are read."""
-    return name.removesuffix(".gz").removesuffix(".zst")

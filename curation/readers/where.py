@@ -22,15 +22,8 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'(?:[^']|'')*')|(?P<number>[-+]?\d+(?:\.\d+)?)"""
     r"""|(?P<name>"[^"]+"|[^\W\d]\w*)|(?P<sign><>|!=|<=|>=|[=<>(),])|(?P<end>$))"""
 )
-_COMPARISONS = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_COMPARISONS = {"=": operator.eq, "<>": operator.ne, "!=": operator.ne, "<": operator.lt}
+_COMPARISONS |= {"<=": operator.le, ">": operator.gt, ">=": operator.ge}
 #: Parentheses and `NOT` inside each other, at most.
 _DEEPEST = 50
 

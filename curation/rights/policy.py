@@ -7,16 +7,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
-from curation.hosts import host_of
+from curation.hosts import site_name
 from curation.rights.licences import matches_licence
 from curation.rights.preferences import USES, decide
 from curation.rights.rights_settings import COPY, RightsSettings
 from curation.rights.signals import LATEST
-from curation.schema import DOCUMENTS, RIGHTS, Verdicts, with_column
+from curation.schema import (
+    DOCUMENTS,
+    RIGHTS,
+    SIGNAL,
+    Verdicts,
+    aligned,
+    column_of,
+    with_column,
+)
 
 #: The signals that removed documents: one row each.
 FOUND = pa.schema(
@@ -42,8 +52,8 @@ _DENIED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _NAMING = (("canonical",), ("rsl", "tdm"))
 _ADDRESS = re.compile(r"https?://[^\s]+")
 #: Documents that were removed as duplicates of the one that `kept_id` names: `value` is how similar
-#: they are, `reason` why the policy forbids their use, by the first of their signals; null: it
-#: doesn't. Of all others, `rights` has those that name an original.
+#: they are, `reason` why the policy forbids their use, by which `signal`; null: it doesn't. Of
+#: their signals, `rights` has those that name an original.
 COPIES = pa.schema(
     [
         *(DOCUMENTS.field(name) for name in ("id", "url", "date")),
@@ -51,8 +61,11 @@ COPIES = pa.schema(
         ("kept_id", pa.string()),
         ("value", pa.float64()),
         ("reason", pa.string()),
+        ("signal", SIGNAL),
     ]
 )
+#: Kinds of signals that may forbid a use.
+_SPEAKING = ("robots", "ai_txt", "content_signal", "content_usage", "rsl", "tdm", "directive")
 _NOTHING: dict[str, str | None] = dict.fromkeys(("kind", "place", "agent", "value"))
 Signals = Sequence[Mapping[str, str | None]]
 
@@ -78,7 +91,7 @@ def is_copy(one: Document, other: Document) -> bool | None:
     Args:
         one, other: with `url`, `date` and `rights`.
     """
-    here, there = (host_of(document["url"] or "") for document in (one, other))
+    here, there = (site_name(document["url"] or "") for document in (one, other))
     if here and here == there:
         return True
     for kinds in _NAMING:
@@ -94,14 +107,21 @@ def is_copy(one: Document, other: Document) -> bool | None:
 def _hosts(document: Document, kinds: Sequence[str]) -> set[str]:
     """Return the hosts in the values of a document's signals of some kinds."""
     signals = (s for s in (document["rights"] or {}).get("signals") or () if s["kind"] in kinds)
-    return {host_of(a) for s in signals for a in _ADDRESS.findall(s["value"] or "")} - {""}
+    return {site_name(a) for s in signals for a in _ADDRESS.findall(s["value"] or "")} - {""}
 
 
 class Policy:
-    """Settings, ready to judge documents."""
+    """Settings, ready to judge documents.
 
-    def __init__(self, settings: RightsSettings) -> None:
-        self._settings = settings
+    Args:
+        copies: rows of COPIES by the id of the document that was kept. A licence that they
+            contradict is unknown.
+    """
+
+    def __init__(
+        self, settings: RightsSettings, copies: Mapping[str, Sequence[Document]] | None = None
+    ) -> None:
+        self._settings, self._copies = settings, copies or {}
         self._agents = [agent.lower() for agent in settings.agents]
 
     def ruling(self, rights: Mapping[str, Any] | None) -> Ruling | None:
@@ -115,37 +135,27 @@ class Policy:
         ]
         if forbidden := self._forbidden(signals):
             return forbidden
-        licence = (rights or {}).get("licence")
-        require = self._settings.licences.get("require", ())
-        if require and not (licence and matches_licence(licence, require)):
+        if self._lacks_licence((rights or {}).get("licence")):
             stated = (s for s in signals if s["kind"] == "licence")
             return Ruling("rights.licence", next(stated, _NOTHING))
         if self._settings.unknown == "remove" and self._is_unknown(rights, signals):
             return Ruling("rights.unknown", _NOTHING)
         return None
 
-    def rulings(self, column: pa.Array) -> list[Ruling | None]:
-        """Return the rulings on the values of a column `rights`."""
-        return [self.ruling(rights) for rights in column.to_pylist()]
+    def judge(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Ruling | None]]:
+        """Return documents, unknown licences null, and the rulings on them.
 
-    def judge(
-        self, batch: pa.RecordBatch, copies: Mapping[str, Sequence[Document]] | None = None
-    ) -> tuple[pa.RecordBatch, list[Ruling | None]]:
-        """Return documents and the rulings on them. Raises InputError without a column `rights`.
-
-        Args:
-            copies: rows of COPIES by the id of the document that was kept. A licence that they
-                contradict is unknown, and null in the documents that are returned.
+        Raises InputError without a column `rights`.
         """
         if batch.schema.get_field_index("rights") < 0:
             raise InputError("rights: the documents have no column 'rights', which extract makes")
         rights = batch.column("rights").to_pylist()
         rulings = [self.ruling(one) for one in rights]
-        known, doubted = copies or {}, False
-        rows = [i for i, n in enumerate(batch.column("id").to_pylist()) if n in known]
+        doubted, ids = False, batch.column("id").to_pylist() if self._copies else []
+        rows = [i for i, name in enumerate(ids) if name in self._copies]
         named = batch.select(["id", "url", "date"]).take(pa.array(rows, pa.int64())).to_pylist()
         for row, one in zip(rows, named, strict=True):
-            members, one["rights"] = known[one["id"]], rights[row]
+            members, one["rights"] = self._copies[one["id"]], rights[row]
             if any(_contradicts(member, one) for member in members):
                 rights[row], doubted = {**rights[row], "licence": None}, True
                 rulings[row] = self.ruling(rights[row])
@@ -164,8 +174,7 @@ class Policy:
                 permitted = decide(signals, self._agents)["train"][0] == "allow"
                 copied = self._settings.contradictions == "strictest" or not permitted
             if copied:
-                signal = member["rights"]["signals"][0]
-                return Ruling(COPY, signal, member["id"], member["value"])
+                return Ruling(COPY, member["signal"], member["id"], member["value"])
         return None
 
     def copies(self, removed: pa.RecordBatch) -> pa.RecordBatch:
@@ -177,17 +186,53 @@ class Policy:
         near = (self._settings.follow or {}).get("near", 1.0)
         similar = pc.and_(pc.greater_equal(removed["value"], near), pc.is_valid(removed["kept_id"]))
         rows = removed.filter(pc.fill_null(similar, False))
-        rows = rows.select([n for n in COPIES.names if n in rows.schema.names]).to_pylist()
-        for row in rows:
-            rights = row.setdefault("rights", None) or {}
-            signals = [s for s in rights.get("signals") or () if self._counts(s["place"])]
-            forbidden = self._forbidden(signals)
-            row["reason"] = forbidden and forbidden.reason
-            naming = [s for s in signals if any(s["kind"] in kinds for kinds in _NAMING)]
-            if row["rights"] is not None:
-                first = [forbidden.signal] if forbidden else []
-                row["rights"] = {"licence": rights["licence"], "signals": [*first, *naming]}
-        return pa.RecordBatch.from_pylist(rows, COPIES)
+        rights = column_of(rows, "rights", RIGHTS)
+        denials = self.denials(rights)
+        columns = {
+            **{name: rows[name] for name in ("id", "url", "date", "kept_id", "value")},
+            "rights": _naming(rights),
+            "reason": pa.array([denial and denial.reason for denial in denials], pa.string()),
+            "signal": pa.array([denial and denial.signal for denial in denials], SIGNAL),
+        }
+        return aligned(pa.RecordBatch.from_pydict(columns), COPIES)
+
+    def refused(self, column: pa.Array) -> npt.NDArray[np.bool_]:
+        """Return which documents the signals or the licences in a column `rights` exclude."""
+        licences = pc.struct_field(column, "licence").to_pylist()
+        lacking = {one for one in set(licences) if self._lacks_licence(one)}
+        pairs = zip(self.denials(column), licences, strict=True)
+        return np.array([denied is not None or own in lacking for denied, own in pairs], bool)
+
+    def _lacks_licence(self, licence: str | None) -> bool:
+        require = self._settings.licences.get("require", ())
+        return bool(require) and not (licence and matches_licence(licence, require))
+
+    def denials(self, column: pa.Array) -> list[Ruling | None]:
+        """Return why the signals in a column `rights` forbid what is honoured, if they do.
+
+        Most pages of a site have the same signals, which are judged once.
+        """
+        lists = pc.struct_field(column, "signals")
+        flat = pc.list_flatten(lists)
+        spoken = pc.is_in(flat.field("kind"), pa.array(_SPEAKING))
+        said = flat.filter(spoken)
+        parts = [pc.fill_null(said.field(name), "\x00") for name in _NOTHING]
+        words = pc.binary_join_element_wise(*parts, "\x1f").dictionary_encode()
+        codes = words.indices.to_numpy()
+        firsts = np.unique(codes, return_index=True)[1]
+        signals = said.take(pa.array(firsts, pa.int64())).to_pylist()
+        parents = pc.list_parent_indices(lists).filter(spoken).to_numpy()
+        ends = np.cumsum(np.bincount(parents, minlength=len(column))).tolist()
+        known: dict[bytes, Ruling | None] = {}
+        found, begin = list[Ruling | None](), 0
+        for end in ends:
+            own = codes[begin:end]
+            if (key := own.tobytes()) not in known:
+                own_signals = [signals[code] for code in own.tolist()]
+                known[key] = self._forbidden([s for s in own_signals if self._counts(s["place"])])
+            found.append(known[key])
+            begin = end
+        return found
 
     def _forbidden(self, signals: Signals) -> Ruling | None:
         """Return why these signals forbid what is honoured."""
@@ -247,6 +292,20 @@ def _contradicts(other: Document, one: Document) -> bool:
     if licence is None or rights is None or rights["licence"] == licence:
         return False
     return rights["licence"] is not None or is_copy(other, one) is False
+
+
+def _naming(rights: pa.Array) -> pa.Array:
+    """Return values of a column `rights` with those signals alone that name an original."""
+    lists = pc.struct_field(rights, "signals")
+    flat = pc.list_flatten(lists)
+    naming = pc.is_in(flat.field("kind"), pa.array([kind for kinds in _NAMING for kind in kinds]))
+    parents = pc.list_parent_indices(lists).filter(naming).to_numpy()
+    ends = np.cumsum(np.bincount(parents, minlength=len(rights)))
+    left = pa.ListArray.from_arrays(
+        pa.array([0, *ends.tolist()], pa.int32()), flat.filter(naming), RIGHTS.field("signals").type
+    )
+    licences = pc.struct_field(rights, "licence")
+    return pa.StructArray.from_arrays([licences, left], fields=list(RIGHTS), mask=rights.is_null())
 
 
 def by_kept(copies: pa.RecordBatch) -> dict[str, list[Document]]:

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from urllib.parse import urljoin
 
-from curation.hosts import host_of
+from curation.hosts import site_name
 from curation.readers.records import Page
 from curation.rights.directives import Directive, parse_directives
 from curation.rights.licences import licence_of, spdx_identifiers
@@ -220,8 +220,8 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
 
 
 def _of_canonical(address: str, url: str, place: str) -> Iterator[Signal]:
-    host = host_of(address) if "//" in address else ""
-    if host and host != host_of(url):
+    site = site_name(address) if "//" in address else ""
+    if site and site != site_name(url):
         yield Signal("canonical", place, None, address)
 
 

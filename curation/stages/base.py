@@ -117,8 +117,11 @@ class Stage(Generic[S]):
     def load(self, settings: S) -> None:
         """Load models, to see that they fit together. Raises ConfigError."""
 
-    def packages_of(self, settings: S) -> tuple[str, ...]:
-        """Return the packages under these settings. Raises ConfigError where one is absent."""
+    def packages_of(self, settings: S, also: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the packages under these settings; `also`: what `also` returns.
+
+        Raises ConfigError where one is absent.
+        """
         return self.packages
 
     def models(self, settings: S, also: Mapping[str, Any]) -> dict[str, str]:

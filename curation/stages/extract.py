@@ -25,9 +25,10 @@ class _Extract(Stage[ExtractSettings]):
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"readers": recipe.readers}
 
-    def packages_of(self, settings: ExtractSettings) -> tuple[str, ...]:
+    def packages_of(self, settings: ExtractSettings, also: Mapping[str, Any]) -> tuple[str, ...]:
         asked = ("idna",) if settings.rights.files else ()
-        return (*self.packages, *engine_packages(settings.engine), *asked)
+        pdf = ("pypdfium2",) if also["readers"].pdf else ()
+        return (*self.packages, *engine_packages(settings.engine), *asked, *pdf)
 
     def load(self, settings: ExtractSettings) -> None:
         from curation.extract.decide import Limits  # compiled kernels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -45,7 +45,7 @@ class _ReadTables(Stage[TableSettings]):
     def adds_of(self, settings: TableSettings) -> tuple[str, ...]:
         return ("language",) if settings.add_language else ()
 
-    def packages_of(self, settings: TableSettings) -> tuple[str, ...]:
+    def packages_of(self, settings: TableSettings, also: Mapping[str, Any]) -> tuple[str, ...]:
         return (*self.packages, "regex") if settings.add_language else self.packages
 
 

@@ -70,7 +70,7 @@ class _Tokenize(Stage[TokenizeSettings]):
                 hint = nearest(name, recipe.mixes)
                 raise ValueError(f"tokenize.mixes: no mix of the name {name!r}{hint}")
 
-    def packages_of(self, settings: TokenizeSettings) -> tuple[str, ...]:
+    def packages_of(self, settings: TokenizeSettings, also: Mapping[str, Any]) -> tuple[str, ...]:
         library = ("tokenizers",) if is_hugging_face(Path(resolve(settings.tokenizer))) else ()
         return (*self.packages, *library, *format_packages(settings.formats))
 

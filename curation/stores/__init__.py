@@ -5,18 +5,18 @@ try again, too, each in its own way and not always; the tries here come on top a
 all. Answers are checked for length, and no listing is ever taken from a cache.
 """
 
-from curation.stores.listing import glob as glob
-from curation.stores.listing import listing as listing
-from curation.stores.listing import local_tree as local_tree
-from curation.stores.listing import tree as tree
 from curation.stores.persist import UnfinishedError as UnfinishedError
 from curation.stores.persist import each as each
 from curation.stores.persist import is_transient as is_transient
 from curation.stores.persist import persistently as persistently
 from curation.stores.systems import file_system as file_system
+from curation.stores.systems import glob as glob
 from curation.stores.systems import info as info
 from curation.stores.systems import is_url as is_url
+from curation.stores.systems import listing as listing
+from curation.stores.systems import local_tree as local_tree
 from curation.stores.systems import misread as misread
+from curation.stores.systems import tree as tree
 from curation.stores.systems import version as version
 from curation.stores.transfers import PART_BYTES as PART_BYTES
 from curation.stores.transfers import StoredFile as StoredFile

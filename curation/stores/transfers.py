@@ -14,9 +14,8 @@ from fsspec.asyn import AsyncFileSystem
 
 from curation.errors import StoreError
 from curation.stores import persist
-from curation.stores.listing import tree
 from curation.stores.persist import UnfinishedError, persistently
-from curation.stores.systems import file_system, info, protocols
+from curation.stores.systems import file_system, info, protocols, tree
 
 #: Objects up to this size are written in one request, larger ones in parts of this size.
 PART_BYTES = 16 << 20

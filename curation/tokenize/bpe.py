@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curation.compiled import Bytes, Int, Int32s, Int64s, Uint32s, borrowing, inlined, kernel
-from curation.tokenize.characters import whole_at
-from curation.tokenize.vocabulary import find_pair
+from curation.tokenize.vocabulary import find_pair, whole_at
 
 if TYPE_CHECKING:
     from curation.tokenize.vocabulary import Tables

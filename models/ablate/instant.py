@@ -1,4 +1,4 @@
-"""The free version: the trigram model of mixture search in place of a transformer."""
+"""The free version: a trigram model in place of a transformer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 from models.ablate.experiment import Corpus, Experiment, TaskSet, TextSet
 from models.ablate.order import stream
 from models.ablate.training import Training
+from models.ablate.trigrams import Trigrams
 from models.ablate.windows import Measured, curve_bytes, curve_windows
-from models.mixes.proxy import Proxy
 
-DISCOUNT = 0.75  # of absolute discounting, as in mixture search
+DISCOUNT = 0.75  # the usual value for absolute discounting
 
 
 def measure(
@@ -27,7 +27,7 @@ def measure(
     mark = experiment.vocabulary_size
     piece = Training.context if tokens < corpus.tokens else None
     ids = stream(corpus, min(tokens, corpus.tokens), seed, mark, piece).astype(np.uint32)
-    model = Proxy(mark, len(ids), DISCOUNT)
+    model = Trigrams(mark, len(ids), DISCOUNT)
     curve = list(_train(model, experiment, ids, points))
     texts = {
         found.label: np.array([_bits(model, text) for text in _each(found, mark)])
@@ -38,14 +38,14 @@ def measure(
 
 
 def _train(
-    model: Proxy, experiment: Experiment, ids: npt.NDArray[np.uint32], points: int
+    model: Trigrams, experiment: Experiment, ids: npt.NDArray[np.uint32], points: int
 ) -> Iterator[tuple[int, float]]:
     """Count part after part; yield tokens read and bits per byte of some texts."""
     whole = curve_bytes(experiment)
     texts = [window.ids.astype(np.uint32) for window in curve_windows(experiment, 1 << 30)]
     ends = [round(len(ids) * (k + 1) / points) for k in range(points)]
     for first, end in zip([0, *ends], ends, strict=False):
-        model.train(ids[first:end], end - first)
+        model.train(ids[first:end])
         if texts:
             yield end, sum(_bits(model, text) for text in texts) / whole
 
@@ -55,7 +55,7 @@ def _each(texts: TextSet, mark: int) -> Iterator[npt.NDArray[np.uint32]]:
     return (_begun(documents.ids(k), mark) for k in range(len(documents)))
 
 
-def _task(model: Proxy, task: TaskSet, mark: int) -> npt.NDArray[np.float64]:
+def _task(model: Trigrams, task: TaskSet, mark: int) -> npt.NDArray[np.float64]:
     """Return the bits of every continuation after its question."""
     found = np.zeros(len(task.items))
     for k, item in enumerate(task.items.tolist()):
@@ -69,6 +69,6 @@ def _begun(ids: npt.NDArray[np.uint16], mark: int) -> npt.NDArray[np.uint32]:
     return np.concatenate([np.array([mark], np.uint32), ids.astype(np.uint32)])
 
 
-def _bits(model: Proxy, ids: npt.NDArray[np.uint32]) -> float:
+def _bits(model: Trigrams, ids: npt.NDArray[np.uint32]) -> float:
     """Return the bits of a text that begins with the mark, which costs nothing."""
     return model.loss(ids) * (len(ids) - 1) / math.log(2)

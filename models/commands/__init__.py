@@ -12,7 +12,7 @@ COMMANDS = {
         "models.commands.ablate",
         "train the same small model on several runs and compare them",
         "curate ablate ours=out theirs='other/*.jsonl.zst' --eval gold=gold.parquet --output cmp",
-        after="contamination",
+        after="export",
     ),
     "mix": Command(  # in place of the stage's command
         "models.commands.mix",

@@ -1,4 +1,4 @@
-"""`curate mix`: run the stage, or plan it: token tables, search, own experiments."""
+"""`curate mix`: run the stage, or plan it: token tables, own experiments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -17,10 +16,9 @@ from curation.errors import ConfigError, InputError
 from curation.mix.mix_table import align, plan_table
 from curation.recipe import load
 from curation.stages import find
-from models.commands.mix_search import search, space_of
 from models.mixes.design import Design, draw_design
 from models.mixes.fit import Fitted, fit_results, read_results
-from models.mixes.search import SearchSettings, search_settings
+from models.mixes.search import SearchSettings, search_settings, space_of
 from pipelines import mix as stage
 from pipelines.commands.options import count, end_dry_run
 from pipelines.commands.run import run as run_stages
@@ -34,8 +32,6 @@ from pipelines.runners.progress import Mode, open_display
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
-#: Every proxy run of the last search, in the run folder.
-SEARCH_FILE = "mix-search.json"
 #: Mixtures of `--design`, a recipe that draws them all, and the result of `--fit`.
 DESIGN_FILE = "mix-design.json"
 DESIGN_RECIPE = "mix-design.yaml"
@@ -48,9 +44,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     before = parser.add_mutually_exclusive_group()
     before.add_argument(
         "--plan", action="store_true", help="only count and show the token table of every mix"
-    )
-    before.add_argument(
-        "--search", action="store_true", help="only propose shares, from small proxy runs"
     )
     before.add_argument(
         "--design",
@@ -88,9 +81,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the mix; or plan it, search for shares, design runs or fit their results."""
+    """Draw the mix; or plan it, design runs or fit their results."""
     of_search = []
-    if options.search or options.design or options.fit:
+    if options.design or options.fit:
         of_search = [one for one in options.assignments if one.startswith("search.")]
         options.assignments = [one for one in options.assignments if one not in of_search]
     if options.fit:
@@ -99,11 +92,11 @@ def run(options: argparse.Namespace) -> int:
     settle(options)
     if options.freeze and options.design is None:
         raise ConfigError("mix: --freeze goes with --design")
-    if not options.plan and not options.search and options.design is None:
+    if not options.plan and options.design is None:
         return run_stages(options)
     work = plan(load(options.recipe, options.assignments), options.output, options.input, ["mix"])
-    settings = search_settings(of_search, work.recipe.mix.domains)
-    written = [DESIGN_FILE, DESIGN_RECIPE] if options.design else [SEARCH_FILE] * options.search
+    settings = search_settings(of_search)
+    written = [DESIGN_FILE, DESIGN_RECIPE] if options.design else []
     end_dry_run(options, *(work.output / name for name in written))
     runner = parse_beam_args(options.beam_args, options.workers)
     mode: Mode = "quiet" if options.quiet else options.log_format
@@ -113,7 +106,10 @@ def run(options: argparse.Namespace) -> int:
     ):
         work = _of_documents(work, executor)
         with locked(work.output):
-            shown = _planned(work, executor, options, settings)
+            if options.design is None:
+                shown = _plans(work, executor)
+            else:
+                shown = _design(work, executor, options, settings)
     say(shown)
     return 0
 
@@ -127,46 +123,20 @@ def _of_documents(work: Plan, executor: Executor) -> Plan:
     return replace(work, stages=tuple(rest), inputs=((work.output / source).url,))
 
 
-def _planned(
-    work: Plan, executor: Executor, options: argparse.Namespace, settings: SearchSettings
-) -> str:
-    if options.design is not None:
-        return _design(work, executor, options, settings)
-    return _plans(work, executor) if options.plan else _search(work, executor, settings)
-
-
 def _plans(work: Plan, executor: Executor) -> str:
     """Print the token tables of all mixes. The counts are kept for drawing the mix."""
     parts = []
     for name in ("", *mixes_of("mix", work, work.inputs)):
         run = stage_run("mix", work, work.inputs, executor, name)
-        parts.append(f"{run.stage}\n{plan_table(stage.plan(run).plan)}")
+        parts.append(f"{run.stage}\n{plan_table(stage.plan(run))}")
     return "\n\n".join(parts)
-
-
-def _search(work: Plan, executor: Executor, settings: SearchSettings) -> str:
-    run = stage_run("mix", work, work.inputs, executor)
-    proposal, measured, runs = search(run, settings)
-    rows = proposal.rows(measured)
-    work.output.write_json(SEARCH_FILE, {"proposal": rows, "runs": runs})
-    shares = zip(rows, _rounded(rows), strict=True)
-    domains = {row["domain"]: {"share": share} for row, share in shares}
-    text = yaml.safe_dump({"mix": {_key(work): domains}}, sort_keys=False)
-    return "\n".join(
-        [
-            f"{proposal.runs} proxy runs of {runs['tokens']:,} tokens; losses in nats per token",
-            _table(rows),
-            f"every run: {work.output.shown}/{SEARCH_FILE}",
-            f"for the recipe:\n{text}".rstrip(),
-        ]
-    )
 
 
 def _design(
     work: Plan, executor: Executor, options: argparse.Namespace, settings: SearchSettings
 ) -> str:
     """Write mixtures for training runs, and a recipe that draws them."""
-    found = stage.plan(stage_run("mix", work, work.inputs, executor)).plan
+    found = stage.plan(stage_run("mix", work, work.inputs, executor))
     if not found.budget:
         raise InputError("mix: nothing to draw: no domain with a share has any tokens")
     available = {row["domain"]: row["available"] for row in found.rows()}
@@ -211,8 +181,8 @@ def _fit(options: argparse.Namespace, of_search: Sequence[str]) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{options.fit}: can't be read: {reason}") from None
-    recipe = load(options.recipe or RECIPE, options.assignments)
-    settings = search_settings(of_search, recipe.mix.domains)
+    load(options.recipe or RECIPE, options.assignments)  # refuses what is no recipe
+    settings = search_settings(of_search)
     results = read_results(lines, options.fit, design)
     fitted = fit_results(results, settings, options.next, _weights(options.target, results.targets))
     end_dry_run(options, *([output / FIT_FILE] if output else []))
@@ -257,29 +227,3 @@ def _fit_table(fitted: Fitted) -> str:
         runs.append([f"{k}", *(f"{s:.3f}" for s in row["shares"].values()), f"{row['gain']:.3f}"])
     head = f"{found['runs']} runs; fitted: {fitted.law} (error on left-out runs, in their spread)"
     return "\n\n".join([head, *map(align, (laws, domains, targets, runs))])
-
-
-def _rounded(rows: list[dict[str, Any]]) -> list[float]:
-    """Return the proposed shares rounded to thousandths that sum to 1."""
-    parts = [round(row["proposed"] * 1000) for row in rows]
-    parts[parts.index(max(parts))] += 1000 - sum(parts)
-    return [part / 1000 for part in parts]
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    lines = [["", *"share,proposed,at most,loss,predicted,measured,error,ranks".split(",")]]
-    for row in rows:
-        lines.append(
-            [
-                row["domain"],
-                f"{row['share']:.3f}",
-                f"{row['proposed']:.3f}",
-                f"{row['at_most']:.3f}",
-                f"{row['loss']:.3f}",
-                f"{row['predicted']:.3f} ± {row['uncertainty']:.3f}",
-                f"{row['measured']:.3f}",
-                f"{row['test_error']:.3f}",
-                f"{row['rank_correlation']:.2f}",
-            ]
-        )
-    return align(lines)

@@ -14,7 +14,8 @@ from curation.config import nearest
 from curation.errors import InputError
 from models.mixes.design import Design, draw_around
 from models.mixes.laws import cross_validated, fits, resampled_laws
-from models.mixes.search import SearchSettings, Space, rank_correlation
+from models.mixes.search import SearchSettings, Space
+from models.training.metrics import spearman
 
 F64 = npt.NDArray[np.float64]
 _LEAST_RUNS = 6
@@ -167,7 +168,7 @@ def fit_results(
         left_out = cross_validated(shares, losses, fit, _FOLDS, settings.seed)
         errors[name] = float(np.sqrt((((left_out - losses) / spread) ** 2).mean()))
         pairs = zip(left_out.T, losses.T, strict=True)
-        ranks[name] = float(np.mean([rank_correlation(a, b) for a, b in pairs]))
+        ranks[name] = float(np.mean(np.nan_to_num([spearman(a, b) for a, b in pairs])))
     law = min(errors, key=lambda name: errors[name])
     resampled = resampled_laws(shares, losses, laws[law], settings.resamples, settings.seed)
 

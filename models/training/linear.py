@@ -65,17 +65,6 @@ def _words_of(features: Features, texts: list[str], settings: LinearTraining) ->
     )
 
 
-def select(features: Features, rows: npt.NDArray[np.int64]) -> Features:
-    """The features of some texts."""
-    chosen = _matrix(features)[rows]
-    return Features(
-        chosen.indptr.astype(np.int64),
-        chosen.indices.astype(np.int32),
-        chosen.data.astype(np.float32),
-        features.shape[rows],
-    )
-
-
 def fit(
     features: Features, targets: Floats, weights: Floats | None, settings: LinearTraining
 ) -> LinearModel:
@@ -169,12 +158,12 @@ def out_of_fold(
     scores = np.zeros(targets.shape)
     for train, test in folds:
         fitted = fit(
-            select(features, train),
+            features.take(train),
             targets[train],
             None if weights is None else weights[train],
             settings,
         )
-        scores[test] = fitted.outputs(select(features, test))
+        scores[test] = fitted.outputs(features.take(test))
     return scores
 
 

@@ -22,7 +22,6 @@ from models.training.linear import (
     fit,
     grade_calibration,
     out_of_fold,
-    select,
 )
 from models.training.report import About, Report, write_card
 from models.training.saving import save_linear
@@ -78,7 +77,7 @@ def train_quality(
         rows = np.flatnonzero(np.isin(files, judged))
         slopes, offsets = grade_calibration(scores[rows], grades[rows], good[rows])
         kept = np.flatnonzero(used)
-        fitted = fit(select(features, kept), targets[kept], weights[kept], settings)
+        fitted = fit(features.take(kept), targets[kept], weights[kept], settings)
         found = _judged(
             grades[rows], good[rows], scores[rows, 0], slopes[0, 1], offsets[1],
             [examples.groups[i] for i in rows], settings,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
+
+from curation.errors import ConfigError
 
 
 def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
@@ -64,6 +67,14 @@ def add_index(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="also deduplicate against this finished run (repeatable; the first has priority)",
     )
+
+
+def read_text(path: str, option: str = "") -> str:
+    """Return the text of a file that an option names. Raises ConfigError."""
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{option} {path}: can't be read as text: {error}".lstrip()) from None
 
 
 def workers(text: str) -> int:

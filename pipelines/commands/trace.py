@@ -6,13 +6,12 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
 from curation.trace import refuse_short
-from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run
-from pipelines.reading.values import value_text
+from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run, read_text
+from pipelines.reading.funnel import value_text
 from pipelines.terminal import say, say_json, tell
 
 if TYPE_CHECKING:  # loads kernels
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     passage = "" if options.build else _passage(options)
     if not options.build:
         refuse_short(passage)  # at once
-    from curation.trace.passage import Passage
+    from curation.trace.postings import Passage
     from pipelines.reading.trace import TraceIndex, build
     from pipelines.run_folder import TRACE, load_run
 
@@ -75,10 +74,7 @@ def _passage(options: argparse.Namespace) -> str:
         return sys.stdin.read()
     if options.passage:
         return str(options.passage)
-    try:
-        return Path(options.file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{options.file}: can't be read as text: {error}") from None
+    return read_text(options.file)
 
 
 def _lines(answer: Answer) -> Iterator[str]:

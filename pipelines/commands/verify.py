@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from curation.errors import ConfigError
-from pipelines.commands.options import add_input, add_json, add_run
+from pipelines.commands.options import add_input, add_json, add_run, read_text
 from pipelines.commands.withdraw import hosts_in, near_of
 from pipelines.reading.checks import Checked, check, check_receipt, receipt
-from pipelines.reading.summary import BILL
-from pipelines.run_folder import SUMMARY, root_hash
+from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import named_files
 from pipelines.terminal import say, say_json
@@ -32,10 +30,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="SHARE",
         help="share of the token spans to trace back (default: %(default)s)",
     )
-    parser.add_argument(
-        "--bom", metavar="FILE", help=f"a bill of materials (default: {SUMMARY}/{BILL} in the run)"
-    )
-    parser.add_argument("--key", metavar="PEM", help="public key to check the bill's signature")
     add_input(parser, "the run's raw input, to trace tokens back to its records")
     add_json(parser)
 
@@ -44,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Check everything and print the problems; return 0 only if there are none."""
     if not 0 <= options.sample <= 1:
         raise ConfigError(f"--sample {options.sample}: expected a share from 0 to 1")
-    found = check(options.run, options.sample, options.input, options.bom, options.key)
+    found = check(options.run, options.sample, options.input)
     _print(options, found)
     return 1 if found.problems else 0
 
@@ -104,28 +98,19 @@ def _receipt(options: argparse.Namespace) -> int:
     if not options.run or not options.hosts:
         raise ConfigError("--run and --hosts are required, or --verify")
     near = near_of(options.run, options.near)
-    texts = {path: _read(path) for path in options.text}
+    texts = {path: read_text(path) for path in options.text}
     found = receipt(options.run, hosts_in(options.hosts), 0.8 if near is None else near, texts)
     if options.output:
-        written = json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-        Folder(str(Path(options.output).parent)).write_bytes(
-            Path(options.output).name, written.encode()
-        )
+        folder, _, name = options.output.rpartition("/")
+        Folder(folder or options.output[: -len(name)] or ".").write_json(name, found)
     say_json(found) if options.json else say("\n".join(_told(found)))
     return 0
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from None
-
-
 def _verify_receipt(options: argparse.Namespace) -> int:
-    place = Folder(options.run) if options.run else None
+    text, place = read_text(options.verify), Folder(options.run) if options.run else None
     try:
-        problems = check_receipt(json.loads(_read(options.verify)), options.root, place)
+        problems = check_receipt(json.loads(text), options.root, place)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ConfigError(f"{options.verify}: not a receipt of `curate receipt`") from None
     if options.json:

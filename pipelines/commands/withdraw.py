@@ -13,7 +13,7 @@ from curation.errors import ConfigError, first_line
 from curation.hosts import ascii_host
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
-from pipelines.commands.options import add_dry_run, end_dry_run, workers
+from pipelines.commands.options import add_dry_run, end_dry_run, read_text, workers
 from pipelines.run_folder import RECIPE_FILE, run_recipe
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import open_display
@@ -121,11 +121,7 @@ def hosts_in(path: str) -> frozenset[str]:
 
 
 def _lines(option: str, path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return [line.strip() for line in file if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{option} {path}: {error}") from error
+    return [line.strip() for line in read_text(path, option).split("\n") if line.strip()]
 
 
 def _policy(given: str) -> RightsSettings:

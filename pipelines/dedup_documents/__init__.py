@@ -76,7 +76,7 @@ def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels
 
 def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
     """Return the passes for the facts of each document and the neighbours in each bucket."""
-    sign = Sign(run.settings_key, run.settings)
+    sign = Sign(run.settings_key, run.settings, run.also.get("rights"))
     link = Link(run.settings_key, run.settings, tuple(p.name for p in places))
     # A bucket record may become up to `window` pairs of the same size.
     size = _RECORD_BYTES * _most_records(run.settings, places)
@@ -129,8 +129,7 @@ def _clustered(
 ) -> list[Pass]:
     """Return the passes that choose survivors, write verdicts and alarms, and apply them."""
     candidates = tuple(t.name for t in link.tasks)
-    policy = run.also.get("rights")
-    members = Members(run.settings_key, run.settings, labels.names, candidates, policy)
+    members = Members(run.settings_key, run.settings, labels.names, candidates)
     shards, count = tuple(p.name for p in places), len(run.inputs)
     clusters = Clusters(run.settings_key, run.settings, shards, count)
     # The data compared for a document is about as large as the compressed document.

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from curation.dedup.candidates import ShingleSets, estimated_jaccard, jaccard
 from curation.dedup.components import cluster_sizes, confirmed_clusters, same_text
 from curation.dedup.dedup_settings import DocumentDedupSettings
+from curation.dedup.facts import choose_survivors
 from curation.dedup.keys import within
 from curation.dedup.minhash import DTYPES
-from curation.dedup.survivors import choose_survivors
 from pipelines.dedup.duplicates import OverRanges, read_key_range
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import UInt64, read_range, scratch, write_run

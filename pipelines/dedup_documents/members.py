@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.candidates import shingle_sets
@@ -22,13 +21,10 @@ from curation.dedup.facts import text_hashes
 from curation.dedup.keys import sort_pairs, within
 from curation.errors import InputError
 from curation.hashing import mix64
-from curation.rights.policy import Policy
-from curation.rights.rights_settings import RightsSettings
-from curation.schema import RIGHTS, column_of
 from pipelines.dedup.duplicates import read_key_range
 from pipelines.dedup.indexes import Place
-from pipelines.dedup_documents.sign import Sign
-from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
+from pipelines.dedup_documents.sign import REFUSED, Sign
+from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (
     UInt64,
@@ -51,7 +47,6 @@ class Members:
     settings: DocumentDedupSettings
     labels: tuple[str, ...]  # names of runs
     candidates: tuple[str, ...]
-    policy: RightsSettings | None = None  # a document that it forbids is kept for no other one
     name: str = "members"
     sends = ("members", "pairs", "sets")
 
@@ -70,13 +65,13 @@ class Members:
         facts = place.facts(folder)
         rows = row_of(numbers)
         own = facts.take(pa.array(rows))
-        aside: dict[int, str] = {}
         columns = member_columns(self.settings, own, numbers, keys, place.priority)
-        if self.policy and place.index_file is None:
-            columns["priority"] += _forbidden(self.policy, folder, place, aside)[rows]
+        if REFUSED in own.schema.names and place.index_file is None:
+            columns["priority"] += own.column(REFUSED).to_numpy(zero_copy_only=False)
         name = scratch("members", place.name)
         files = {name: write_run(folder, name, "key", columns)}
         files |= self._pairs(folder, place, numbers, keys)
+        aside: dict[int, str] = {}
         files |= self._sets(folder, place, own, rows, keys, columns["text"], aside)
         return Result(files, noted(aside))
 
@@ -133,23 +128,6 @@ class Members:
             return pa.array([], pa.large_binary())
         texts = batch.column("text").take(pa.array(rows[low:high] - first_row))
         return shingle_data(self.settings, texts)
-
-
-def _forbidden(
-    settings: RightsSettings, folder: Folder, place: Place, aside: dict[int, str]
-) -> npt.NDArray[np.bool_]:
-    """Return which documents of a shard a policy forbids; rows set aside are added to `aside`."""
-    names = sorted({"id", "rights"} & {*column_names(place.shard)})
-    known = set_aside_by(folder, Sign.name, place.name)
-    function = partial(_forbidden_of, Policy(settings))
-    parts, more = answers(over_documents(_STAGE, place.shard, function, names, known=known))
-    aside |= more
-    return np.concatenate(parts)
-
-
-def _forbidden_of(policy: Policy, batch: pa.RecordBatch, first_row: int) -> Any:
-    rights = column_of(batch, "rights", RIGHTS)
-    return np.array([ruling is not None for ruling in policy.rulings(rights)], bool)
 
 
 def member_columns(

@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts
+from curation.rights.policy import Policy
+from curation.rights.rights_settings import RightsSettings
+from curation.schema import RIGHTS, column_of
 from pipelines.dedup.duplicates import check_languages
 from pipelines.dedup.graph import NO_EDGES, write_edges
 from pipelines.dedup.indexes import Place
@@ -24,6 +27,8 @@ from pipelines.storage.exchange import (
 from pipelines.storage.files import FileRecord, Folder
 
 _STAGE = "dedup-documents"
+#: Column of facts: whether the rights that follow texts exclude the document.
+REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Sign:
 
     settings_key: str
     settings: DocumentDedupSettings
+    policy: RightsSettings | None = None  # a document that it excludes is kept for no other one
     name: str = "signatures"
     sends = ("exact", "buckets")
 
@@ -44,7 +50,8 @@ class Sign:
         aside: dict[int, str] = {}
         if place.index_file is None:
             present = column_names(place.shard)
-            wanted = ("id", "url", "date", "text", "source", "language", "quality")
+            wanted = ["id", "url", "date", "text", "source", "language", "quality"]
+            wanted += ["rights"] if self.policy else []
             columns = [c for c in wanted if c in present]
             parts = over_documents(_STAGE, place.shard, self.facts, columns)
             found, aside = answers(parts, progress)
@@ -66,7 +73,11 @@ class Sign:
     def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the facts of a batch's documents. Raises InputError if languages are missing."""
         check_languages(batch, self.settings, _STAGE)
-        return document_facts(batch, self.settings)
+        facts = document_facts(batch, self.settings)
+        if self.policy is None:
+            return facts
+        refused = Policy(self.policy).refused(column_of(batch, "rights", RIGHTS))
+        return facts.append_column(REFUSED, pa.array(refused))
 
 
 _NO_RECORDS = {n: np.zeros(0, np.uint64) for n in ("key", "number", "order")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from curation.extract.safe import Failed, Refused, begin_page, extract_page, wro
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Page, Skipped
-from curation.readers.settings import ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
@@ -50,6 +50,8 @@ _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
 #: Most records, and bytes of pages, that are begun before the first of them is extracted.
 GROUP_RECORDS, GROUP_BYTES = 64, 4 << 20
+#: CPU seconds for a page of an engine or PDFium: only what would not end takes a tenth of it.
+_MOST_SECONDS = 300
 
 
 class _PositionUnknownError(Exception):
@@ -237,15 +239,26 @@ class JudgePages:
     key: str  # fingerprint of settings and sites' files
 
     def answers(self, pages: list[Page]) -> list[Answer]:
-        """Extract each page. Third-party engines always run in a guarded process."""
+        """Extract each page. Third-party engines and PDFium always run in a guarded process."""
         low, high = self.extract.http_status
         wanted = [p for p in pages if p.status is None or low <= p.status <= high]
-        found = iter(
-            self._answers(wanted)
-            if self.extract.engine == "curation" and not is_guarded()
-            else guarded(self.extract).map([replace(page, fields=None) for page in wanted])
-        )
-        return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
+        groups = [[p for p in wanted if self._is_limited(p) == limited] for limited in (0, 1)]
+        found = [iter(self._group(group, limited)) for limited, group in enumerate(groups)]
+        return [
+            next(found[self._is_limited(p)])
+            if p.status is None or low <= p.status <= high
+            else None
+            for p in pages
+        ]
+
+    def _is_limited(self, page: Page) -> bool:
+        return page.kind == "pdf" or self.extract.engine != "curation"
+
+    def _group(self, pages: list[Page], limited: int) -> Sequence[Answer]:
+        if not pages or not (limited or is_guarded()):
+            return self._answers(pages)
+        without = [replace(page, fields=None) for page in pages]
+        return guarded(self.extract, bool(limited)).map(without)
 
     def _answers(self, pages: list[Page]) -> list[Answer]:
         """The same in this process, each step for all pages."""
@@ -287,6 +300,8 @@ class JudgePages:
 
     def _extracted(self, row: Row, own: Row, answer: Extraction, batch: PageBatch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title
+        if answer.page_starts is not None:
+            own["page_starts"] = answer.page_starts
         if answer.repaired:
             batch.repaired[f"repaired.{answer.repaired}"] += 1
         refused = wrong_length(len(answer.text), self.extract)
@@ -300,12 +315,13 @@ Record = Page | Damage | Skipped
 Answer = Extraction | Refused | Failed | Crash | None  # None: extraction was skipped
 
 
-@functools.lru_cache(maxsize=1)
-def guarded(settings: ExtractSettings) -> Guard[Page, Extraction | Refused | Failed]:
-    """Return the guarded process of this worker."""
-    own = settings.engine == "curation"
-    limit = None if own else settings.max_engine_memory
-    return Guard(functools.partial(extract_page, settings), limit)
+@functools.lru_cache(maxsize=2)
+def guarded(
+    settings: ExtractSettings, limited: bool = True
+) -> Guard[Page, Extraction | Refused | Failed]:
+    """Return the guarded process of this worker, `limited` for code that is not our own."""
+    limits = (settings.max_engine_memory, _MOST_SECONDS) if limited else ()
+    return Guard(functools.partial(extract_page, settings), *limits)
 
 
 def _grouped(records: Iterator[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
@@ -334,7 +350,11 @@ def damaged_row(name: str, record: Damage) -> dict[str, Any]:
 def _failed(row: dict[str, Any], page: Page, reason: str, detail: str) -> dict[str, Any]:
     return {
         **{name: row[name] for name in ("id", "url", "date", "source")},
-        page.kind: page.content,
+        **(
+            {"raw": page.content[:KEEP_RAW_BYTES]}
+            if page.kind == "pdf"
+            else {page.kind: page.content}
+        ),
         "charset": page.charset,
         "mended": page.mended or None,
         "status": page.status,

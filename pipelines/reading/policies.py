@@ -78,12 +78,12 @@ def _changed(
 ) -> tuple[dict[str, Any], Any]:
     """Return the filter's settings after the assignments, and its rules."""
     from curation.filters.rules import RuleBook  # compiled kernels
-    from pipelines.reading.thresholds import variants
+    from pipelines.reading.thresholds import changed_settings
 
     if FILTER not in settings:
         raise ConfigError(f"{run}: no complete stage {FILTER!r}")
-    *_, changed = variants(settings[FILTER], assignments, [])
-    return changed.settings.model_dump(mode="json"), RuleBook(changed.settings)
+    changed = changed_settings(settings[FILTER], assignments)
+    return changed.model_dump(mode="json"), RuleBook(changed)
 
 
 def _deciding(settings: dict[str, Any], stage: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _recorded(place: Folder) -> Iterator[_Row]:
 
 def _redecided(place: Folder, judges: Sequence[str], rules: RuleBook) -> Iterator[_Row]:
     """Yield each document's first stage and reason under other rules of the filter."""
-    from curation.filters.redecide import redecide  # compiled kernels
+    from curation.filters.margins import redecide  # compiled kernels
 
     at = judges.index(FILTER)
     for batch in read_kinds(place, ["documents"], ["language", "verdicts", "signals"]):

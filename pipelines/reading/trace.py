@@ -29,11 +29,12 @@ from curation.hashing import hash_spans
 from curation.stages import find
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
-from curation.trace.passage import Passage, Span
 from curation.trace.postings import (
     GRAM,
     GUARANTEED,
+    Passage,
     Shape,
+    Span,
     all_fingerprints,
     bucket_bytes,
     bucket_of,

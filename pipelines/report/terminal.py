@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.console import PlainConsole
-from pipelines.reading.values import ranked_reasons, records_text
+from pipelines.reading.funnel import ranked_reasons, records_text
 
 #: Reasons of a stage, and alarms, that are shown.
 _REASONS, _ALARMS = 6, 6

@@ -16,6 +16,7 @@ import multiprocessing
 import resource
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -73,11 +74,17 @@ class Guard(Generic[Item, Answer]):
 
     MemoryError is a crash, too. Any other exception ends the items that were given with it, as
     WorkerError if it isn't one of ours. The child is limited to `max_memory` bytes of address
-    space (None: no limit); it ends when the guard is closed or its owner ends.
+    space and `max_seconds` of CPU time for an item (None: no limit); it ends when the guard is
+    closed or its owner ends.
     """
 
-    def __init__(self, function: Callable[[Item], Answer], max_memory: int | None = None) -> None:
-        self._function, self._max_memory = function, max_memory
+    def __init__(
+        self,
+        function: Callable[[Item], Answer],
+        max_memory: int | None = None,
+        max_seconds: int | None = None,
+    ) -> None:
+        self._function, self._limits = function, (max_memory, max_seconds)
         self._lock = threading.Lock()
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
@@ -114,7 +121,7 @@ class Guard(Generic[Item, Answer]):
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         process = context.Process(
-            target=_work, args=(theirs, self._function, self._max_memory), daemon=True
+            target=_work, args=(theirs, self._function, *self._limits), daemon=True
         )
         process.start()
         theirs.close()
@@ -136,7 +143,8 @@ class Guard(Generic[Item, Answer]):
             with suppress(ValueError):
                 # Only the OOM killer kills a process twice on the same item.
                 name = signal.Signals(-code).name
-                return Crash(f"ended its process by {name}", memory=name == "SIGKILL")
+                over = f", after {self._limits[1]} CPU seconds" if name == "SIGXCPU" else ""
+                return Crash(f"ended its process by {name}{over}", memory=name == "SIGKILL")
         return Crash(f"ended its process with exit code {code}")
 
     def close(self) -> None:
@@ -157,7 +165,12 @@ def _sound(answer: Answer | Crash | _Raised) -> Answer | Crash:
     return answer
 
 
-def _work(connection: Connection, function: Callable[[Any], Any], max_memory: int | None) -> None:
+def _work(
+    connection: Connection,
+    function: Callable[[Any], Any],
+    max_memory: int | None,
+    max_seconds: int | None,
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles Ctrl-C
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if max_memory is not None:
@@ -168,6 +181,9 @@ def _work(connection: Connection, function: Callable[[Any], Any], max_memory: in
         connection.send(_READY)
         while True:
             for item in connection.recv():
+                if max_seconds is not None:
+                    most = int(time.process_time()) + 1 + max_seconds
+                    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
                 connection.send(_answer(function, item))
 
 

@@ -13,7 +13,7 @@ from curation.decontaminate.decontaminate_settings import EvalSettings, default_
 from curation.decontaminate.index import load_background
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import FOUND, Decontaminated, Decontaminator
-from curation.decontaminate.overlap import latex, markdown, overlap, summary
+from curation.decontaminate.overlap import overlap, summary
 
 TRAIN = (
     "A freight train leaves Kassel at noon carrying 340 crates of porcelain, and a courier on a "
@@ -231,10 +231,6 @@ def test_the_table() -> None:
     shares = summary(rows)
     assert [row["set"] for row in shares] == ["sums", "bees", "facts"] * 2
     assert shares[0]["dirty"] == 1 and shares[0]["documents"] == 1 and shares[2]["clean"] == 1
-    assert "| filter | all | sums | 1 | 0.00 % | 0.00 % | 100.00 % | 0.00 % |" in markdown(shares)
-    assert r"filter & all & sums & 1 & 0.00 \% & 0.00 \% & 100.00 \% & 0.00 \%" in latex(shares)
-    named = [shares[0] | {"set": r"a_b\c{d}^~"}]
-    assert r"& a\_b\textbackslash{}c\{d\}\textasciicircum{}\textasciitilde{} &" in latex(named)
 
 
 def test_items_that_cannot_be_found_are_not_clean() -> None:

@@ -1,17 +1,14 @@
-"""The stage in whole runs, `why`, and tables of finished runs and other corpora."""
+"""The stage in whole runs, and `why`."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import pyarrow.parquet as pq
 import pytest
 
-from curation.decontaminate.dialects import DIALECTS
-from curation.readers.documents import ROWS
 from curation.recipe import load
 from curation.stages import find as find_stage
 from pipelines.transforms import Decontaminate, ReadDocuments
@@ -134,78 +131,6 @@ def test_another_evaluation_set_does_the_stage_again(place: Path) -> None:
         other.write_text(content)
 
 
-@pytest.mark.usefixtures("forked_processes")
-def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> None:
-    recipe = ["--recipe", place / "recipe.yaml"]
-    curate_well(
-        ["contamination", "--run", done, "--stages", "read-tables,decontaminate", *recipe,
-         "--output", place / "tables"]
-    )  # fmt: skip
-    rows = pq.read_table(place / "tables/contamination.parquet").to_pylist()
-    states = {(row["stage"], row["set"]): row["state"] for row in rows if not row["input"]}
-    assert states == {
-        ("read-tables", "sums"): "dirty",
-        ("read-tables", "bees"): "dirty",
-        ("decontaminate", "sums"): "clean",
-        ("decontaminate", "bees"): "touched",
-    }
-    for name in ("contamination.md", "contamination.tex"):
-        assert "read-tables" in (place / "tables" / name).read_text()
-    inputs = sorted(place.glob("in*.jsonl"))
-    printed = [
-        curate_well(
-            [
-                "contamination",
-                "--input",
-                *inputs,
-                *recipe,
-                "--output",
-                place / "t",
-                "--workers",
-                n,
-                "--json",
-            ]
-        )
-        for n in ("1", "2")
-    ]
-    assert printed[0] == printed[1]
-    shares = {row["set"]: row for row in json.loads(printed[0])}
-    assert shares["sums"]["dirty"] == 1 and shares["sums"]["documents"] == 9
-
-
-@pytest.mark.usefixtures("forked_processes")
-def test_tables_of_dialects(place: Path, tmp_path: Path) -> None:
-    """A question in nine documents, without its answer (decon) and not on a line alone (marin)."""
-    expected = {"gpt3": 9, "llama3": 9, "palm": 9, "decon": 0, "marin": 0}
-    assert expected.keys() == DIALECTS.keys()
-    for dialect, documents in expected.items():
-        shares = tables_of(dialect, place, tmp_path)
-        assert (shares["sums"]["dirty"], shares["sums"]["documents"]) == (documents > 0, documents)
-
-
-def tables_of(dialect: str, place: Path, output: Path) -> dict[str, dict[str, Any]]:
-    """Shares by set, the same with one worker and with two."""
-    recipe = ["--recipe", place / "recipe.yaml", "--dialect", dialect, "--json"]
-    inputs = sorted(place.glob("in*.jsonl"))
-    printed = [
-        curate_well(
-            ["contamination", "--input", *inputs, *recipe, "--output", output, "--workers", n]
-        )
-        for n in ("1", "2")
-    ]
-    assert printed[0] == printed[1]
-    return {row["set"]: row for row in json.loads(printed[0])}
-
-
-def test_a_new_set_needs_no_recipe_of_its_own(place: Path, done: Path, tmp_path: Path) -> None:
-    evals = f"decontaminate.evals=[{place}/bees.json]"
-    said = curate_well(
-        ["contamination", "--run", done, "--stages", "read-tables", "--recipe", "llama3",
-         "--set", evals, "--output", tmp_path, "--json"]
-    )  # fmt: skip
-    assert [(row["set"], row["dirty"]) for row in json.loads(said)] == [("bees", 1)]
-
-
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
@@ -237,33 +162,3 @@ def test_one_line_for_what_is_wrong(place: Path, setting: str, says: str) -> Non
     assert done.returncode == 2 and not (place / "bad").exists()  # before anything is read
     (line,) = done.stderr.strip().splitlines()[-1:]
     assert says in line
-
-
-@pytest.mark.usefixtures("forked_processes")
-def test_every_document_of_a_long_table_is_compared(place: Path, tmp_path: Path) -> None:
-    """The last of the items is in the first document behind a full batch."""
-    rows = [{"id": str(i), "text": "Bees dance."} for i in range(ROWS)]
-    rows.append({"id": "behind", "text": FILLER + TRAIN})
-    table = tmp_path / "long.jsonl"
-    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    recipe = ["--recipe", place / "recipe.yaml", "--workers", "1"]
-    curate_well(["contamination", "--input", table, *recipe, "--output", tmp_path / "t"])
-    found = pq.read_table(tmp_path / "t/contamination.parquet").to_pylist()
-    assert {row["state"] for row in found if row["set"] == "sums"} == {"dirty"}
-
-
-@pytest.mark.usefixtures("forked_processes")
-def test_what_is_not_compared_is_counted(place: Path, tmp_path: Path) -> None:
-    table = tmp_path / "some.jsonl"
-    rows = [json.dumps({"id": "1", "text": "Bees dance."}), "broken", json.dumps({"other": 1})]
-    table.write_text("\n".join(rows) + "\n")
-    (tmp_path / "page.html").write_text("<p>A page.")
-    recipe = ["--recipe", place / "recipe.yaml", "--workers", "1", "--output", tmp_path / "t"]
-    done = curate("contamination", "--input", table, tmp_path / "page.html", *recipe)
-    assert done.returncode == 0
-    (told,) = done.stderr.strip().splitlines()[-1:]
-    assert told.startswith("1 documents compared; 3 records were not (")
-    assert "html 1" in told and "curate extract" in told
-    done = curate("contamination", "--input", tmp_path / "page.html", *recipe)
-    assert done.returncode == 1
-    assert "page.html: no text in it; 1 records were not (html 1" in done.stderr

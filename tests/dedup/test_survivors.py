@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation.dedup.facts import choose_survivors
 from curation.dedup.keys import half_keys, string_keys, within
-from curation.dedup.survivors import choose_survivors
 from curation.errors import ConfigError
 
 RECORD = st.tuples(st.integers(0, 4), st.integers(-2, 2), st.integers(0, 2), st.integers(0, 3))

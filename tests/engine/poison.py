@@ -62,6 +62,7 @@ def deadly_page(spares: bool, settings: ExtractSettings, page: Page, *begun: Any
 
 
 _READ, _RANGE, _ANSWER = reading.read, reading.RangeReader, reading._answer
+_RECORDS = reading.read_records
 
 
 def deadly_events(events: Iterable[Any]) -> Iterator[Any]:
@@ -84,9 +85,15 @@ def deadly_read(*arguments: Any) -> Iterator[Any]:
     return deadly_events(_READ(*arguments))
 
 
+def deadly_records(*arguments: Any) -> Iterator[Any]:
+    """In place of `read_records`."""
+    return deadly_events(_RECORDS(*arguments))
+
+
 def deadly_answer(question: Any) -> Any:
     """In place of `reading._answer`, in its process."""
     reading.read, reading.RangeReader = deadly_read, DeadlyRange  # type: ignore[misc]
+    reading.read_records = deadly_records
     return _ANSWER(question)
 
 

@@ -247,6 +247,33 @@ def test_what_is_behind_it_is_lost_where_nobody_can_begin(
     assert aside["reason"] == "crash.extract" and "what is behind it" in aside["detail"]
 
 
+@pytest.mark.usefixtures("forked_processes")
+def test_a_record_of_an_index_that_ends_its_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "read_records", poison.deadly_records)
+    monkeypatch.setattr(reading, "_guard", Guard(poison.deadly_answer))
+    pages = [f"<p>{text(i)} {'abort in reading' if i in (2, 3) else ''}</p>" for i in range(6)]
+    parts = [gzip.compress(record) for record in _archive(pages)]
+    offsets = [sum(map(len, parts[:i])) for i in range(len(parts))]
+    (tmp_path / "a.warc.gz").write_bytes(b"".join(parts))
+    columns = {
+        "warc_filename": ["a.warc.gz"] * len(parts),
+        "warc_record_offset": offsets,
+        "warc_record_length": [*map(len, parts)],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "index.parquet")
+    inputs = ["--input", str(tmp_path / "index.parquet"), "--workers", "0", "--quiet"]
+    base = ["--set", f"readers.index.base={tmp_path}"]
+    assert main(["extract", *inputs, *base, "--output", str(tmp_path / "out")]) == 0
+    place = tmp_path / "out/extract"
+    aside = _set_aside(place)
+    lost = sorted(row["source"]["offset"] for row in aside)
+    assert {row["reason"] for row in aside} == {"crash.extract"} and len(lost) == 2
+    kept = {row["source"]["offset"] for row in read(place, "documents").values()}
+    assert len(kept) == 4 and kept | {*lost} <= {*offsets} and not kept & {*lost}
+
+
 def _toy(tmp_path: Path, texts: dict[str, list[str]]) -> tuple[TransformShards, list[Shard]]:
     for name, some in texts.items():
         inputs = write(tmp_path / f"in/{name}.parquet", some)

@@ -31,7 +31,6 @@ from curation.schema import DOCUMENTS, EDITS
 from curation.stages.custom import CustomSettings, StageCode
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.user_code import Found
-from models.mixes.search import search_settings
 from pipelines.dedup.indexes import Place
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Transform
@@ -72,7 +71,6 @@ def _settings() -> dict[type, list[BaseModel]]:
         _add_settings(recipe, found)
         _add_settings(recipe.tokenize.encoding, found)
         _add_settings(recipe.mix.mixture(""), found)
-        _add_settings(search_settings((), recipe.mix.domains), found)
         for stage in STAGES:
             _add_settings(recipe.settings(stage), found)
     code = Found("mine.py", "f", "def f(batch): return [True] * batch.num_rows", "0" * 64)
@@ -175,7 +173,7 @@ def through_a_file(value: Any) -> Any:
 def test_the_steps_are_found() -> None:
     names = {kind.__name__ for kind in CLASSES}
     assert {"ExtractShards", "UrlSurvivors", "Clusters", "SmallStar", "CutLines"} <= names
-    assert {"PackShards", "DrawDocuments", "RunProxies", "TransformShards"} <= names
+    assert {"PackShards", "DrawDocuments", "TransformShards"} <= names
     assert {"FilterDocuments", "ClassifyDocuments", "IdentifyLanguage"} <= {
         k.__name__ for k in TRANSFORMS
     }

@@ -38,3 +38,8 @@ def hungry(size: int) -> int:
         return len(bytearray(size))
     except MemoryError:
         return 0
+
+
+def busy(turns: int) -> int:
+    """Turn so often."""
+    return sum(1 for _ in range(turns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curation.extract.forest import Forest, probabilities
+from curation.extract.model import Forest, probabilities
 
 
 def grown(seed: int, columns: int, bags: int) -> Forest:

@@ -45,6 +45,13 @@ def test_memory_is_bounded() -> None:
     guard.close()
 
 
+def test_processor_time_is_bounded_for_each_item() -> None:
+    guard = Guard(crashes.busy, max_seconds=1)
+    crash = Crash("ended its process by SIGXCPU, after 1 CPU seconds")
+    assert guard.map([5, 1 << 60, 7]) == [5, crash, 7]
+    guard.close()
+
+
 def test_a_child_that_cannot_start_is_an_error() -> None:
     guard: Guard[str, str] = Guard(_Unpicklable())
     with pytest.raises(WorkerError, match="did not start"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from curation.extract import Extractor
-from curation.extract.code import language_of
 from curation.extract.extractor import default_settings
+from curation.extract.listings import language_of
 
 _OWN = Extractor(default_settings())
 _PROSE = "<p>The mill stood beside the stream for a hundred years, and for more than that.</p>" * 3

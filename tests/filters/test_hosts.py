@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from curation.filters.personal_hosts import HOSTS, count_hosts, most_personal, total
 
@@ -37,3 +40,17 @@ def test_hosts_are_counted_and_summed() -> None:
     assert most_personal([first, nothing, second], 3, 10) == expected
     assert most_personal([second, first], 4, 1) == expected[:1]
     assert most_personal([], 1, 10) == []
+
+
+@pytest.mark.parametrize("before", ["", "u@", "u:p@"])
+@pytest.mark.parametrize(
+    "host", ["A-1.example", "a..b", "127.0.0.1", "[::1]", "bücher.example", "a_b"]
+)
+@pytest.mark.parametrize("after", ["", "/", "?q@x", "#f", ":80/", "\n", "\\x", "/a?b=http://c/"])
+@pytest.mark.parametrize("scheme", ["http://", "https://", "HTTPS://", "ftp://", "//"])
+def test_hosts_are_those_of_the_standard_library(
+    scheme: str, before: str, host: str, after: str
+) -> None:
+    url = scheme + before + host + after
+    (found,) = count_hosts(pa.array([url]), np.ones(1, np.int64))["host"].to_pylist()
+    assert found == (urlsplit(url).hostname or "")

@@ -309,21 +309,6 @@ def test_the_plan_of_a_table_is_what_is_drawn_then(
         assert f"{row['kept']:,}" in line.split() and f"{row['available']:,}" in line.split()
 
 
-def test_the_search_proposes_shares(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sizes = {"runs": 16, "near_rounds": 1, "near_runs": 8, "tokens": 5000, "candidates": 2000}
-    small = [f"search.{key}={value}" for key, value in (sizes | {"resamples": 3}).items()]
-    sets = [part for one in small for part in ("--set", one)]
-    curate(corpus, "mix", "--search", "--input", f"{corpus}/in", "--output", str(tmp_path), *sets)
-    text = capsys.readouterr().out.split("for the recipe:\n")[1]
-    domains = yaml.safe_load(text)["mix"]["domains"]
-    assert sum(d["share"] for d in domains.values()) == pytest.approx(1)
-    found = json.loads((tmp_path / "mix-search.json").read_text())
-    assert len(found["runs"]["losses"]) == 24
-    assert all(r["proposed"] <= r["at_most"] + 1e-9 for r in found["proposal"])
-
-
 def test_named_inputs_name_their_files(tmp_path: Path) -> None:
     for name in ("w", "b"):
         (tmp_path / name).mkdir()

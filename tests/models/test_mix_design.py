@@ -11,13 +11,13 @@ import yaml
 
 from curation.errors import ConfigError, InputError
 from curation.recipe import load
+from curation.resources import root
 from models.mixes.design import Design, draw_design
 from models.mixes.fit import Fitted, fit_results, read_results
-from models.mixes.laws import Exponential, cross_validated, fits
-from models.mixes.search import Space
+from models.mixes.laws import Exponential, cross_validated, fit_exponential, fits
+from models.mixes.search import SearchSettings, Space
 from pipelines.cli import main
 from tests.mix.test_stage import corpus as corpus  # a fixture
-from tests.models.test_mix_search import searching
 
 SPACE = Space(
     ("web", "code", "books", "talk"), np.array([0.6, 0.2, 0.15, 0.05]), np.array([1, 0.5, 0.4, 0.1])
@@ -28,6 +28,11 @@ LAW = Exponential(
     np.array([2.0, 3.0]),
     np.array([[-0.5, -1.0], [-4.0, -0.2], [-0.5, -3.0], [0.2, 0.0]]),
 )
+
+
+def searching(**changes: object) -> SearchSettings:
+    defaults = yaml.safe_load((root() / "configs/train/search.yaml").read_text())
+    return SearchSettings.model_validate(defaults | changes)
 
 
 def designed(count: int = 64, frozen: tuple[str, ...] = ()) -> Design:
@@ -185,3 +190,11 @@ def test_the_command_designs_and_fits(
     assert main([*fit, "--target", "all=2"]) == 0
     assert main(["mix", "--plan"]) == 2
     assert main(["mix", "--fit", str(tmp_path / "none.jsonl")]) != 0
+
+
+def test_a_law_is_found_again_from_its_own_losses() -> None:
+    rng = np.random.default_rng(1)
+    shares = rng.dirichlet([2, 2, 2, 2], 60)
+    noisy = LAW.predict(shares) + rng.normal(0, 0.003, (60, 2))
+    fitted = fit_exponential(shares[:45], noisy[:45], 1e-6)
+    assert np.abs(fitted.predict(shares[45:]) - LAW.predict(shares[45:])).max() < 0.02

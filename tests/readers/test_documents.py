@@ -19,8 +19,9 @@ import pytest
 
 from curation.extract.extractor import Extractor
 from curation.extract.extractor import default_settings as extract_settings
-from curation.readers import Damage, Event, Page, Skipped, read, read_at
 from curation.readers.documents import others_of
+from curation.readers.read import read, read_at
+from curation.readers.records import Damage, Event, Page, Skipped
 from curation.readers.wikitext import to_html
 from curation.recipe import load
 from pipelines.plan import plan

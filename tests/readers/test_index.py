@@ -17,10 +17,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from curation import stores
 from curation.errors import ConfigError, InputError, StoreError
-from curation.readers import Damage, InputFile, Page, ReaderSettings, Skipped, members, read
+from curation.readers import members
+from curation.readers.discover import InputFile
 from curation.readers.index import read_records, with_archives
 from curation.readers.raw import RawFile
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped
+from curation.readers.settings import ReaderSettings
 from curation.readers.where import parse_where
 from curation.recipe import load
 from curation.rights.sites import read_site_files
@@ -29,6 +34,7 @@ from pipelines.plan import plan
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
 from tests.conftest import ROOT
+from tests.faulty_store import KINDS, environment, faulty_store
 from tests.readers.archives import (
     default_settings,
     http_response,
@@ -271,6 +277,39 @@ def test_what_servers_say_of_wrong_places(server: Server, tmp_path: Path) -> Non
     server.whole = True
     with pytest.raises(StoreError, match="whole file"):
         events_of(index, server.url)
+
+
+def test_records_from_a_failing_object_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not installed")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+    from botocore import retryhandler
+
+    monkeypatch.setattr(persist, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(retryhandler, "delay_exponential", lambda *_, **__: 0.01)
+    made = sample("warc.gz", count=30, size=3000)
+    (tmp_path / "a.warc.gz").write_bytes(made.data)
+    spans = made.spans[:10] + made.spans[20:24]
+    rows = [row("a.warc.gz", start, end - start, "") for start, end in spans]
+    index = write([*rows, row("b.warc.gz", 0, 10, "")], tmp_path / "i.parquet")
+    with faulty_store({}) as proxy:
+        for name, value in environment(proxy).items():
+            monkeypatch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        system, _ = stores.file_system("s3://crawl")
+        system.mkdir("crawl")
+        system.pipe_file("crawl/a.warc.gz", made.data)
+        proxy.requests.clear()
+        found = events_of(index, "s3://crawl/")
+        assert proxy.requests["GET"] == 3
+        local = events_of(index, str(tmp_path))
+        assert found[:-1] == local[:-1] and found[-1][1].reason == "index.no_file"
+        proxy.rates = dict.fromkeys(KINDS, 0.08)
+        for _ in range(5):
+            assert events_of(index, "s3://crawl/") == found
+        assert proxy.faults
+    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def documents(folder: Path, stage: str = "extract") -> list[dict[str, Any]]:

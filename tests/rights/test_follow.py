@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from curation.rights.policy import is_copy
-from curation.schema import EXTRACTED
+from curation.rights.policy import Policy, is_copy
+from curation.rights.rights_settings import default_settings
+from curation.schema import EXTRACTED, RIGHTS
 from tests.conftest import curate, curate_well
 
 Row = dict[str, Any]
@@ -244,6 +245,27 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
 def test_which_is_the_copy(one: Any, other: Any, copied: bool | None) -> None:
     pages = [page("x", ["x"], given[1], given[0], *given[2:]) for given in (one, other)]
     assert is_copy(*pages) is copied
+
+
+@pytest.mark.parametrize("honour", [["train"], ["robots", "tdm", "noai"], ["rsl", "search"]])
+def test_denials_of_many_are_those_of_each(honour: list[str]) -> None:
+    said = [
+        *DENIALS,
+        ALLOWED,
+        ("robots", "robots.txt", "*", "Disallow: /\x1f"),
+        ("tdm", "head", None, "0"),
+    ]
+    draw = np.random.default_rng(5)
+    drawn = (draw.integers(0, len(said), draw.integers(0, 5)).tolist() for _ in range(300))
+    rows = [{"licence": None, "signals": signals(*(said[i] for i in some))} for some in drawn]
+    column = pa.array([*rows, None], RIGHTS)
+    settings = default_settings().model_copy(update={"honour": tuple(honour)})
+    each = [Policy(settings).ruling(row) for row in column.to_pylist()]
+    assert Policy(settings).denials(column) == each and any(each) and not all(each)
+    for start in (0, 7, 299):
+        assert Policy(settings).denials(column.slice(start, 40)) == each[start : start + 40]
+    refused = Policy(settings).refused(column.slice(3)).tolist()
+    assert refused == [ruling is not None for ruling in each[3:]]
 
 
 def test_where_nobody_knows_the_original(tmp_path: Path) -> None:

@@ -280,6 +280,12 @@ def test_a_mix_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) 
             ["rights"],
             "only documents under these licences are kept: CC-BY-4.0.",
         ),
+        (
+            {"rights": {"follow": {"near": 0.8}, "contradictions": "strictest"}},
+            ["dedup-documents", "rights"],
+            ["rights"],
+            "copies that are at least 80% similar are removed, too; of contradicting reservations",
+        ),
     ],
 )
 def test_what_is_said_of_opt_outs(

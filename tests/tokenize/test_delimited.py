@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curation.tokenize import load_tokenizer, tokenizer
-from curation.tokenize.delimited import Documents, delimited
+from curation.tokenize.shard import Documents, delimited
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1000])

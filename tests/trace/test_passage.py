@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 from curation.decontaminate.normalize import WORD, ngrams, tokenize
 from curation.errors import ConfigError
 from curation.trace import refuse_short
-from curation.trace.passage import LEAST_WORDS, Passage
-from curation.trace.postings import GRAM, GUARANTEED, all_fingerprints, fingerprints
+from curation.trace.postings import (
+    GRAM,
+    GUARANTEED,
+    LEAST_WORDS,
+    Passage,
+    all_fingerprints,
+    fingerprints,
+)
 from tests.conftest import ROOT
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract.features import COUNT, NAMES
-from curation.extract.forest import Forest
+from curation.extract.model import Forest
 from models.training.extract.pages import Example
 from models.training.extract.settings import ExtractTraining
 

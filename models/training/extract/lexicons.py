@@ -15,9 +15,8 @@ import numpy.typing as npt
 from curation import resources
 from curation.config import read_yaml
 from curation.extract.features import text_counts
-from curation.extract.forest import Forest
 from curation.extract.markup import fnv
-from curation.extract.model import Lexicon
+from curation.extract.model import Forest, Lexicon
 from models.training.extract.pages import Example
 from models.training.extract.settings import ExtractTraining
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from curation.config import Natural, Positive, Settings, built_in_settings
-from curation.extract.forest import MAX_LEAVES
+from curation.extract.model import MAX_LEAVES
 
 SKELETONS = "skeletons"  # stands for a set in the names of the pages made of them
 

@@ -1,0 +1,422 @@
+"""Repeated passages: bytes that stand at another place, too. All copies but one go.
+
+Of each `GAP` windows of `min_bytes` bytes in a row the one with the least hash is chosen
+(winnowing: Schleimer, Wilkerson and Aiken 2003), so every repeat of `min_bytes` + `GAP` - 1 bytes
+has a window that is chosen in all its copies. Windows of one hash are copies; that in the first or
+the best document is the original. What windows of a document cover is checked against their
+originals by a cryptographic hash, grows to the ends of the repeat, and is claimed from the
+originals. Between bytes an original loses nothing that is claimed, so every window that repeats
+stands whole somewhere; between lines and sentences it may, where its own original has the same: one
+copy of every byte stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import Texts, from_buffers, text_buffers
+from curation.bytes import ascii as by
+from curation.bytes.buffers import read_only
+from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, Uint64s, kernel
+from curation.dedup.dedup_settings import LineDedupSettings, SubstringDedupSettings, defaults
+from curation.dedup.keys import run_lengths, run_starts
+from curation.dedup.lines import too_short
+from curation.hashing import hash_spans, scramble
+from curation.paths import CODE_PATH, document_paths
+from curation.schema import Verdicts
+from curation.text.characters import properties
+from curation.text.lines import next_sentence, strip_left
+from curation.text.structure import CODE, FORMULA, structure
+
+Ids = npt.NDArray[np.uint64]
+Spans = list[tuple[int, int]]
+
+#: Windows of which one is chosen, and bytes around an original by which its copies may grow.
+GAP = 100
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+_DIGEST = 16  # bytes
+_SECONDS, _SIZE = 36, 28  # bits of a rank
+
+
+class Windows(NamedTuple):
+    """Chosen windows of a batch, in the order of the texts."""
+
+    documents: npt.NDArray[np.int64]  # [windows], text in the batch
+    starts: npt.NDArray[np.int64]  # [windows], byte in the text
+    keys: Ids  # [windows], hash of the window
+
+
+def windows(texts: Texts, min_bytes: int) -> Windows:
+    """Choose windows of `min_bytes` bytes in every text by their content."""
+    offsets, data = read_only(texts)
+    chosen = np.zeros(len(data), np.bool_)
+    _choose(data, offsets, min_bytes, chosen)
+    places = np.flatnonzero(chosen)
+    documents = np.searchsorted(offsets, places, side="right") - 1
+    keys = hash_spans(data, places, places + min_bytes, np.uint64(0))
+    return Windows(documents, places - offsets[documents], keys)
+
+
+@kernel
+def _choose(data: Bytes, offsets: Int64s, width: Int, chosen: Bools) -> None:
+    power = np.uint64(1)
+    for _ in range(width):
+        power *= _BASE
+    recent = np.empty(GAP, np.uint64)
+    for d in range(len(offsets) - 1):
+        begin, last = offsets[d], offsets[d + 1] - width
+        rolled = np.uint64(0)
+        for i in range(begin, min(begin + width, offsets[d + 1])):
+            rolled = rolled * _BASE + np.uint64(data[i])
+        place = begin
+        least = scramble(rolled)
+        for start in range(begin, last + 1):
+            if start > begin:
+                rolled = rolled * _BASE + np.uint64(data[start + width - 1])
+                rolled -= np.uint64(data[start - 1]) * power
+            value = scramble(rolled)
+            recent[start % GAP] = value
+            if value < least or start - place >= GAP:
+                least, place = value, start
+                for back in range(start - 1, max(begin, start - GAP + 1) - 1, -1):
+                    if recent[back % GAP] < least:
+                        least, place = recent[back % GAP], back
+            if start - begin >= GAP - 1 or start == last:
+                chosen[place] = True
+
+
+def ranks(batch: pa.RecordBatch, keep: str) -> Ids:
+    """Return a number for each document, the least of the one whose copy stays: uint64 [documents].
+
+    `first`: all are equal, so their order decides. `best`: the newest, then the longest, as the
+    survivor policy of `dedup-documents` has it.
+    """
+    if keep == "first":
+        return np.zeros(batch.num_rows, np.uint64)
+    seconds = np.zeros(batch.num_rows, np.int64)
+    if "date" in batch.schema.names:
+        micros = batch.column("date").cast(pa.int64()).fill_null(-(1 << 62)).to_numpy()
+        seconds = np.clip(micros // 1_000_000 + (1 << _SECONDS - 1), 0, (1 << _SECONDS) - 1)
+    sizes = np.minimum(np.diff(text_buffers(batch.column("text")).offsets), (1 << _SIZE) - 1)
+    newest, longest = (1 << _SECONDS) - 1 - seconds, (1 << _SIZE) - 1 - sizes
+    return (newest.astype(np.uint64) << np.uint64(_SIZE)) | longest.astype(np.uint64)
+
+
+def copies(rows: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
+    """Return every window that has an original elsewhere, with that.
+
+    Args:
+        rows: windows with their hash as `key`, `rank` and `number` of the document, and `start`.
+
+    -> `key`, the document's number, and `start`; `original`, the number of another document, and
+    `at`, with its `rank`.
+    """
+    column = {name: rows.column(name).to_numpy() for name in ("key", "rank", "number", "start")}
+    order = np.argsort(column["key"], kind="stable")
+    same = np.diff(column["key"][order]) == 0
+    shared = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
+    found = {name: values[shared] for name, values in column.items()}
+    order = np.lexsort([found["start"], found["number"], found["rank"], found["key"]])
+    found = {name: values[order] for name, values in found.items()}
+    starts = run_starts(found["key"])
+    originals = np.repeat(starts, run_lengths(starts, len(order)))
+    lost = np.ones(len(order), bool)
+    lost[starts] = False
+    originals = originals[lost]
+    return {
+        "key": found["number"][lost],
+        "start": found["start"][lost],
+        "rank": found["rank"][originals],
+        "original": found["number"][originals],
+        "at": found["start"][originals],
+    }
+
+
+def passages(rows: pa.RecordBatch, width: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the passages that windows of documents cover, each with the original of its bytes.
+
+    Where windows overlap, the original of the least rank counts.
+
+    Args:
+        rows: columns as `copies` returns them, in any order.
+        width: bytes of a window.
+
+    -> `key`, the original's number, with `low` and `high`, what is claimed of it; `number` and
+    `start` of the copy, its `size` and `at`, where it begins in the original; `before` and
+    `after`, whether the repeat may be longer on that side.
+    """
+    names = ("key", "start", "rank", "original", "at")
+    column = {name: rows.column(name).to_numpy() for name in names}
+    order = np.lexsort([column["start"], column["key"]])
+    column = {name: values[order] for name, values in column.items()}
+    worth = np.empty(len(order), np.int64)
+    worth[np.lexsort([column["at"], column["original"], column["rank"]])] = np.arange(len(order))
+    shift = column["at"] - column["start"]
+    number, original = column["key"], column["original"]
+    source, starts, ends = _cover(number, column["start"], worth, original, shift, width)
+    joined = (np.diff(number[source]) == 0) & (starts[1:] == ends[:-1])
+    before, after = np.insert(~joined, 0, True), np.append(~joined, True)
+    # Windows over the place where two passages meet have the second's original, too: it keeps them.
+    low, high = starts - ~before * (width - 1), ends + ~after * (width - 1)
+    moved = shift[source]
+    return {
+        "key": original[source],
+        "low": low + moved,
+        "high": high + moved,
+        "number": number[source],
+        "start": starts,
+        "size": ends - starts,
+        "at": starts + moved,
+        "before": before,
+        "after": after,
+    }
+
+
+@kernel
+def _cover(
+    numbers: Uint64s, starts: Int64s, worth: Int64s, originals: Uint64s, shifts: Int64s, width: Int
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Divide what windows cover by the best of those over each byte: its row, start and end.
+
+    Windows are sorted by document and start; the least `worth` is best.
+    """
+    source = np.zeros(2 * len(starts) + 1, np.int64)
+    begins = np.empty(2 * len(starts), np.int64)
+    ends = np.empty(2 * len(starts), np.int64)
+    n = 0
+    low = 0  # windows over `at` are low to high
+    high = 0
+    at = np.int64(0)
+    while low < len(starts):
+        if low == high:
+            at = starts[low]
+        while high < len(starts) and numbers[high] == numbers[low] and starts[high] <= at:
+            high += 1
+        best = low
+        for k in range(low + 1, high):
+            if worth[k] < worth[best]:
+                best = k
+        stop = starts[low] + width
+        if high < len(starts) and numbers[high] == numbers[low]:
+            stop = min(stop, starts[high])
+        last = source[max(n - 1, 0)]
+        joins = n > 0 and numbers[last] == numbers[best] and ends[n - 1] == at
+        if joins and originals[last] == originals[best] and shifts[last] == shifts[best]:
+            ends[n - 1] = stop
+        else:
+            source[n], begins[n], ends[n] = best, at, stop
+            n += 1
+        at = stop
+        while low < high and starts[low] + width <= at:
+            low += 1
+    return source[:n], begins[:n], ends[:n]
+
+
+def evidence(text: bytes, start: int, size: int, before: bool, after: bool) -> tuple[bytes, ...]:
+    """Return what shows that an original is the same: hash of the copy, and the bytes beside it."""
+    left = text[max(0, start - GAP) : start] if before else b""
+    right = text[start + size : start + size + GAP] if after else b""
+    return digest(text[start : start + size]), left, right
+
+
+def digest(passage: bytes) -> bytes:
+    """Return the hash by which an original and its copy are the same: 16 bytes of BLAKE2b."""
+    return hashlib.blake2b(passage, digest_size=_DIGEST).digest()
+
+
+def grown(text: bytes, at: int, size: int, shown: Sequence[bytes]) -> tuple[int, int] | None:
+    """Return by how many bytes a repeat is longer at each end; None if it is another text.
+
+    Args:
+        text: the original's document, which has the passage `at` that byte.
+        shown: the `evidence` of the copy.
+    """
+    copy, before, after = shown
+    end = at + size
+    if digest(text[at:end]) != copy:
+        return None
+    left = _common(text[max(0, at - len(before)) : at][::-1], before[::-1])
+    return left, _common(text[end : end + len(after)], after)
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """Return how many bytes two strings begin with in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+class Cutting(NamedTuple):
+    """Texts without the passages that stand elsewhere."""
+
+    texts: pa.Array  # [documents], large_string
+    rows: npt.NDArray[np.int64]  # [cuts], document of each cut, ascending
+    positions: npt.NDArray[np.int64]  # [cuts], byte in the text as it was
+    cuts: pa.Array  # [cuts], large_string
+    verdicts: Verdicts  # [documents]
+
+
+def cut_passages(
+    texts: Texts,
+    found: Mapping[int, Spans],
+    claimed: Mapping[int, Spans],
+    settings: SubstringDedupSettings,
+) -> Cutting:
+    """Cut passages out of texts, at the ends of their units.
+
+    Args:
+        found: bytes of each document of which there are originals.
+        claimed: bytes of each document that are originals of copies elsewhere.
+
+    A document that lost text and has too little left is removed (`substring.too_short`), unless
+    something that is left of it is claimed.
+    """
+    offsets, data = read_only(texts)
+    exempt = {} if settings.paths.code else _exempt(texts, sorted(found))
+    cuts, gone, free = list[tuple[int, int, int]](), list[str](), list[int]()
+    for row in sorted(found):
+        raw, claims = data[offsets[row] : offsets[row + 1]].tobytes(), claimed.get(row, [])
+        stays = claims if settings.unit == "bytes" else []
+        spans = _without(_joined(found[row]), [*exempt.get(row, ()), *stays])
+        spans = _without(_whole(raw, spans, settings.unit), stays)
+        if not _without(_joined(claims), spans):
+            free.append(row)
+        for start, end in _parted(spans, [_character(raw, a, 1) for a, _ in found[row]]):
+            cuts.append((row, start, end))
+            gone.append(raw[start:end].decode())
+    rows, starts, ends = np.array(cuts, np.int64).reshape(-1, 3).T
+    out = _cut_out(data, offsets, rows, np.stack([starts, ends], 1))
+    lost = np.bincount(rows, [len(one) for one in gone], len(offsets) - 1).astype(np.int64)
+    lost[np.setdiff1d(rows, free)] = 0
+    short = too_short(out, lost, defaults(LineDedupSettings), "substring.too_short")
+    return Cutting(out, rows, starts, pa.array(gone, pa.large_string()), short)
+
+
+def _exempt(texts: Texts, rows: Sequence[int]) -> dict[int, Spans]:
+    """Return the bytes of these documents in lines of code and formulas; all of code as a whole."""
+    some = pa.array(texts, pa.large_string()).take(pa.array(rows, pa.int64()))
+    found, sizes = structure(some), np.diff(text_buffers(some).offsets)
+    spans: dict[int, Spans] = {}
+    for i, (row, path) in enumerate(zip(rows, document_paths(found), strict=True)):
+        lines = np.arange(*found.doc_offsets[i : i + 2])
+        kept = lines[np.isin(found.kinds[lines], (CODE, FORMULA))]
+        base = int(found.starts[lines[0]]) if len(lines) else 0
+        own = zip(found.starts[kept] - base, found.ends[kept] - base, strict=True)
+        spans[row] = (
+            [(0, int(sizes[i]))] if path == CODE_PATH else [(int(a), int(b)) for a, b in own]
+        )
+    return spans
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
+    """Return spans in order, those that touch as one."""
+    joined: Spans = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        elif start < end:
+            joined.append((start, end))
+    return joined
+
+
+def _without(spans: Spans, others: Iterable[tuple[int, int]]) -> Spans:
+    """Return what is left of joined spans outside others."""
+    left: Spans = []
+    others = _joined(others)
+    for start, end in spans:
+        edges = [start, *(p for o in others if o[1] > start and o[0] < end for p in o), end]
+        left += [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
+    return left
+
+
+def _parted(spans: Spans, places: Iterable[int]) -> Spans:
+    """Return joined spans, divided at places within them: a cut each for repeats that touch."""
+    parted: Spans = []
+    for start, end in spans:
+        edges = sorted({start, *(p for p in places if start < p < end), end})
+        parted += pairwise(edges)
+    return parted
+
+
+def _whole(raw: bytes, spans: Spans, unit: str) -> Spans:
+    """Return spans trimmed to whole characters, lines or sentences, with the space behind them."""
+    if unit == "bytes":
+        trimmed = [(_character(raw, a, 1), _character(raw, b, -1)) for a, b in spans]
+    elif unit == "lines":
+        trimmed = [_lines(raw, a, b) for a, b in spans]
+    else:
+        ends = _sentences(np.frombuffer(raw, np.uint8), properties())
+        trimmed = [_sentence_span(raw, a, b, ends) for a, b in spans]
+    return _joined(trimmed)
+
+
+def _character(raw: bytes, i: int, step: int) -> int:
+    while 0 < i < len(raw) and raw[i] & 0xC0 == 0x80:
+        i += step
+    return i
+
+
+def _lines(raw: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return the whole lines of a span, and blank ones behind or, at the end, before them."""
+    if start and raw[start - 1] != by.LF:
+        start = raw.find(b"\n", start, end) + 1 or end
+    while start < end and raw[start] == by.LF:
+        start += 1
+    if end < len(raw):
+        end = end + 1 if raw[end] == by.LF else raw.rfind(b"\n", start, end) + 1
+    else:
+        start = len(raw[:start].rstrip(b"\n")) if start < end else start
+    blank = start == 0 or raw[max(0, start - 2) : start] == b"\n\n"
+    while blank and start < end < len(raw) and raw[end] == by.LF:
+        end += 1
+    return start, end
+
+
+def _sentence_span(
+    raw: bytes, start: int, end: int, ends: npt.NDArray[np.int64]
+) -> tuple[int, int]:
+    """Return the whole sentences within a span, with the space behind the last."""
+    while end < len(raw) and raw[end] in b" \n\t":
+        end += 1
+    low, high = np.searchsorted(ends, start), np.searchsorted(ends, end, side="right") - 1
+    return (int(ends[low]), int(ends[high])) if low < high else (start, start)
+
+
+@kernel
+def _sentences(data: Bytes, properties: Uint16s) -> Int64s:
+    """Return where sentences begin, 0 and the end of the text included; none goes over a line."""
+    found = np.empty(len(data) + 2, np.int64)
+    n = 0
+    start = 0
+    while start < len(data):
+        end = start
+        while end < len(data) and data[end] != by.LF:
+            end += 1
+        i: Int = start
+        while i < end:
+            found[n] = i
+            n += 1
+            i = strip_left(data, next_sentence(data, i, end, properties), end, properties)
+        start = end + 1
+    found[n] = len(data)
+    return found[: n + 1]
+
+
+def _cut_out(
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    spans: npt.NDArray[np.int64],
+) -> pa.Array:
+    """Return the texts without these spans: large_string [documents]."""
+    edges = np.concatenate([offsets[:1], (spans + offsets[rows][:, None]).ravel(), offsets[-1:]])
+    parts = [data[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    lost = np.bincount(rows, spans[:, 1] - spans[:, 0], len(offsets) - 1).astype(np.int64)
+    sizes = np.diff(offsets) - lost
+    return from_buffers(np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(parts))

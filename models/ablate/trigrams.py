@@ -1,0 +1,135 @@
+"""An interpolated trigram model over token ids: what `curate ablate --instant` trains.
+
+Absolute discounting (Ney, Essen and Kneser 1994): each order keeps its counts less a discount, and
+what that frees goes to the next lower order, down to the uniform distribution.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.bytes.hash_tables import scrambled, slot_of
+from curation.compiled import Float, Int, Uint32s, Uint64s, borrowing, kernel
+
+U32 = npt.NDArray[np.uint32]
+
+#: Ids must be below this, so that three of them are one 63-bit key.
+MOST_IDS = (1 << 21) - 1
+
+
+class _Tables(NamedTuple):
+    """Counts of a model. Rows of hash tables are found by key, 0 means an empty row."""
+
+    unigrams: npt.NDArray[np.int64]  # [vocabulary] occurrences
+    contexts: npt.NDArray[np.int64]  # [vocabulary + 1, 2] after one token: occurrences, kinds
+    pair_keys: npt.NDArray[np.uint64]
+    pairs: npt.NDArray[np.int32]  # [.., 3] occurrences; after it: occurrences, kinds
+    triple_keys: npt.NDArray[np.uint64]
+    triples: npt.NDArray[np.int32]  # [..] occurrences
+
+
+@borrowing
+def _row(keys: Uint64s, key: Int) -> Int:
+    """Return the row of a key, or the empty row where it belongs."""
+    return slot_of(keys, key, scrambled(key), np.uint64(0))
+
+
+@borrowing
+def _count(stream: Uint32s, boundary: Int, tables: _Tables) -> None:
+    """Add every n-gram of a stream."""
+    unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables
+    older = newer = np.uint64(boundary)
+    for place in range(len(stream)):
+        token = np.uint64(stream[place])
+        if token == boundary:
+            older = newer = token
+            continue
+        unigrams[token] += 1
+        contexts[newer, 0] += 1
+        context = _row(pair_keys, (older << np.uint64(21) | newer) + np.uint64(1))
+        pair_keys[context] = (older << np.uint64(21) | newer) + np.uint64(1)
+        pairs[context, 1] += 1
+        key = (newer << np.uint64(21) | token) + np.uint64(1)
+        row = _row(pair_keys, key)
+        pair_keys[row] = key
+        contexts[newer, 1] += pairs[row, 0] == 0
+        pairs[row, 0] += 1
+        key = (older << np.uint64(42) | newer << np.uint64(21) | token) + np.uint64(1)
+        row = _row(triple_keys, key)
+        triple_keys[row] = key
+        pairs[context, 2] += triples[row] == 0
+        triples[row] += 1
+        older, newer = newer, token
+
+
+@borrowing
+def _kept(count: Int, discount: Float) -> Float:
+    """Return what discounting leaves of a count."""
+    return count - discount if count > 0 else 0.0
+
+
+@kernel
+def _loss(stream: Uint32s, boundary: Int, discount: Float, tables: _Tables) -> Float:
+    """Return the mean negative log-probability (nats) of the stream's tokens."""
+    unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables
+    total, kinds = unigrams.sum(), (unigrams > 0).sum()
+    uniform = 1.0 / len(unigrams)
+    older = newer = np.uint64(boundary)
+    loss, count = 0.0, 0
+    for place in range(len(stream)):
+        token = np.uint64(stream[place])
+        if token == boundary:
+            older = newer = token
+            continue
+        chance = uniform
+        if total > 0:
+            chance = (_kept(unigrams[token], discount) + discount * kinds * uniform) / total
+        if contexts[newer, 0] > 0:
+            row = _row(pair_keys, (newer << np.uint64(21) | token) + np.uint64(1))
+            kept = _kept(pairs[row, 0], discount)
+            chance = (kept + discount * contexts[newer, 1] * chance) / contexts[newer, 0]
+        context = _row(pair_keys, (older << np.uint64(21) | newer) + np.uint64(1))
+        if pairs[context, 1] > 0:
+            key = (older << np.uint64(42) | newer << np.uint64(21) | token) + np.uint64(1)
+            kept = _kept(triples[_row(triple_keys, key)], discount)
+            chance = (kept + discount * pairs[context, 2] * chance) / pairs[context, 1]
+        loss -= np.log(chance)
+        count += 1
+        older, newer = newer, token
+    return loss / max(count, 1)
+
+
+class Trigrams:
+    """A trigram model.
+
+    Streams are uint32 ids below `vocabulary`, with the id `vocabulary` before each document.
+    """
+
+    def __init__(self, vocabulary: int, capacity: int, discount: float) -> None:
+        """Make room for `capacity` tokens, which is all that `train` will see.
+
+        Raises ValueError on more than `MOST_IDS` ids.
+        """
+        if vocabulary >= MOST_IDS:
+            raise ValueError(f"{vocabulary} ids: keys have room for {MOST_IDS}")
+        rows = 1 << (2 * capacity + 2).bit_length()  # less than half of them filled
+        self._boundary, self._discount = np.uint64(vocabulary), discount
+        self._tables = _Tables(
+            np.zeros(vocabulary, np.int64),
+            np.zeros((vocabulary + 1, 2), np.int64),
+            np.zeros(rows, np.uint64),
+            np.zeros((rows, 3), np.int32),
+            np.zeros(rows, np.uint64),
+            np.zeros(rows, np.int32),
+        )
+
+    def train(self, stream: U32) -> None:
+        """Count a stream."""
+        _count(stream, self._boundary, self._tables)
+
+    def loss(self, stream: U32) -> float:
+        """Return the mean loss of a held-out stream, in nats per token."""
+        return float(_loss(stream, self._boundary, self._discount, self._tables))

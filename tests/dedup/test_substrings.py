@@ -1,0 +1,199 @@
+"""Passages that repeat: against a plain reference, at the edges of units, and as a stage."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.dedup import substrings
+from curation.dedup.dedup_settings import SubstringDedupSettings, defaults
+from pipelines import cli
+
+WIDTH = 32
+Found = substrings.Cutting
+
+
+def choices(**changed: Any) -> SubstringDedupSettings:
+    usual = defaults(SubstringDedupSettings).model_dump() | {"min_bytes": WIDTH, "unit": "bytes"}
+    return SubstringDedupSettings.model_validate(usual | changed)
+
+
+def cut(texts: list[str], **changed: Any) -> Found:
+    """Do what the stage does, without files and shards."""
+    chosen = choices(**changed)
+    batch = pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.large_string())})
+    windows = substrings.windows(batch.column("text"), chosen.min_bytes)
+    rows = {"key": windows.keys, "number": windows.documents.astype(np.uint64)}
+    rows |= {
+        "start": windows.starts,
+        "rank": substrings.ranks(batch, chosen.keep)[windows.documents],
+    }
+    copies = pa.RecordBatch.from_pydict(substrings.copies(pa.RecordBatch.from_pydict(rows)))
+    passages = substrings.passages(copies, chosen.min_bytes)
+    found, claimed = defaultdict(list), defaultdict(list)
+    raw = [text.encode() for text in texts]
+    for i in range(len(passages["key"])):
+        one = {name: int(column[i]) for name, column in passages.items()}
+        start, size = one["start"], one["size"]
+        shown = substrings.evidence(
+            raw[one["number"]], start, size, bool(one["before"]), bool(one["after"])
+        )
+        longer = substrings.grown(raw[one["key"]], one["at"], size, shown)
+        assert longer is not None
+        found[one["number"]].append((start - longer[0], start + size + longer[1]))
+        claim = max(0, one["low"] - longer[0]), one["high"] + longer[1]
+        claimed[one["key"]].append(claim)
+    return substrings.cut_passages(batch.column("text"), found, claimed, chosen)
+
+
+def spans(done: Found) -> list[tuple[int, int, bytes]]:
+    return list(
+        zip(
+            done.rows.tolist(),
+            done.positions.tolist(),
+            map(str.encode, done.cuts.to_pylist()),
+            strict=True,
+        )
+    )
+
+
+_LETTERS = st.text("abcdefgh é日\n", min_size=0, max_size=60)
+_PARTS = st.lists(st.text("abcdefgh é日\n", min_size=20, max_size=300), min_size=1, max_size=4)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_all_copies_but_one_go(data: st.DataObject) -> None:
+    """Every cut is of a repeat, a copy of every byte stays, and no long repeat is left."""
+    parts = data.draw(_PARTS)
+    piece = st.one_of(st.sampled_from(parts), _LETTERS)
+    texts = ["".join(p) for p in data.draw(st.lists(st.lists(piece, max_size=5), max_size=6))]
+    done, raw = cut(texts), [text.encode() for text in texts]
+    stands = [np.ones(len(text), bool) for text in raw]
+    for row, position, gone in spans(done):
+        assert raw[row][position : position + len(gone)] == gone
+        stands[row][position : position + len(gone)] = False
+    removed = [reason is not None for reason in done.verdicts.reason.to_pylist()]
+    left = [bytes(np.frombuffer(t, np.uint8)[s]) for t, s in zip(raw, stands, strict=True)]
+    assert left == [text.encode() for text in done.texts.to_pylist()]
+    kept = [s & (not gone) for s, gone in zip(stands, removed, strict=True)]
+    places = defaultdict(list)
+    for row, text in enumerate(raw):
+        for at in range(len(text) - WIDTH + 1):
+            places[text[at : at + WIDTH]].append((row, at))
+    repeated = [np.zeros(len(text), bool) for text in raw]
+    for same in places.values():
+        if len(same) > 1:
+            assert any(kept[row][at : at + WIDTH].all() for row, at in same) or _overlap(same)
+            for row, at in same:
+                repeated[row][at : at + WIDTH] = True
+    assert all(r[~s].all() for r, s in zip(repeated, stands, strict=True))
+    most = WIDTH + substrings.GAP
+    long = defaultdict(set)
+    for row, text in enumerate(raw):
+        for at in range(len(text) - most + 1):
+            if kept[row][at : at + most].all():
+                long[text[at : at + most]].add(row)
+    assert max(map(len, long.values()), default=0) <= 1
+
+
+def _overlap(places: list[tuple[int, int]]) -> bool:
+    """Whether two places are of one document and overlap, where either may stay or go."""
+    return any(
+        a[0] == b[0] and 0 < abs(a[1] - b[1]) < WIDTH for a in places for b in places if a != b
+    )
+
+
+PASSAGE = (
+    "Every page of this site ends in this notice, whose words are the same wherever it stands, as "
+    "long as nobody changes them, which nobody ever does."
+)
+
+
+def other(seed: int) -> str:
+    """Return a text that shares no passage with others."""
+    return " ".join(f"Fact {i} is {seed * 7919 + i * 104729:x}, not {seed + i}." for i in range(20))
+
+
+@pytest.mark.parametrize(
+    ("unit", "gone"),
+    [
+        ("bytes", f" {PASSAGE}\nEnd of a"),
+        ("sentences", f"{PASSAGE}\n"),
+        ("lines", ""),
+    ],
+)
+def test_cuts_end_where_units_end(unit: str, gone: str) -> None:
+    texts = [f"{other(1)}x {PASSAGE}\nEnd of all.", f"{other(2)}. {PASSAGE}\nEnd of another."]
+    assert cut(texts, unit=unit).cuts.to_pylist() == ([gone] if gone else [])
+
+
+def test_lines_go_with_their_feed_and_the_blank_line_behind() -> None:
+    one, two, three = map(other, range(3))
+    done = cut([f"{one}\n\n{PASSAGE}\n\n!", f"{two}\n\n{PASSAGE}\n\n{three}"], unit="lines")
+    assert done.texts.to_pylist()[1] == f"{two}\n\n{three}"
+
+
+def test_code_loses_nothing_unless_told() -> None:
+    code = "".join(
+        f"    if value[{i}] == other[{i}]:\n        total += call({i})\n" for i in range(9)
+    )
+    texts = [code, f"def second():\n{code}"]
+    assert cut(texts, unit="lines").cuts.to_pylist() == []
+    assert "call(8)" in "".join(cut(texts, unit="lines", paths={"code": True}).cuts.to_pylist())
+
+
+def test_the_best_copy_stays() -> None:
+    texts = [f"{PASSAGE} short.", f"{PASSAGE} {other(1)}"]
+    assert spans(cut(texts, keep="first"))[0][0] == 1
+    assert spans(cut(texts, keep="best"))[0][0] == 0
+
+
+def test_a_forged_hash_cuts_nothing() -> None:
+    shown = substrings.evidence(b"one passage, and another", 4, 10, True, True)
+    assert substrings.grown(b"one passage, and another", 4, 10, shown) == (4, 10)
+    assert substrings.grown(b"one pessage, and another", 4, 10, shown) is None
+
+
+def _stage(tmp_path: Path, name: str, *options: str) -> Path:
+    notice = " ".join(f"{PASSAGE} Part {i}." for i in range(4))
+    rows = [f"{other(i)}\n{notice}" for i in range(60)]
+    rows[30] = f"{notice}\nNo more."
+    for part in range(3):
+        lines = [
+            json.dumps({"id": f"d{i}", "text": rows[i]}) for i in range(20 * part, 20 * part + 20)
+        ]
+        (tmp_path / f"texts-{part}.jsonl").write_text("\n".join(lines))
+    output, inputs = tmp_path / name, str(tmp_path / "texts-*.jsonl")
+    given = ["dedup-substrings", "--input", inputs, "--output", str(output), *options]
+    assert cli.main(given) == 0
+    return output
+
+
+def _rows(output: Path, kind: str) -> list[dict[str, Any]]:
+    files = sorted((output / "dedup-substrings" / kind).glob("*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def test_the_stage_accounts_for_every_cut(tmp_path: Path) -> None:
+    output = _stage(tmp_path, "one", "--workers", "0")
+    kept, edits = _rows(output, "documents"), _rows(output, "edits")
+    assert [row["id"] for row in kept if PASSAGE in row["text"]] == ["d0"]
+    (removed,) = _rows(output, "removed")
+    assert (removed["id"], removed["reason"]) == ("d30", "substring.too_short")
+    assert {row["id"] for row in edits} == {f"d{i}" for i in range(1, 60)}
+    assert {row["reason"] for row in edits} == {"substring.repeated"}
+    facts = json.loads((output / "dedup-substrings" / "manifest.json").read_text())
+    assert facts["counts"]["bytes_cut"] == sum(len(row["text"].encode()) for row in edits)
+    assert facts["notes"]["most frequent passages"][0]["copies"] == 59
+    other = _stage(tmp_path, "two", "--workers", "2")
+    assert (output / "SHA256SUMS").read_text() == (other / "SHA256SUMS").read_text()
