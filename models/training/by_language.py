@@ -49,20 +49,6 @@ def batches(
         yield batch
 
 
-def pieces(texts: list[str], characters: int) -> list[str]:
-    """Texts joined until they have so many characters; the last piece may be shorter."""
-    pieces: list[str] = []
-    held: list[str] = []
-    size = 0
-    for text in texts:
-        held.append(text[: max(characters - size, 0)])
-        size += len(text)
-        if size >= characters:
-            pieces.append("\n".join(held))
-            held, size = [], 0
-    return pieces or ["\n".join(held)]
-
-
 def add_to_card(
     name: str,
     task: str,
