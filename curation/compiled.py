@@ -22,7 +22,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.np import numpy_support
 
-from curation.kernels import SUFFIX, keep, places, read_kept, sources_stamp
+from curation.kernels import OF_WHEEL, SUFFIX, keep, levels, places, read_kept, sources_stamp
 
 types: Any = numba.types  # its stubs lack most of it
 
@@ -71,14 +71,14 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
         # All that a compiled form calls. `target_context.refresh()`, as numba does it here, imports
         # what only compiling needs: half a second, half of it for linear algebra.
         rtsys.initialize(target_context)
-        content = read_kept(self._file(sig, target_context))
-        if content is None:
-            return None
-        try:
-            pickle.load(content)
-            return compiler.CompileResult._rebuild(target_context, *_Unpickler(content).load())
-        except Exception:  # by another build of a library of the same version
-            return None
+        for file in self._files(sig, target_context):
+            # A library of the same version may be of another build.
+            with contextlib.suppress(Exception):
+                if content := read_kept(file):
+                    pickle.load(content)
+                    held = _Unpickler(content).load()
+                    return compiler.CompileResult._rebuild(target_context, *held)
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compile result."""
@@ -87,12 +87,14 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             if not self.is_part:
                 library = _names_only(*library)
             content = dumps(_arguments(sig)) + dumps((library, *rest))
-            keep(self._file(sig, data.target_context), content)
+            keep(next(self._files(sig, data.target_context)), content)
 
     def signatures(self) -> Iterator[Any]:
         """Argument types of which a compiled form is kept."""
         pattern = f"{self._file_name}-{sources_stamp(self._source)}-*{SUFFIX}"
-        for name in sorted({path.name for place in places() for path in place.glob(pattern)}):
+        for name in sorted(
+            {path.name for place in (*places(), OF_WHEEL) for path in place.glob(pattern)}
+        ):
             content = read_kept(name)
             with contextlib.suppress(Exception):
                 yield pickle.load(content)  # type: ignore[arg-type]
@@ -106,12 +108,13 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
     def flush(self) -> None:
         """Part of numba's interface."""
 
-    def _file(self, sig: Any, target_context: Any) -> str:
-        processor = target_context.codegen().magic_tuple()
-        types = hashlib.sha256(
-            repr((_arguments(sig), self.is_part, processor)).encode()
-        ).hexdigest()[:16]
-        return f"{self._file_name}-{sources_stamp(self._source)}-{types}{SUFFIX}"
+    def _files(self, sig: Any, target_context: Any) -> Iterator[str]:
+        """Names of a form for this processor, then for the levels that it has."""
+        triple, *own = target_context.codegen().magic_tuple()
+        for processor in (own, *([level, ""] for level in levels())):
+            decides = repr((_arguments(sig), self.is_part, (triple, *processor)))
+            types = hashlib.sha256(decides.encode()).hexdigest()[:16]
+            yield f"{self._file_name}-{sources_stamp(self._source)}-{types}{SUFFIX}"
 
 
 def _names_only(name: str, kind: str, data: tuple[bytes, bytes]) -> tuple[str, str, Any]:

@@ -93,7 +93,6 @@ def raising(
 EXTRAS = {
     "aiohttp": "http",
     "apache_beam": "dataflow",  # the modules that its own extra brings
-    "cryptography": "sign",
     "datasets": "huggingface",
     "gcsfs": "gcs",
     "huggingface_hub": "hf",

@@ -17,17 +17,15 @@ _REFERENCES = re.compile(
 )
 
 
-def head(title: str, style: str, frames: bool = False) -> str:
+def head(title: str, style: str) -> str:
     """Return the beginning of a page: its only style, and a CSP that allows nothing else.
 
     `title` is HTML. Without scripts, images, fonts, forms or connections, content of a document
-    has no effect even if it is not escaped. Neither have `style=` attributes, unless `frames` are
-    shown: the policy also applies to a frame's content, and other pages have their own styles. They
-    still load nothing.
+    has no effect even if it is not escaped. Neither have `style=` attributes.
     """
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    styles = "'unsafe-inline'" if frames else f"'sha256-{digest}'"
-    policy = f"default-src 'none'; style-src {styles}; base-uri 'none'; form-action 'none'"
+    allowed = f"default-src 'none'; style-src 'sha256-{digest}'"
+    policy = f"{allowed}; base-uri 'none'; form-action 'none'"
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>\n"
         f'<meta http-equiv=Content-Security-Policy content="{policy}">\n'

@@ -3,9 +3,10 @@
 A name identifies everything that decides the machine code: the sources of the kernel's module and
 of the modules it imports, Python, numba, llvmlite, the processor and the argument types. So no
 cached file can be out of date, whatever its modification time, and concurrent compilations don't
-interfere. (Numba's own cache doesn't notice changes in a kernel called from another module's
-kernel, and becomes unreadable when a class moves to another module.) A file begins with the SHA-256
-of the rest, so that a damaged one is compiled again.
+interfere. What was compiled for a level of processors serves all that have it: a wheel may bring
+such kernels (`hatch_build.py`). (Numba's own cache doesn't notice changes in a kernel called from
+another module's kernel, and becomes unreadable when a class moves to another module.) A file begins
+with the SHA-256 of the rest, so that a damaged one is compiled again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.machinery
 import importlib.metadata
 import io
 import os
@@ -24,12 +26,23 @@ import unicodedata
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _PACKAGE = Path(__file__).parent
+#: Kernels that a wheel brings.
+OF_WHEEL = _PACKAGE / "_resources" / "kernels"
 _VARIABLE = "NUMBA_CACHE_DIR"
+#: Names the processor, which file names have in another place.
+_PROCESSOR = "NUMBA_CPU_NAME"
+#: LLVM's names of levels of processors, and what one must have (System V ABI, AMD64 supplement).
+_LEVELS = {
+    "x86-64-v3": (
+        "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3 avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
+    ),
+    "generic": "",
+}
 #: Versions of a kernel's sources kept in the cache, for switching between branches.
 _KEPT = 2
 #: Files kept of one kernel, or of one function's tables.
@@ -46,18 +59,51 @@ _IMPORT = re.compile(
 @functools.cache
 def sources_stamp(source: Path) -> str:
     """Return a digest of a module, the modules of the toolkit that it imports, and the compiler."""
-    digest = hashlib.sha256(repr(_software()).encode())
+    digest = hashlib.sha256(repr(software()).encode())
     for path in sorted(_closure(source)):
         digest.update(_read(path)[0])
     return digest.hexdigest()[:16]
 
 
 @functools.cache
-def _software() -> tuple[Any, ...]:
+def software() -> dict[str, str]:
     """Return what decides machine code besides sources: versions and numba's settings."""
-    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
-    given = {n: v for n, v in os.environ.items() if n.startswith("NUMBA_") and n != _VARIABLE}
-    return (*versions, sys.version, *sorted(given.items()))
+    found = {name: importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")}
+    found["Python"] = importlib.machinery.EXTENSION_SUFFIXES[0].split(".")[1]
+    left_out = (_VARIABLE, _PROCESSOR, "NUMBA_CPU_FEATURES")
+    given = {n: v for n, v in os.environ.items() if n.startswith("NUMBA_") and n not in left_out}
+    return found | dict(sorted(given.items()))
+
+
+def processor() -> str:
+    """Return the name of the processor that is compiled for."""
+    from llvmlite import binding
+
+    return os.environ.get(_PROCESSOR) or str(binding.get_host_cpu_name())
+
+
+@functools.cache
+def levels() -> tuple[str, ...]:
+    """Return the levels that this processor has, the highest first.
+
+    None if another processor is named, or if a wheel's kernels gave wrong answers (`refuse`).
+    """
+    from llvmlite import binding
+
+    if os.environ.get(_PROCESSOR) or read_kept(_refusal()):
+        return ()
+    has = binding.get_host_cpu_features()
+    return tuple(n for n, needed in _LEVELS.items() if all(map(has.get, needed.split())))
+
+
+def refuse() -> None:
+    """Use only kernels that were compiled for this very processor from now on."""
+    keep(_refusal(), b"refused")
+    levels.cache_clear()
+
+
+def _refusal() -> str:
+    return f"refused.{processor().replace('-', '_')}-{sources_stamp(Path(__file__))}-all{SUFFIX}"
 
 
 def _closure(source: Path) -> set[Path]:
@@ -109,7 +155,7 @@ def places() -> tuple[Path, ...]:
 
 def read_kept(name: str) -> io.BytesIO | None:
     """Return the content of a file; None if it is missing or damaged."""
-    for place in places():
+    for place in (*places(), OF_WHEEL):
         with contextlib.suppress(OSError):
             data = (place / name).read_bytes()
             if hashlib.sha256(memoryview(data)[32:]).digest() == data[:32]:
@@ -135,13 +181,15 @@ def keep(name: str, content: bytes) -> None:
 def kept(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Keep in the cache what a function returns: tables that take long to build.
 
-    Its arguments are plain values, which `repr` identifies (of a file, with its checksum).
+    Its arguments are plain values, which `repr` identifies, and paths, which tell only where to
+    read: the checksum of a file is another argument.
     """
     source = Path(function.__code__.co_filename)
 
     @functools.wraps(function)
     def found(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        given = repr((args, kwargs, unicodedata.unidata_version, _versions()))
+        plain = [value for value in args if not isinstance(value, Path)]
+        given = repr((plain, kwargs, unicodedata.unidata_version, _versions()))
         name = f"{function.__module__}.{function.__qualname__}-{sources_stamp(source)}"
         name += f"-{hashlib.sha256(given.encode()).hexdigest()[:16]}{SUFFIX}"
         if (content := read_kept(name)) is not None:

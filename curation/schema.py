@@ -102,8 +102,7 @@ RESERVED = frozenset(
 
 #: Columns made by the toolkit; all others come from the input table or user code.
 MADE = frozenset(
-    {*RESERVED, *COLUMN_TYPES}
-    | {"language_score", "languages", "overruled", "quality", "quality_rank", "scripts"}
+    {*RESERVED, *COLUMN_TYPES} | {"language_score", "languages", "overruled", "quality", "scripts"}
 )
 
 #: Column with the verdicts of a run that only measures, in the order of the stages.

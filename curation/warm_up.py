@@ -10,15 +10,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import io
 import json
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from curation import kernels
 from curation.resources import root
-
-_MARK = b"compiled"
 
 
 class Known(NamedTuple):
@@ -64,14 +64,35 @@ def are_compiled(stages: Collection[str]) -> bool:
     return all(kernels.read_kept(_mark(stage)) for stage in stages)
 
 
+def are_brought(stages: Collection[str]) -> bool:
+    """Return whether a wheel brings all kernels of these stages, for a level of this processor."""
+    return any(
+        all(kernels.read_kept(_mark(s, level)) for s in stages) for level in kernels.levels()
+    )
+
+
 def mark_compiled(stages: Collection[str]) -> None:
-    """Record that all kernels of these stages are compiled."""
+    """Record that all kernels of these stages are compiled, and what for."""
+    decides = {"processor": kernels.processor()} | kernels.software()
     for stage in stages:
-        kernels.keep(_mark(stage), _MARK)
+        kernels.keep(_mark(stage), json.dumps(decides).encode())
 
 
-def _mark(stage: str) -> str:
-    return f"compiled.{stage.replace('-', '_')}-{_stamp()}-all{kernels.SUFFIX}"
+def unlike_the_wheel() -> str:
+    """Return how this machine differs from what a wheel's kernels were compiled for."""
+    for mark in kernels.OF_WHEEL.glob("compiled.*"):
+        brought = json.load(kernels.read_kept(mark.name) or io.BytesIO(b"{}"))
+        here = {"processor": kernels.processor()} | kernels.software()
+        if brought.get("processor") in kernels.levels():
+            here["processor"] = brought["processor"]
+        names = [name for name in brought | here if brought.get(name) != here.get(name)]
+        return ", ".join(f"{n} {brought.get(n)} (here {here.get(n)})" for n in names)
+    return ""
+
+
+def _mark(stage: str, level: str = "") -> str:
+    of = (level or os.environ.get("NUMBA_CPU_NAME", "all")).replace("-", "_")
+    return f"compiled.{stage.replace('-', '_')}-{_stamp()}-{of}{kernels.SUFFIX}"
 
 
 @functools.cache

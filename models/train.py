@@ -10,7 +10,6 @@ The same data and library versions give the same bytes.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,9 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from models.corrector import make_corpus as corrector
+from models.quality import make_corpus as quality
+from models.topic import make_corpus as topic
 from models.training.classes import train_classes
 from models.training.corrector import train_corrector
-from models.training.language import train_citable
 from models.training.quality import train_quality
 from models.training.report import About
 from models.training.settings import LinearTraining, OtherLanguages, default_settings
@@ -32,10 +33,6 @@ MORE = {
 }
 LICENCE = "Apache-2.0"
 VERSION = "1"
-GRADED = (
-    "Real web pages in several languages, graded 0-5 and labelled by one pass of a language model "
-    "against a rubric; only weights are distributed, no text."
-)
 LABELLED = (
     "Real web pages in several languages, some of public extraction sets (WCXB, scrapinghub, "
     "magic-html, readability, trafilatura, WebMainBench), labelled by a language model that read "
@@ -110,19 +107,9 @@ def domain_settings() -> LinearTraining:
     return settings.model_copy(update={"file_weights": tuple(DOMAIN_FILES.values())})
 
 
-def corpus_of(model: str) -> Any:
-    """The module models/<model>/make_corpus.py."""
-    script = Path(__file__).parent / model / "make_corpus.py"
-    found = importlib.util.spec_from_file_location(f"make_{model}_corpus", script)
-    assert found is not None and found.loader is not None
-    module: Any = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
 def labelled_files(data: Path, out: Path) -> list[Path]:
     """Examples for quality, topic and format, made by models/topic/make_corpus.py."""
-    return list(corpus_of("topic").make(data, out))
+    return list(topic.make(data, out))
 
 
 def quality_settings() -> LinearTraining:
@@ -147,7 +134,7 @@ def main() -> None:
         "--corpus", type=Path, help="for the domains: made by models/domain/make_corpus.py"
     )
     parser.add_argument("--sites", type=Path, help="for the quality: the archive of Formasaurus")
-    names = ["corrector", "citable", "quality", "domain", "topic", "format"]
+    names = ["corrector", "quality", "domain", "topic", "format"]
     parser.add_argument("--only", choices=names)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
@@ -162,21 +149,19 @@ def main() -> None:
         spoken: list[Path] = []
         words: list[Path] = []
         if "corrector" in chosen:
-            corpus = corpus_of("corrector")
-            spoken = [corpus.make(options.data, Path(folder))]
-            words = [corpus.make_lists(options.data, Path(folder))]
+            spoken = [corrector.make(options.data, Path(folder))]
+            words = [corrector.make_lists(options.data, Path(folder))]
         if set(WEIGHTS) & set(chosen):
             labelled = labelled_files(options.data, Path(folder))
         graded_texts: list[Path] = []
         if "quality" in chosen:
-            graded_texts = corpus_of("quality").make(options.data, options.sites, Path(folder))
+            graded_texts = quality.make(options.data, options.sites, Path(folder))
         tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {
             "corrector": (
                 partial(train_corrector, pages=[graded], words=words),
                 spoken,
                 SPOKEN,
             ),
-            "citable": (train_citable, [graded], GRADED),
             "quality": (
                 partial(train_quality, settings=quality_settings()),
                 graded_texts,

@@ -23,8 +23,6 @@ class ClassifyDocuments(Transform):
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         found = Classifier(self.settings).apply_to(batch)
         judged = with_column(batch, "quality", found.quality)
-        if found.rank is not None:
-            judged = with_column(judged, "quality_rank", found.rank)
         for name in ("domain", "topic", "format"):
             judged = with_column(judged, name, getattr(found, name))
         judged, own, failures = onnx.classify(judged, self.settings)

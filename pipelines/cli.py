@@ -47,7 +47,7 @@ COMMANDS = {
     "extract-file": Command(
         ".extract_file",
         "extract the main content of one page and explain the decisions",
-        "curate extract-file page.html --explain view.html\n"
+        "curate extract-file page.html --explain\n"
         "         curate extract-file crawl.warc.gz@9763 --json",
     ),
     "why": Command(

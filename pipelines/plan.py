@@ -88,8 +88,6 @@ def plan(
             found = input_files(recipe, inputs, own_paths(folder, recipe), over)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
-    if any(without_compression(file.name).endswith(".pdf") for file in found):
-        recipe = recipe.model_copy(update={"readers": recipe.readers.with_pdf})
     facts = {
         stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
         for stage in described
@@ -188,7 +186,7 @@ def _are_tables(paths: Sequence[str], recipe: Recipe, alone: bool = False) -> bo
         if read_manifest(folder) or folder.exists("documents") or folder.exists("shards"):
             return False
     try:
-        files = discover(paths, suffixes=recipe.readers.formats)
+        files = discover(paths, suffixes=recipe.readers.own_suffixes)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     if alone:
@@ -267,7 +265,7 @@ def input_files(
 def _found(
     patterns: Sequence[str], recipe: Recipe, own: Sequence[str], passed_over: PassedOver | None
 ) -> list[InputFile]:
-    found = discover(patterns, own, passed_over, recipe.readers.formats)
+    found = discover(patterns, own, passed_over, recipe.readers.own_suffixes)
     return with_archives(found, recipe.readers)
 
 

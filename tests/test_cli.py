@@ -79,7 +79,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["extract-file", "no.warc.gz@12"], 2, "no.warc.gz: no such file"),
         (["extract-file", ".", "--engine", "trafilatora"], 2, "extract.engine: "),
         (["extract-file", "."], 2, ".: Is a directory"),
-        (["extract-file", ".", "--engine", "justext", "--explain", "v"], 2, "--explain needs"),
+        (["extract-file", ".", "--engine", "justext", "--explain"], 2, "--explain needs"),
         (
             ["run", "sample", "--output", "file"],
             2,
@@ -108,7 +108,7 @@ def test_examples_of_documents_are_of_the_sample(
             ["train", "tokenizer", "--base", "no.tiktoken", "--corpus", "file", "--output", "o"],
             *(2, "--base: no.tiktoken: cannot read the vocabulary"),
         ),
-        (["train", "ranking", "--input", "file", "--output", "file"], 2, "--output file: a file"),
+        (["train", "language", "--input", "file", "--output", "file"], 2, "--output file: a file"),
         (["run", "sample", "--", "--runner=FlinkRunner", "--flink_master"], 2, "expected one arg"),
         *(
             (

@@ -15,7 +15,7 @@ from pipelines.cli import COMMANDS, build_parser, main, plug_ins
 from tests.test_overwriting import _ENDS, _MINE, rows, run, state
 
 _READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "runs", "completion"}
-_READ_ONLY |= {"cancel"}
+_READ_ONLY |= {"cancel", "extract-file"}
 
 
 @pytest.fixture
@@ -136,7 +136,6 @@ WRITERS = {
     "new": "new rule shouting",
     "warm-up": "warm-up",
     "view": "view --run out --prepare",
-    "extract-file": "extract-file page.html --explain view.html",
     "mix": "mix --fit results.jsonl --output new",
     "run": "run mine.yaml --input crawl --output new",
     "filter": "filter --run out",
@@ -155,7 +154,6 @@ def test_every_command_that_writes_is_here() -> None:
 def test_a_dry_run_writes_nothing(
     home: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    (home / "page.html").write_text("<title>Bees</title><article><p>Bees dance, and so on.</p>")
     if name in ("policy", "apply"):
         measured = ["--input", "crawl", "--output", "measured"]
         (home / "mine.yaml").write_text(_MINE.replace("]", ", filter]"))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import runpy
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,6 +52,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     kernels.places.cache_clear()
     yield tmp_path / "curation"
     kernels.places.cache_clear()
+    kernels.levels.cache_clear()
+
+
+@pytest.fixture
+def wheel(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of kernels that a wheel brings."""
+    monkeypatch.setattr(kernels, "OF_WHEEL", place.parent / "wheel")
+    kernels.places.cache_clear()
+    kernels.levels.cache_clear()
+    return kernels.OF_WHEEL
 
 
 @pytest.fixture
@@ -77,6 +91,74 @@ def test_a_kernel_is_compiled_once(place: Path, compilations: Callable[[], int])
     assert compilations() == 0
 
 
+def test_a_processor_uses_what_was_compiled_for_its_level(
+    wheel: Path,
+    place: Path,
+    compilations: Callable[[], int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    level = kernels.levels()[0]
+    script = "from tests.test_kernels import *; assert kernel(total)(VALUES) == 10"
+    named = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": f"{place}/built"}
+    path = {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | named | path)
+    (place / "built" / "curation").rename(wheel)
+    assert kernel(total)(VALUES) == 10
+    assert compilations() == 0
+    kernels.refuse()  # its answers were wrong
+    assert kernels.levels() == ()
+    assert kernel(total)(VALUES) == 10
+    assert compilations() == 1
+
+
+def test_a_level_is_had_with_all_its_instructions(
+    wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has = dict.fromkeys(kernels._LEVELS["x86-64-v3"].split(), True)
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: has)
+    assert kernels.levels() == ("x86-64-v3", "generic")
+    has["avx2"] = False
+    kernels.levels.cache_clear()
+    assert kernels.levels() == ("generic",)
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    kernels.levels.cache_clear()
+    assert kernels.levels() == ()
+
+
+def test_a_wheel_is_built_with_kernels_where_a_level_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = SimpleNamespace(BuildHookInterface=object)
+    monkeypatch.setitem(sys.modules, "hatchling.builders.hooks.plugin.interface", base)
+
+    def warm_up(command: list[str], check: bool, cwd: str, env: dict[str, str]) -> None:
+        assert command[-2:] == ["warm-up", "--quiet"] and "NUMBA_BOUNDSCHECK" not in env
+        assert (env["NUMBA_CPU_NAME"], env["NUMBA_CPU_FEATURES"]) == ("x86-64-v3", "")
+        folder = Path(env["NUMBA_CACHE_DIR"], "curation")
+        folder.mkdir(exist_ok=True)
+        (folder / "a.kernel").touch()
+
+    monkeypatch.setattr(subprocess, "run", warm_up)
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    root = Path(__file__).parent.parent
+    for level, version, built in (
+        ("", "standard", 0),
+        ("x86-64-v3", "editable", 0),
+        ("x86-64-v3", "standard", 1),
+    ):
+        monkeypatch.setenv("CURATION_KERNELS", level)
+        hook = runpy.run_path(str(root / "hatch_build.py"))["Kernels"]()
+        hook.root = str(root)
+        hook.metadata = SimpleNamespace(core=SimpleNamespace(dependencies=["numba"]))
+        assert hook.dependencies() == (["numba"] if level else [])
+        data: dict[str, Any] = {"force_include": {}, "pure_python": True, "infer_tag": False}
+        hook.initialize(version, data)
+        assert (data["infer_tag"], data["pure_python"]) == (bool(built), not built)
+        inside = ["curation/_resources/kernels/a.kernel"] * built
+        assert [*data["force_include"].values()] == inside
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -92,12 +174,12 @@ def test_a_damaged_file_is_compiled_again(
 ) -> None:
     kernel(total)(VALUES)
     (file,) = place.iterdir()
-    whole = file.read_bytes()
-    file.write_bytes(damage(whole))
+    file.write_bytes(damage(file.read_bytes()))
+    assert kernels.read_kept(file.name) is None
     compilations()
     assert kernel(total)(VALUES) == 10
     assert (compilations(), len(list(place.iterdir()))) == (1, 1)
-    assert len(file.read_bytes()) == len(whole)
+    assert kernels.read_kept(file.name) is not None
     assert kernel(total)(VALUES) == 10
     assert compilations() == 0
 
@@ -143,7 +225,7 @@ def test_a_full_disk_or_a_missing_folder_costs_only_time(
 
     monkeypatch.setattr(Path, "write_bytes", full)
     assert kernel(total)(VALUES) == 10
-    assert list(place.iterdir()) == []
+    assert list(place.iterdir()) == [] and not kernels.OF_WHEEL.exists()
 
 
 def test_the_last_two_states_of_the_sources_are_kept(place: Path) -> None:

@@ -27,7 +27,6 @@ import pytest
 from curation.errors import EXTRAS, ConfigError, missing
 from curation.recipe import STAGES
 from curation.stores import persist
-from curation.summary.statements import sign
 from curation.tokenize.reader import TokenShards, register
 from models.training.extract.pages import align
 from pipelines import cli
@@ -104,8 +103,8 @@ COMMANDS = [
     _m("new rule 'two words'", USAGE, "two words"),
     _m("new thing x", USAGE, "thing"),
     _m("recipes lama3", USAGE, "lama3", "llama3"),
-    _m("filter --what-if", USAGE, "--run"),
-    _m("filter --what-if --run done", USAGE, "done"),
+    _m("rights --what-if", USAGE, "--run"),
+    _m("rights --what-if --run done", FAILED, "done"),
     _m("worker-pool --port 99999999", USAGE, "--port"),
 ]
 RECIPES = [
@@ -219,8 +218,6 @@ INPUTS = [
     _m("extract-file picture.png", USAGE, "picture.png"),
     _m("extract-file odd", USAGE, "odd"),
     _m("extract-file rows.jsonl@7", FAILED, "rows.jsonl", "7"),
-    _m("extract-file page.html --explain nowhere/x.html", USAGE, "nowhere/x.html"),
-    _m("extract-file page.html --explain /dev/full", USAGE, "No space left"),
     _m("extract-file page.html --charset klingon", USAGE, "--charset", "klingon"),
     _m("extract-file page.html --engine justxt", USAGE, "justxt"),
 ]
@@ -477,7 +474,6 @@ _ONNX = (
     [
         ("justext", "extract-file page.html --engine justext"),
         ("justext", "run llama3 --input page.html --set extract.engine=justext"),
-        ("pypdfium2", "run llama3 --input page.pdf"),
         ("pypdfium2", "run pdf --input page.html"),
         ("resiliparse", "run llama3 --input page.html --set extract.engine=resiliparse"),
         ("streaming", "run llama3 --input page.html --set tokenize.formats=[mds]"),
@@ -514,7 +510,6 @@ def test_packages_of_extras_that_are_missing(
 
 def test_packages_of_extras_that_functions_need(monkeypatch: pytest.MonkeyPatch) -> None:
     uses = {
-        "cryptography": lambda: sign(b"", b"", "key.pem"),
         "rapidfuzz": lambda: align(["a"], "a"),
         "torch": lambda: register(TokenShards),
     }

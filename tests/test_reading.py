@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from curation.errors import ConfigError
 from pipelines.cli import main
 from pipelines.reading.checks import check
 from pipelines.reading.decisions import why
-from pipelines.reading.thresholds import other_policies, other_thresholds
+from pipelines.reading.thresholds import other_policies
 
 WORDS = "filter.rules.gopher.word_count.min"
 
@@ -25,15 +24,6 @@ def test_why(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     *kept, last = story["decisions"]
     assert {each["decision"] for each in kept} == {"kept"}
     assert (last["stage"], last["kept_id"]) == ("dedup-documents", removed["kept_id"])
-
-
-def test_other_thresholds(sample_run: Path) -> None:
-    changes, (own, fewer) = other_thresholds(str(sample_run), [], [f"{WORDS}=999"], samples=1)
-    assert changes == [(), (f"{WORDS}=999",)]
-    assert own["documents"] > fewer["documents"] and not own["flips"]
-    assert fewer["newly_removed"] == own["documents"] - fewer["documents"] + fewer["newly_kept"]
-    with pytest.raises(ConfigError, match="unknown key"):
-        other_thresholds(str(sample_run), ["filter.rules.gopher.words.min=1"])
 
 
 def test_other_policies(sample_run: Path) -> None:

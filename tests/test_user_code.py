@@ -14,6 +14,7 @@ from curation.errors import AlarmError, ConfigError
 from curation.recipe import load
 from pipelines.cli import main
 from pipelines.plan import plan
+from pipelines.reading.explorer import Explorer
 from pipelines.report.collect import collect
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
@@ -120,9 +121,10 @@ def test_a_rule_is_a_signal_like_others(home: Path, told_by: Callable[..., str])
     (decision,) = (d for d in told[0]["decisions"] if d["stage"] == "filter")
     assert decision["reason"] == "mine.shouting"
     assert any(rule["rule"] == "mine.shouting" for rule in decision["rules"])
-    sweep = "filter.rules.mine.shouting.max=0.3,0.9"
-    told = json.loads(told_by("filter", "--what-if", "--run", "out", "--sweep", sweep, "--json"))
-    assert [fact["documents"] for fact in told] == [2, 2, 3]
+    explorer = Explorer("out")
+    limits = explorer.limits({})["limits"]
+    (limit,) = (str(each["limit"]) for each in limits if each["reason"] == "mine.shouting")
+    assert explorer.change({"limit": limit, "threshold": "0.9"})["gained"] == 1
 
 
 def test_an_exception_costs_its_document_alone(home: Path, told_by: Callable[..., str]) -> None:

@@ -1,6 +1,6 @@
 """Score documents: quality, domain, topic and format from one pass over the text.
 
-Quality may come from any fastText classifier (ours of citable pages, or DCLM's)."""
+Quality may come from any fastText classifier (DCLM's)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.classify import onnx, ranking
+from curation.classify import onnx
 from curation.classify.classify_settings import (
     ClassifySettings,
     FastTextQuality,
@@ -80,7 +80,6 @@ class ClassifyResult:
     format_score: pa.Array  # float32: probability of the format
     domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
     prose: npt.NDArray[np.bool_]  # [documents]: neither code nor formulas from end to end
-    rank: pa.Array | None = None  # float32: share of the language's documents of lower quality
 
     def __len__(self) -> int:
         return len(self.quality)
@@ -126,10 +125,8 @@ class Classifier:
         topics = softmax(topic_model.outputs(measured[topic_model.max_bytes]))
         topic, topic_score = _best(topics, topic_model.labels)
         form, form_score = _best(formats, format_model.labels)
-        scores = _float32(quality)
         return ClassifyResult(
-            quality=scores,
-            rank=self._rank(scores, languages),
+            quality=_float32(quality),
             prose=self._prose(read),
             grade=_float32(graded[:, 0]),
             domain=decide_domains(domains, domain_model.labels, languages, self.settings),
@@ -154,8 +151,6 @@ class Classifier:
             _load_words(settings.fasttext)
         if settings.onnx is not None:
             onnx.load(settings.onnx)
-        if settings.ranking is not None:
-            ranking.load(settings.ranking)
 
     def labels(self, kind: Literal["topic", "format"]) -> tuple[str, ...]:
         """Every topic, or format, that the model knows."""
@@ -172,13 +167,6 @@ class Classifier:
         if not self.settings.paths:
             return np.ones(len(texts), bool)
         return document_paths(structure(texts)) == PROSE_PATH
-
-    def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
-        if self.settings.ranking is None:
-            return None
-        if languages is None:
-            languages = pa.nulls(len(quality), pa.string())
-        return ranking.load(self.settings.ranking).rank(quality, languages)
 
 
 def quality_of(

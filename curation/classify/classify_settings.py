@@ -15,14 +15,14 @@ from curation.user_code import CodeSettings, UserCode
 
 ColumnName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
 #: What stages add to documents.
-_ADDED = ("language_score", "quality", "quality_rank", "signals", "path", "tokens", "repeats")
+_ADDED = ("language_score", "quality", "signals", "path", "tokens", "repeats")
 
 
 class FastTextQuality(Settings):
     """A supervised fastText model whose probability of one label is the quality."""
 
-    model: ModelFile = Field(description="made by `curate train citable`, or any other")
-    label: str = Field(min_length=1, description="without its prefix; DCLM's is `hq`, ours `1`")
+    model: ModelFile = Field(description="any supervised one, e.g. DCLM's")
+    label: str = Field(min_length=1, description="without its prefix; DCLM's is `hq`")
     characters: int = Field(ge=20, description="read of each document, from its beginning")
 
 
@@ -143,14 +143,6 @@ class ClassifySettings(Settings):
         description="documents that are code or formulas from end to end are not judged by "
         "quality, whose model reads prose; false: all are"
     )
-    ranking: ModelFile | None = Field(
-        description="distribution of quality in each language (`curate train ranking`): adds the "
-        "column `quality_rank`, the share of the language's documents below; null: none"
-    )
-    min_rank: dict[Domain, Share] = Field(
-        description="rank below which a document is removed (quality.low_rank), by domain: about "
-        "this share of each language goes"
-    )
     drop_topics: tuple[str, ...] = Field(
         description="topics whose documents are removed (topic.dropped); to take fewer of a topic "
         "rather than none is the mix's work"
@@ -174,8 +166,6 @@ class ClassifySettings(Settings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.min_rank and self.ranking is None:
-            raise ValueError("min_rank needs a ranking")
         if self.fasttext is not None and self.onnx is not None:
             raise ValueError("quality comes from one model: fasttext or onnx, the other null")
         return self

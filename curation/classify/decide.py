@@ -1,4 +1,4 @@
-"""Which documents stay, by quality, its rank in the language, topic and format."""
+"""Which documents stay, by quality, topic and format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from curation.classify.classifier import ClassifyResult
 
 LOW_SCORE = "quality.low_score"
-LOW_RANK = "quality.low_rank"
 TOPIC_DROPPED = "topic.dropped"
 FORMAT_DROPPED = "format.dropped"
 #: Quality of code and formulas from end to end below which they are removed all the same: lists and
@@ -25,7 +24,7 @@ LEAST_OF_PATHS = 0.003
 
 
 def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
-    """Remove documents below their domain's quality, then below its rank, then topic and format.
+    """Remove documents below their domain's quality, then by topic and format.
 
     Quality is a matter of prose: what is code or formulas from end to end has rules of its own.
     Only where its domain is neither, and its quality next to nothing, it is a list or a table that
@@ -42,13 +41,6 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
             low = (domains == domain) & judged & (quality < np.float32(limit))
             verdicts = verdicts.otherwise(
                 Verdicts.where(low, LOW_SCORE, quality.astype(np.float64), limit)
-            )
-    if result.rank is not None:
-        ranks = result.rank.to_numpy(zero_copy_only=False)
-        for domain, least in sorted(settings.min_rank.items()):
-            low = (domains == domain) & (ranks < np.float32(least))
-            verdicts = verdicts.otherwise(
-                Verdicts.where(low, LOW_RANK, ranks.astype(np.float64), least)
             )
     for labels, scores, dropped, reason in (
         (result.topic, result.topic_score, settings.drop_topics, TOPIC_DROPPED),

@@ -1,11 +1,10 @@
-"""Why a page's text is what it is: its blocks with score, decision and reason, also as an HTML view."""
+"""Why a page's text is what it is: its blocks with score, decision and reason."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import NAMES
 from curation.extract.markup import TAG
 from curation.extract.native import Judged, judge, result
-from curation.extract.units import units_of
-from curation.html_page import harmless, head
 
 _TAG_NAMES = {number: name for name, number in TAG.items()}
 _PATH = 6  # elements of a path that are shown
@@ -54,21 +51,11 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Unit:
-    """A group of like elements, or a run of text between groups."""
-
-    blocks: range
-    elements: int  # like elements of a group, 0 of a run of text
-
-
-@dataclass(frozen=True)
 class Explanation:
     """All blocks of a page in reading order, and what was decided on the page as a whole."""
 
     blocks: tuple[Block, ...]
-    units: tuple[Unit, ...]
     notes: tuple[str, ...]
-    judged: Judged
 
 
 def explain(source: bytes, settings: ExtractSettings) -> Explanation:
@@ -97,16 +84,7 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
                 ),
             )
         )
-    return Explanation(tuple(blocks), _units(page), tuple(_notes(judged, settings)), judged)
-
-
-def _units(page: s.Page) -> tuple[Unit, ...]:
-    found = units_of(page)
-    bounds = zip(found.start[:-1].tolist(), found.start[1:].tolist(), strict=True)
-    return tuple(
-        Unit(range(*bound), elements)
-        for bound, elements in zip(bounds, found.elements.tolist(), strict=True)
-    )
+    return Explanation(tuple(blocks), tuple(_notes(judged, settings)))
 
 
 def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) -> str:
@@ -170,156 +148,3 @@ def _path(source: bytes, page: s.Page, element: int) -> str:
         element = int(page.e_parent[element])
     names.append("…" if element > 0 else "body")
     return " > ".join(reversed(names))
-
-
-_STYLE = Path(__file__).with_name("explain.css")
-
-
-#: Red for 0, yellow in the middle, green for 1, as light or dark as the page is.
-_SHADES = 60
-_COLOURS = "\n".join(f".s{i} {{ --hue: {120 * i / _SHADES:.0f}; }}" for i in range(_SHADES + 1))
-_CLOSEST = 5  # close calls that are linked
-
-
-def view(explanation: Explanation, title: str, text: str) -> str:
-    """One HTML document without outside resources or scripts: the page, and its blocks by fate.
-
-    The page is in a frame that runs and loads nothing. Runs of removed blocks are folded.
-    """
-    blocks = explanation.blocks
-    page = html.escape(harmless(explanation.judged.source).decode("utf-8", "replace"))
-    style = _STYLE.read_text(encoding="utf-8") + _COLOURS
-    parts = [
-        head(f"{_safe(title)} - extraction explained", style, frames=True),
-        f"<main><h1>{_safe(title)}</h1>",
-        *(f"<p>{_safe(note)}</p>" for note in explanation.notes),
-        _totals(blocks),
-        _close_calls(blocks),
-        _legend(),
-        "<div class=sides><section class=page><h2>The page</h2>",
-        f'<iframe sandbox="" title="The page, without scripts and network" srcdoc="{page}"></iframe>',
-        "</section><section class=blocks><h2>Its blocks</h2>",
-        *_folded(explanation),
-        f"</section></div><h2>Text</h2><pre>{_safe(text)}</pre></main></html>\n",
-    ]
-    return "\n".join(parts)
-
-
-def _safe(text: str) -> str:
-    return html.escape(text)
-
-
-def _totals(blocks: tuple[Block, ...]) -> str:
-    rows = []
-    for name, chosen in (
-        ("kept", [b for b in blocks if b.kept]),
-        ("removed", [b for b in blocks if not b.kept]),
-        ("close calls (within 0.1 of the threshold)", [b for b in blocks if _close(b)]),
-    ):
-        characters = sum(b.characters for b in chosen)
-        rows.append(f"<tr><td>{name}<td>{len(chosen):,}<td>{characters:,}")
-    head = "<tr><th><th>blocks<th>characters (no white space)"
-    return f"<table>{head}{''.join(rows)}</table>"
-
-
-def _close(block: Block) -> bool:
-    return abs(block.score - block.threshold) < 0.1
-
-
-def _close_calls(blocks: tuple[Block, ...]) -> str:
-    """Links to the blocks nearest to their thresholds. Browsers unfold what a link leads to."""
-    close = sorted((abs(b.score - b.threshold), n) for n, b in enumerate(blocks) if _close(b))
-    links = (
-        f"<a href=#b{n}>{_safe(blocks[n].text[:40].strip() or blocks[n].path)}</a> "
-        f"({blocks[n].score:.2f}, needs {blocks[n].threshold:.2f})"
-        for _, n in close[:_CLOSEST]
-    )
-    return f"<p>Closest calls: {', '.join(links)}</p>" if close else ""
-
-
-def _colour(score: float) -> str:
-    """Class of the colour of a score."""
-    return f"s{_SHADES * min(max(score, 0.0), 1.0):.0f}"
-
-
-def _legend() -> str:
-    swatches = "".join(
-        f"<span class='{_colour(score / 10)}'>{score / 10:.1f}</span>" for score in range(0, 11, 2)
-    )
-    return (
-        f"<p class=legend>Score: {swatches} &nbsp; The bar on the left says what became of the "
-        "block: <b class=green>green, kept</b>; <b class=red>red, removed</b> (runs of those are "
-        "folded). Point at a block, or tap it, to see what was measured and where it is.</p>"
-    )
-
-
-def _folded(explanation: Explanation) -> Iterator[str]:
-    """Blocks under their units; each run of removed ones, with the units inside it, is one fold.
-
-    The heading of a unit that begins with removed blocks but has kept ones is outside the fold.
-    """
-    blocks, waiting = explanation.blocks, _Fold()
-    for unit in explanation.units:
-        inside = [blocks[number] for number in unit.blocks]
-        if any(block.kept for block in inside):
-            yield from waiting.taken()
-            yield _heading(unit, inside)
-        else:
-            waiting.parts.append(_heading(unit, inside))
-        for number, block in zip(unit.blocks, inside, strict=True):
-            if block.kept:
-                yield from waiting.taken()
-                yield _block(number, block)
-            else:
-                waiting.parts.append(_block(number, block))
-                waiting.blocks.append(block)
-    yield from waiting.taken()
-
-
-@dataclass
-class _Fold:
-    """A run of removed blocks that grows."""
-
-    parts: list[str] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-
-    def taken(self) -> Iterator[str]:
-        """The fold, if there is anything in it; it is empty then."""
-        if self.blocks:
-            close = sum(map(_close, self.blocks))
-            yield (
-                f"<details class=dropped><summary>{_count(len(self.blocks), 'block')} removed, "
-                f"{_count(sum(b.characters for b in self.blocks), 'character')}"
-                f"{', ' + _count(close, 'close call') if close else ''}</summary>"
-            )
-            yield from self.parts
-            yield "</details>"
-        self.parts, self.blocks = [], []
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _heading(unit: Unit, inside: list[Block]) -> str:
-    name = f"{unit.elements} like elements" if unit.elements else "run of text"
-    kept = sum(block.kept for block in inside)
-    mean = sum(block.score for block in inside) / len(inside)
-    return (
-        f"<p class=unit>{name}: {kept} of {_count(len(inside), 'block')} kept, mean score {mean:.2f}, "
-        f"{_count(sum(block.characters for block in inside), 'character')}</p>"
-    )
-
-
-def _block(number: int, block: Block) -> str:
-    decision = "kept" if block.kept else "removed"
-    values = "".join(f"<tr><td>{label}<td>{value:.4g}" for label, value in block.values)
-    return (
-        f'<div class="block {decision}{" code" if block.code else ""} {_colour(block.score)}" '
-        f"tabindex=0 id=b{number}><div class=text>{_safe(block.text)}</div>"
-        f"<div class=why>{decision}: {_safe(block.reason)} "
-        f"<code>{_safe(block.path.rpartition(' > ')[2])}</code></div>"
-        f"<div class=facts><code>{_safe(block.path)}</code><table><tr><td>score<td>{block.score:.4f}"
-        f"<tr><td>threshold<td>{block.threshold:.4f}<tr><td>characters<td>{block.characters}{values}"
-        "</table></div></div>"
-    )

@@ -30,8 +30,10 @@ _MOST_OBJECTS = 64  # of a page that are looked at for an image
 _MOST_SCANS, _MOST_UNMAPPED, _MOST_RIGHT_TO_LEFT = 0.5, 0.1, 0.1
 #: First and last code points of scripts from right to left, and of private use.
 _RIGHT_TO_LEFT = ((0x590, 0x8FF), (0xFB1D, 0xFDFF), (0xFE70, 0xFEFC), (0x10800, 0x10FFF))
+_LAST = 0x10FFFF
 _PRIVATE = ((0xE000, 0xF8FF), (0xFFF0, 0xFFFF), (0xD800, 0xDFFF))
 _PROBLEMS = {3: "no PDF, or too damaged", 4: "a password is needed", 5: "its encryption is unknown"}
+_FAR = 20_000  # points; no page is larger
 _HYPHEN = 2  # PDFium's code for one at the end of a line
 _IMAGE = 3
 
@@ -141,8 +143,8 @@ class _Document:
         boxes = np.zeros((size, 4), np.float32)
         address = ctypes.cast(text, ctypes.c_void_p).value or 0
         _read(self._functions, address, codes, unmapped, boxes)
-        seen = (codes > 32) & (codes != 0xA0) & np.isfinite(boxes).all(axis=1) | (codes == _HYPHEN)
-        shown = np.flatnonzero(seen)
+        boxes = np.nan_to_num(boxes).clip(-_FAR, _FAR)
+        shown = np.flatnonzero((codes > 32) & (codes != 0xA0) | (codes == _HYPHEN))
         return _Page(
             codes[shown],
             unmapped[shown],
@@ -167,46 +169,47 @@ def _turned(boxes: Float32s, quarters: int) -> Float32s:
 
 
 def extract_pdf(content: bytes, settings: ExtractSettings) -> Extraction:
-    """Return text and title of a PDF, the byte in the text at which each page begins.
+    """Return text and title of a PDF, and the byte in the text at which each page begins.
 
     Its score is the share of characters with a known meaning, times that of pages with text.
     Raises ValueError for what can't be opened, PageTooLargeError for what has no reliable text.
     """
     with _Document(content) as document:
-        count, left = document.pages, settings.max_characters
-        if count > _MOST_PAGES:
-            raise PageTooLargeError("pdf.too_many_pages", count, _MOST_PAGES)
-        found: list[_Page | None] = []
-        for number in range(count):
-            page = document.page(number, left)
-            left -= len(page.codes) if page else 0
-            found.append(page)
+        found = _pages(document, settings.max_characters)
         title = document.title
-    pages = [(number, page) for number, page in enumerate(found) if page and len(page.codes)]
-    lost = sum(page is None or page.is_scan for page in found) / max(1, count)
-    if not pages or lost > _MOST_SCANS:
-        raise PageTooLargeError("pdf.no_text", lost if pages else 1.0, _MOST_SCANS)
-    codes = np.concatenate([page.codes for _, page in pages])
-    unmapped = np.concatenate([page.unmapped for _, page in pages]) != 0
-    unmapped |= _within(codes, _PRIVATE)
+    lost = sum(page is None or page.is_scan for page in found) / max(1, len(found))
+    pages = {number: page for number, page in enumerate(found) if page and len(page.codes)}
+    _refuse("pdf.no_text", lost if pages else 1.0, _MOST_SCANS)
+    codes = np.concatenate([page.codes for page in pages.values()])
+    unmapped = np.concatenate([page.unmapped for page in pages.values()]) != 0
+    unmapped |= _within(codes, _PRIVATE) | (codes > _LAST)
     unknown = float(unmapped.mean())
-    if unknown > _MOST_UNMAPPED:
-        raise PageTooLargeError("pdf.unmapped", unknown, _MOST_UNMAPPED)
-    if (share := float(_within(codes, _RIGHT_TO_LEFT).mean())) > _MOST_RIGHT_TO_LEFT:
-        raise PageTooLargeError("pdf.right_to_left", share, _MOST_RIGHT_TO_LEFT)
-    codes[unmapped | (codes > 0x10FFFF)] = 0xFFFD
-    text, starts = layout(
-        Characters(
-            np.repeat([number for number, _ in pages], [len(page.codes) for _, page in pages]),
-            codes,
-            np.concatenate([page.boxes for _, page in pages]),
-            np.concatenate([page.spaced for _, page in pages]),
-        ),
-        count,
-        settings.structure.paragraphs == "blank_line",
+    _refuse("pdf.unmapped", unknown, _MOST_UNMAPPED)
+    _refuse("pdf.right_to_left", float(_within(codes, _RIGHT_TO_LEFT).mean()), _MOST_RIGHT_TO_LEFT)
+    codes[unmapped] = 0xFFFD
+    characters = Characters(
+        np.repeat([*pages], [len(page.codes) for page in pages.values()]),
+        codes,
+        np.concatenate([page.boxes for page in pages.values()]),
+        np.concatenate([page.spaced for page in pages.values()]),
     )
+    text, starts = layout(characters, len(found), settings.structure.paragraphs == "blank_line")
     score = round((1 - unknown) * (1 - lost), 4)
     return Extraction(text, title, content_score=score, page_starts=starts)
+
+
+def _pages(document: _Document, most: int) -> list[_Page | None]:
+    _refuse("pdf.too_many_pages", document.pages, _MOST_PAGES)
+    found: list[_Page | None] = []
+    for number in range(document.pages):
+        found.append(page := document.page(number, most))
+        most -= len(page.codes) if page else 0
+    return found
+
+
+def _refuse(reason: str, value: float, most: float) -> None:
+    if value > most:
+        raise PageTooLargeError(reason, value, most)
 
 
 def _within(codes: Uint32s, ranges: tuple[tuple[int, int], ...]) -> Any:

@@ -155,7 +155,7 @@ def _by_columns(cells: Spans, some: Int64s, starts: Bools) -> Int64s:
     middle = np.median((right[seconds - 1] + left[seconds]) / 2)
     pairs = seconds[(right[seconds - 1] < middle) & (left[seconds] > middle)]
     across = (left < middle) & (right > middle)
-    if 2 * len(pairs) < np.count_nonzero(starts) - np.count_nonzero(across):
+    if not len(pairs) or 2 * len(pairs) < np.count_nonzero(starts) - np.count_nonzero(across):
         return some
     halves = (middle - left.min(), right.max() - middle)
     widths = np.median((right - left)[pairs - 1]), np.median((right - left)[pairs])
@@ -226,21 +226,22 @@ def _running(rows: Rows) -> Bools:
 
 def _recurring(rows: Rows, lines: list[Int64s]) -> list[bool]:
     """Tell lines of different pages that recur with other numbers, or most of whose place do."""
-    keys = []
-    for line in lines:
-        place = round(float(rows.at.middle[line[0]]) / 3)
-        texts = [_NUMBERS.sub("#", part) for row in line for part in rows.text[row].split("\t")]
-        named = [text for text in texts if _WORD.search(text)] or [" ".join(texts)]
-        keys.append([(place, text) for text in named])
+    keys = [_keys(rows, line) for line in lines]
     seen = Counter(key for line in keys for key in set(line))
+    most = [max(seen[key] for key in line) for line in keys]
+    places = [line[0][0] for line in keys]
+    here = Counter(places)
+    recur = Counter(place for place, n in zip(places, most, strict=True) if n >= _LEAST_PAGES)
     least = max(_LEAST_PAGES, len(lines) // 10)
-    again = [max(seen[key] for key in line) >= _LEAST_PAGES for line in keys]
-    here = Counter(line[0][0] for line in keys)
-    recur = Counter(line[0][0] for line, is_again in zip(keys, again, strict=True) if is_again)
-    return [
-        max(seen[key] for key in line) >= least or 2 * recur[line[0][0]] > here[line[0][0]] >= least
-        for line in keys
-    ]
+    usual = {place for place in here if 2 * recur[place] > here[place] >= least}
+    return [n >= least or place in usual for place, n in zip(places, most, strict=True)]
+
+
+def _keys(rows: Rows, line: Int64s) -> list[tuple[int, str]]:
+    """Return the place of a line with each of its cells that has a word, else with all of it."""
+    texts = [_NUMBERS.sub("#", cell) for row in line for cell in rows.text[row].split("\t")]
+    named = [text for text in texts if _WORD.search(text)] or [" ".join(texts)]
+    return [(round(float(rows.at.middle[line[0]]) / 3), text) for text in named]
 
 
 def _contents(rows: Rows) -> Bools:
@@ -335,31 +336,29 @@ def _assembled(
     many = rows.cells > 1
     beside = many[1:] & many[:-1] & (np.diff(rows.at.page) == 0)
     in_table = np.append(beside, False) | np.append([False], beside)
-    starts = [-1] * pages
     parts: list[str] = []
-    size = 0
+    begins: list[int] = []  # the part of each row
     for row, (text, gap) in enumerate(zip(rows.text, glue, strict=True)):
         text = text.replace("\t", " | " if in_table[row] else " ")
         if gap is None:
             gap = between if parts else ""
-        elif gap == " " and parts[-1].endswith(_HYPHENS):
-            held, gap = parts[-1][:-1], ""
-            if not (parts[-1][-1] == "\u00ad" or _is_cut(held, text, words)):
-                held += "-"
-            size += len(held.encode()) - len(parts[-1].encode())
-            parts[-1] = held
-        elif gap == " " and _WIDE.match(parts[-1][-1:]) and _WIDE.match(text):
-            gap = ""
-        size += len(gap)
-        page = int(rows.at.page[row])
-        if starts[page] < 0:
-            starts[page] = size
+        elif gap == " ":
+            parts[-1], gap = _joined(parts[-1], text, words)
+        begins.append(len(parts) + 1)
         parts += (gap, text)
-        size += len(text.encode())
-    for page in reversed(range(pages)):  # those without text begin where the next one does
-        if starts[page] < 0:
-            starts[page] = starts[page + 1] if page + 1 < pages else size
+    places = np.cumsum([0, *(len(part.encode()) for part in parts), 0])
+    # Pages without text begin where the next one does.
+    first = np.searchsorted(rows.at.page, np.arange(pages))
+    starts = places[np.append(begins, len(parts))[first]].tolist()
     return "".join(parts).replace(_HYPHEN, "-"), starts
+
+
+def _joined(before: str, after: str, words: set[str]) -> tuple[str, str]:
+    """Return the end of a line as it is before the next one, and what is between them."""
+    if not before.endswith(_HYPHENS):
+        return before, "" if _WIDE.match(before[-1]) and _WIDE.match(after) else " "
+    held = before[:-1]
+    return held if before[-1] == "\u00ad" or _is_cut(held, after, words) else f"{held}-", ""
 
 
 def _is_cut(before: str, after: str, words: set[str]) -> bool:

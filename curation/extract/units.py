@@ -1,6 +1,6 @@
-"""The units of a page, groups of like elements and runs of text between them, and what is decided on
-them as wholes: like elements keep the same parts, inside kept runs nothing drops out on its own, and
-these don't end in what only its neighbours' likelihood keeps.
+"""What is decided on groups of like elements and on runs of text as wholes: like elements keep the same
+parts, inside kept runs nothing drops out on its own, and these don't end in what only its
+neighbours' likelihood keeps.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from curation.compiled import (
     Float64s,
     Int,
     Int32s,
-    Uint64s,
     borrowing,
     inlined,
     kernel,
     merged,
 )
 from curation.extract import blocks as s
-from curation.extract.containers import cards_of, group, like
+from curation.extract.containers import group, like
 from curation.extract.markup import ANCESTOR, FLAG_UNFOLDS, FNV_PRIME, TAG
 
 if TYPE_CHECKING:
@@ -39,41 +38,6 @@ _ANNOUNCEMENT = (
     32  # characters that are no blanks; longer ones are sentences that say something themselves
 )
 _CARDS = 3  # like elements at least, of which it can be said what they have in common
-
-
-class Units(NamedTuple):
-    """The units of a page in reading order, k of them."""
-
-    start: npt.NDArray[np.int32]  # [k + 1] the first block of each
-    elements: npt.NDArray[np.int32]  # [k] like elements of a group, 0 of a run of text
-
-
-@kernel
-def _units(b_element: Int32s, e_parent: Int32s, e_tag: Int32s, e_signature: Uint64s) -> Units:
-    n = len(b_element)
-    groups, sizes = like(e_parent, e_signature)
-    card = cards_of(e_parent, e_tag, groups, sizes)
-    start = np.empty(n + 1, np.int32)
-    elements = np.empty(n, np.int32)
-    k = 0
-    last = -2
-    for b in range(n):
-        x = card[b_element[b]]
-        g = groups[x] if x >= 0 else -1
-        if g != last:
-            start[k] = b
-            elements[k] = sizes[g] if g >= 0 else 0
-            k += 1
-            last = g
-    start[k] = n
-    return Units(start[: k + 1], elements[:k])
-
-
-def units_of(page: s.Page) -> Units:
-    """The units of a page: each group of three or more like elements of one parent, as far as it is
-    not interrupted, and each run of other blocks."""
-    units: Units = _units(page.b_element, page.e_parent, page.e_tag, page.e_signature)
-    return units
 
 
 class Run(NamedTuple):
@@ -212,7 +176,7 @@ def _fill_holes(run: Run, page: s.Page, limits: Limits, filled: Bools) -> None:
 
 @kernel
 def _named_cards(page: s.Page, groups: Int32s, sizes: Int32s) -> Int32s:
-    """As `cards_of`, but divisions of a page that have no class name aren't alike for that."""
+    """As `containers.cards_of`, but divisions of a page that have no class name aren't alike for that."""
     card = np.full(len(groups), -1, np.int32)
     for e in range(1, len(groups)):
         card[e] = card[page.e_parent[e]]

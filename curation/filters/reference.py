@@ -183,13 +183,16 @@ def token_lengths(tokens: Sequence[bytes]) -> npt.NDArray[np.int64]:
 
 def read_references(paths: Mapping[str, Path]) -> References:
     """Return the references in these files, by language, for kernels; see `load_reference`."""
-    files = tuple((language, str(path), sha256_of(path)) for language, path in paths.items())
-    return _read_references(files, sha256_of(Path(resolve(VOCABULARY))) if files else "")
+    sums = tuple(map(sha256_of, paths.values()))
+    vocabulary = sha256_of(Path(resolve(VOCABULARY))) if paths else ""
+    return _read_references(tuple(paths), sums, vocabulary, *paths.values())
 
 
 @kept
-def _read_references(files: tuple[tuple[str, str, str], ...], vocabulary: str) -> References:
-    return reference_tables([load_reference(path, language) for language, path, _ in files])
+def _read_references(
+    languages: tuple[str, ...], sums: tuple[str, ...], vocabulary: str, *paths: Path
+) -> References:
+    return reference_tables(list(map(load_reference, paths, languages)))
 
 
 def reference_tables(references: Sequence[Reference]) -> References:

@@ -97,7 +97,7 @@ def others_of(
             return {**rows.columns}
         if rows is None:
             if not is_table(raw, name, settings):
-                return dict(_OF_PDF) if settings.reads_pdf else {}
+                return dict(_OF_PDF) if settings.pdf else {}
             kind = format_of(raw.fetch(0, HEAD), name)
             try:
                 if kind == "parquet":

@@ -226,7 +226,7 @@ def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | N
 
 
 def _kind_of_file(lower: str, head: bytes, settings: ReaderSettings) -> str:
-    if lower.endswith(".pdf") or (settings.reads_pdf and head.startswith(PDF_MAGIC)):
+    if settings.pdf and (lower.endswith(".pdf") or head.startswith(PDF_MAGIC)):
         return "pdf"
     if lower.endswith(_TEXTS):
         return "text"

@@ -26,9 +26,16 @@ import zstandard
 
 from curation.readers.raw import RawFile
 
+igzip_lib: Any
+try:
+    from isal import igzip_lib
+except ImportError:  # not built for this kind of machine
+    igzip_lib = None
+
 CHUNK = 1 << 16  # bytes read at once from a compressed file
 OUTPUT = 1 << 18  # bytes that one step of decoding gives at most
 PLAIN_CHUNK = 1 << 20  # bytes read at once from a file that is not compressed
+_AT_ONCE = 1 << 20  # bytes of output of a member that is decoded in one piece
 _FIRST_CHUNK = 1 << 10  # bytes that a member is fed first: most possible ones are none
 _TRIAL_INPUT = 1 << 16  # bytes that a possible member may take to prove itself
 _TRIAL_OUTPUT = 512
@@ -111,6 +118,7 @@ class Codec(NamedTuple):
     decoder: Callable[[], Decoder]
     errors: tuple[type[Exception], ...]
     header_fits: Callable[[bytes], bool] = lambda head: True  # false for what only looks like one
+    at_once: Callable[[RawFile, int], tuple[bytes, int] | None] = lambda raw, start: None
 
 
 def _gzip_header_fits(head: bytes) -> bool:
@@ -136,7 +144,29 @@ def _bzip2_header_fits(head: bytes) -> bool:
     return head[3:4] in b"123456789" and (first.startswith(follows) or end.startswith(follows))
 
 
-GZIP = Codec("gzip", b"\x1f\x8b\x08", _Gzip, (zlib.error,), _gzip_header_fits)
+def _sound_gzip(raw: RawFile, start: int) -> tuple[bytes, int] | None:
+    """Return the content of a member and where it ends, decoded in half the time by ISA-L.
+
+    None if it is large or damaged: zlib says where and how.
+    """
+    if igzip_lib is None:
+        return None
+    decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    parts, size, at = list[bytes](), 0, start
+    while not decoder.eof and size < _AT_ONCE:
+        data = raw.fetch(at, CHUNK) if decoder.needs_input else b""
+        at += len(data)
+        try:
+            parts.append(decoder.decompress(data, _AT_ONCE))
+        except igzip_lib.error:
+            return None
+        size += len(parts[-1])
+        if not data and not parts[-1]:
+            return None
+    return (b"".join(parts), at - len(decoder.unused_data)) if decoder.eof else None
+
+
+GZIP = Codec("gzip", b"\x1f\x8b\x08", _Gzip, (zlib.error,), _gzip_header_fits, _sound_gzip)
 LZ4 = Codec("lz4", b"\x04\x22\x4d\x18", lz4.frame.LZ4FrameDecompressor, (RuntimeError, EOFError))
 BZIP2 = Codec(
     "bzip2", b"BZh", bz2.BZ2Decompressor, (OSError, EOFError, ValueError), _bzip2_header_fits
@@ -199,6 +229,10 @@ def stream_pieces(raw: RawFile, codec: Codec, effort: Effort, offset: int = 0) -
             at = yield from _gap(buffered, at, codec.name, codec.magic, effort, trial)
             continue
         yield Start(at, effort.spent)
+        if whole := codec.at_once(buffered, at):
+            content, at = whole
+            yield content
+            continue
         start = at
         decoding = _Decoding(buffered, codec, start)
         yield from decoding.outputs()

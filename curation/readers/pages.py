@@ -74,13 +74,13 @@ def _kind(
         mime = identified  # as in Common Crawl's WET files
     elif mime not in settings.text_types and ("/" not in mime or mime == _UNKNOWN):
         begin_of_body = bytes(buffer[body : min(end, body + 2048)])
-        if settings.reads_pdf and begin_of_body.startswith(PDF_MAGIC):
+        if settings.pdf and begin_of_body.startswith(PDF_MAGIC):
             mime = PDF
         elif http.looks_like_html(begin_of_body):
             mime = HTML_TYPES[0]
     if mime in HTML_TYPES and mime not in settings.text_types:
         kind = "html"
-    elif mime == PDF and settings.reads_pdf:
+    elif mime == PDF and settings.pdf:
         kind = "pdf"
     else:
         kind = "text" if any(fnmatchcase(mime, known) for known in settings.text_types) else ""
@@ -114,7 +114,7 @@ def to_event(
         return _damage(head, buffer, begin, end, offset, problem, settings)
     charset = kind.charset
     what = kind.kind
-    if settings.reads_pdf and (what == "pdf" or body.startswith(PDF_MAGIC)):
+    if settings.pdf and (what == "pdf" or body.startswith(PDF_MAGIC)):
         what, charset = "pdf", None
     elif is_binary(body, charset):
         return binary(offset, body, head.url, KEEP_RAW_BYTES)

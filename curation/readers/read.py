@@ -17,7 +17,7 @@ from curation.readers.formats import (
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
 from curation.readers.rows import format_of_rows, read_rows, row_at
-from curation.readers.settings import KEEP_RAW_BYTES, PDF, PDF_MAGIC, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, PDF_MAGIC, ReaderSettings
 
 
 def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterator[Event]:
@@ -73,7 +73,7 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
     if reader is None:
         reason, detail = "file.unknown_format", "no archive, table, HTML or text"
         if head.startswith(PDF_MAGIC):
-            detail = f"PDF, which is read with {PDF} in readers.text_types"
+            detail = "PDF, which is read with readers.pdf=true"
         if not head:
             reason, detail = "file.empty", "the file is empty"
         yield Damage(0, reason, detail, None, head[:KEEP_RAW_BYTES])

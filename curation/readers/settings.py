@@ -43,9 +43,9 @@ class ReaderSettings(Settings):
         description="WARC record types that may hold a document; ARC records count as `response`"
     )
     text_types: tuple[str, ...] = Field(
-        description="MIME types read as plain text, in lower case; `*` matches anything but HTML "
-        "and `application/pdf`, which is read as PDF if it is named"
+        description="MIME types read as plain text, in lower case; `*` matches anything but HTML"
     )
+    pdf: bool = Field(description="read PDF files and records (extra `pdf`)")
     max_record_bytes: int = Field(
         ge=1024, description="larger records, lines and decoded bodies are set aside, in bytes"
     )
@@ -82,16 +82,9 @@ class ReaderSettings(Settings):
     )
 
     @property
-    def reads_pdf(self) -> bool:
-        """Whether PDF is read, for which an extra is needed."""
-        return PDF in self.text_types
-
-    @property
-    def with_pdf(self) -> ReaderSettings:
-        """The same, which read PDF."""
-        return self.model_copy(
-            update={"text_types": tuple({**dict.fromkeys(self.text_types), PDF: None})}
-        )
+    def own_suffixes(self) -> tuple[str, ...]:
+        """Suffixes that are read besides those that always are."""
+        return (*self.formats, ".pdf") if self.pdf else (*self.formats,)
 
     @property
     def most(self) -> str:

@@ -17,7 +17,7 @@ class _Classify(Stage[ClassifySettings]):
     after = "dedup-documents"
     adds = ("quality", "domain", "topic", "format")
     cost = 0.4
-    decides_by = ("min_quality", "min_rank", "drop_topics", "drop_formats")
+    decides_by = ("min_quality", "drop_topics", "drop_formats")
     packages = ("numpy", "regex")
     counted = (("domain", "Domains"), ("topic", "Topics"), ("format", "Formats"))
     shown = ("quality", "domain", "topic", "format")
@@ -68,16 +68,12 @@ class _Classify(Stage[ClassifySettings]):
         return tuple(settings.get("classifiers", {}))
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
-        from curation.classify.decide import LOW_RANK, LOW_SCORE  # descriptions need no Arrow
+        from curation.classify.decide import LOW_SCORE  # descriptions need no Arrow
 
-        for rule, column, key in (
-            (LOW_SCORE, "quality", "min_quality"),
-            (LOW_RANK, "quality_rank", "min_rank"),
-        ):
-            least = settings[key].get(row["domain"])
-            # What is code or formulas from end to end may be below: it is not judged by quality.
-            if least is not None and row.get(column) is not None and row[column] >= least:
-                yield limit(rule, row[column], min=least)
+        least, quality = settings["min_quality"].get(row["domain"]), row.get("quality")
+        # What is code or formulas from end to end may be below: it is not judged by quality.
+        if least is not None and quality is not None and quality >= least:
+            yield limit(LOW_SCORE, quality, min=least)
         for name, classifier in settings.get("classifiers", {}).items():
             ends = {end: classifier[end] for end in ("min", "max")}
             if row.get(name) is not None and any(end is not None for end in ends.values()):

@@ -27,7 +27,7 @@ class _Extract(Stage[ExtractSettings]):
 
     def packages_of(self, settings: ExtractSettings, also: Mapping[str, Any]) -> tuple[str, ...]:
         asked = ("idna",) if settings.rights.files else ()
-        pdf = ("pypdfium2",) if also["readers"].reads_pdf else ()
+        pdf = ("pypdfium2",) if also["readers"].pdf else ()
         return (*self.packages, *engine_packages(settings.engine), *asked, *pdf)
 
     def load(self, settings: ExtractSettings) -> None:

@@ -30,7 +30,6 @@ class _Filter(Stage[FilterSettings]):
     packages = ("idna", "numpy", "regex")
     has_signals = True
     decides_by = ("rules", "by_language")
-    command = "what_if"
     counted = (("path", "Paths: prose, code, mathematics"),)
     shown = ("path", "overruled")
 

@@ -125,18 +125,3 @@ def _outputs(manifests: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, A
     for stage, manifest in manifests.items():
         for name, facts in sorted(manifest.get("files", {}).items()):
             yield _component("file", "output", f"{stage}/{name}", facts["sha256"])
-
-
-def differences(bom: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is another in two bills of a run, the components in the order of the first.
-
-    The toolkit that writes a bill may be another.
-    """
-    found = {c["bom-ref"]: c for c in now["components"] if c["name"] != _TOOLKIT}
-    for component in (c for c in bom["components"] if c["name"] != _TOOLKIT):
-        other = found.pop(component["bom-ref"], None)
-        if other != component:
-            yield f"{component['bom-ref']}: {'absent' if other is None else 'another hash'}"
-    yield from (f"{name}: not in the bill" for name in found)
-    if not found and bom["metadata"] != now["metadata"]:
-        yield "run: another root hash"

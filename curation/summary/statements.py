@@ -1,13 +1,10 @@
-"""Make statements about a run, sentences without numbers, and sign files.
-
-Signatures are Ed25519 by a key in PEM, as `openssl pkeyutl -rawin` makes them."""
+"""Make statements about a run: sentences without numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curation.errors import ConfigError, require
 from curation.summary.figures import COMMON_CRAWL_NAME, UNNAMED, Figure
 
 #: Ranges of the Commission's template for text: tokens below the number.
@@ -189,38 +186,3 @@ def _relations(stages: Sequence[str]) -> str:
     if not compared:
         return "Duplicates were not looked for."
     return "A removed duplicate names the document that was kept in its place (`kept_id`)."
-
-
-def sign(data: bytes, pem: bytes, name: str) -> bytes:
-    """Return the signature of 64 bytes. Raises ConfigError, with the key's name."""
-    return _key(pem, name, "private").sign(data)  # type: ignore[no-any-return]
-
-
-def is_signed(data: bytes, signature: bytes, pem: bytes, name: str) -> bool:
-    """Whether a signature is that of the public key. Raises ConfigError, with the key's name."""
-    key = _key(pem, name, "public")
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        key.verify(signature, data)
-    except InvalidSignature:
-        return False
-    return True
-
-
-def _key(pem: bytes, name: str, kind: str) -> Any:
-    require("cryptography", name)
-    from cryptography.hazmat.primitives.asymmetric import ed25519
-    from cryptography.hazmat.primitives.serialization import (
-        load_pem_private_key,
-        load_pem_public_key,
-    )
-
-    try:
-        key = load_pem_private_key(pem, None) if kind == "private" else load_pem_public_key(pem)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"{name}: not a {kind} key in PEM without a password: {error}") from None
-    wanted = ed25519.Ed25519PrivateKey if kind == "private" else ed25519.Ed25519PublicKey
-    if not isinstance(key, wanted):
-        raise ConfigError(f"{name}: not an Ed25519 key")
-    return key

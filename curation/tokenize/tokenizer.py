@@ -262,14 +262,14 @@ def from_file(path: Path) -> Tokenizer:
     count = int(card.get("special_tokens", SPECIAL_TOKENS))
     name = str(card.get("name", path.stem))
     split = pattern(str(card.get("pattern", "cl100k")))
-    tokens, ready = _read(str(path), digest)
+    tokens, ready = _read(path, digest)
     tokenizer = Tokenizer(name, tokens, split, special_tokens(count))
     tokenizer.token_tables = ready
     return tokenizer
 
 
 @kept
-def _read(path: str, sha256: str) -> tuple[list[bytes], Tables]:
+def _read(path: Path, sha256: str) -> tuple[list[bytes], Tables]:
     """Return the tokens of a file with that checksum, and their tables."""
     tokens = read_ranks(path)
     return tokens, tables(tokens)

@@ -1,4 +1,4 @@
-"""What an experiment found, as a table of values, as words and as a picture."""
+"""What an experiment found, as a table of values and as words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from models.ablate.experiment import Experiment
-from models.ablate.plot import curves_svg
 from models.ablate.statistics import (
     ACCURACY,
     CONFIDENCE,
@@ -22,7 +21,7 @@ from models.ablate.statistics import (
 )
 from models.ablate.windows import Measured
 
-RESULTS = ("results.json", "results.md", "curves.svg")
+RESULTS = ("results.json", "results.md")
 _DIGITS = 5
 
 
@@ -172,18 +171,11 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def write(outcome: Outcome, folder: Path) -> dict[str, Any]:
-    """Write `results.json`, `results.md` and `curves.svg`; return what the first has."""
+    """Write `results.json` and `results.md`; return what the first has."""
     content = summary(outcome)
     folder.mkdir(parents=True, exist_ok=True)
-    values, words, picture = (folder / name for name in RESULTS)
+    values, words = (folder / name for name in RESULTS)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     values.write_text(text, encoding="utf-8")
     words.write_text(markdown(content), encoding="utf-8")
-    curves = {
-        name: [found.curve for found in seeds if found.curve]
-        for name, seeds in zip(outcome.names, outcome.found, strict=True)
-    }
-    drawn = curves_svg({k: v for k, v in curves.items() if v}, "Bits per byte of held-out texts")
-    if drawn:
-        picture.write_text(drawn, encoding="utf-8")
     return content

@@ -25,7 +25,7 @@ from pipelines.terminal import say
 Settings = TypeVar("Settings", bound=BaseModel)
 
 #: Settings that `--set` may change where training reads no text column.
-_EXAMPLES = {"ranking": "min_documents=100", "tokenizer": "size=64000"}
+_EXAMPLES = {"tokenizer": "size=64000"}
 _FILES = "JSONL (also .gz) or Parquet files, by path or glob"
 _CODE = "code as `identify-language` writes it"
 #: Models that are trained on labelled examples, with their purpose.
@@ -34,7 +34,6 @@ _LABELLED = {
     "domain": "general, math_reasoning or code",
     "topic": "a topic classifier for the labels in the data",
     "format": "a format classifier for the labels in the data",
-    "citable": "a fastText model of pages that an encyclopaedia would cite",
     "language": "a fastText language model",
     "corrector": "a second language model that corrects the first",
 }
@@ -42,7 +41,6 @@ _GRADED = {"positive": "good examples", "negative": "bad examples"}
 #: Options that name further files of examples, by model.
 _FURTHER = {
     "quality": _GRADED,
-    "citable": _GRADED,
     "corrector": {
         "pages": "web texts without labels",
         "words": "lists of words by frequency: a label and `words`, an object of counts",
@@ -84,14 +82,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     _add_files(one, "input", _FILES, required=True)
     one.add_argument("--language", required=True, help=_CODE)
     one.set_defaults(command=_reference)
-    one = _task(
-        tasks,
-        "ranking",
-        "how quality is distributed in each language",
-        "curate train ranking --input 'out/classify/documents/*.parquet' --output my-ranking",
-    )
-    _add_files(one, "input", "classified Parquet", required=True)
-    one.set_defaults(command=_ranking)
 
 
 def _add_files(
@@ -172,7 +162,7 @@ def _about(options: argparse.Namespace) -> About:
 def _labelled(options: argparse.Namespace) -> int:
     from models.training.classes import train_classes
     from models.training.corrector import train_corrector
-    from models.training.language import train_citable, train_language
+    from models.training.language import train_language
     from models.training.quality import train_quality
     from models.training.settings import (
         CorrectorTraining,
@@ -183,7 +173,6 @@ def _labelled(options: argparse.Namespace) -> int:
 
     own: dict[str, tuple[Callable[..., object], type[LabelledTraining]]] = {
         "quality": (train_quality, LinearTraining),
-        "citable": (train_citable, LanguageTraining),
         "language": (train_language, LanguageTraining),
         "corrector": (train_corrector, CorrectorTraining),
     }
@@ -231,12 +220,4 @@ def _reference(options: argparse.Namespace) -> int:
     report = train_reference_files(files, options.language, output, _about(options), settings)
     say(report)
     say(calibration_table(report.metrics["calibration"]))
-    return 0
-
-
-def _ranking(options: argparse.Namespace) -> int:
-    from models.training.ranking import RankingTraining, train_ranking
-
-    settings = _settings("ranking", RankingTraining, options.assignments)
-    say(train_ranking(_files(options.input), _output(options), _about(options), settings))
     return 0

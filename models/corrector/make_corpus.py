@@ -15,7 +15,6 @@ import itertools
 import json
 import lzma
 import random
-import sys
 import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -23,10 +22,8 @@ from pathlib import Path
 
 import regex
 
-sys.path.insert(0, str(Path(__file__).parent))
-import other_script
-
 from curation.language.scripts import CODES
+from models.corrector import other_script
 
 FILE, LISTS_FILE = "languages.jsonl.gz", "words.jsonl.gz"
 

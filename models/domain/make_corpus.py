@@ -14,7 +14,9 @@ Writes seven files to OUT, JSON lines with `text`, `label` and `source` or `url`
 - web.jsonl.gz: real pages of FOLDER/extract whose sets may train a shipped model, as our extractor
   reads them, labelled by us (`labels.tsv`; the rest is general); without copies of graded pages
   and of the documents above.
-- problems.jsonl.gz: generated mathematics (`problems.py`).
+- problems.jsonl.gz: 240 documents of mathematics, from templates in ten languages with numbers and
+  names that vary (`problems.jsonl.gz` beside this file): worked problems, proofs in TeX, pages of
+  a textbook. Public ones come from few sources, which a classifier learns by heart.
 - written.jsonl.gz: 1,230 pages that nobody published, written for this by a language model
   (`written.jsonl.gz` beside this file, free to use): prose about software, general pages that look
   technical, and mathematics as extractors leave it, in 21 languages. Its writers saw none of the
@@ -33,24 +35,24 @@ Of the others only a model's weights are distributed, no text.
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
-import importlib.util
 import io
 import json
 import lzma
+import shutil
 import subprocess
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import xxhash
-from problems import documents
 
 from curation.extract.extractor import extract
+from models.quality.make_corpus import site_pages
+from models.topic.make_corpus import saved_pages, write
 from models.training.inputs import rows
 
 PACKAGES = (
@@ -77,8 +79,6 @@ MANUAL = "GNOME/gnome-user-docs"
 PARTS, PART = 12, 1_500  # of the manual in one language; characters of a part
 
 LEFT_OUT = "-"
-EACH = 60  # generated documents of each kind
-SEED = 0
 
 Rows = Iterator[dict[str, Any]]
 
@@ -129,11 +129,12 @@ def web(data: Path, labels: dict[tuple[str, str], str]) -> Rows:
     ]
     addresses = {row.get("url") for row in others} - {None}
     found = []
-    for name, html, url in saved_pages(data):
-        label = labels.get(name, "general")
+    for name, html, url in saved_pages(data, WEB):
+        part, _, page = name.partition("/")
+        label = labels.get((part, page), "general")
         text = extract(html, url=url).text
         if label != LEFT_OUT and url not in addresses and len(text) >= SHORTEST:
-            found.append({"text": text, "label": label, "url": url or ":".join(name)})
+            found.append({"text": text, "label": label, "url": url or f"{part}:{page}"})
     copied = {i for i, _ in copies(found, others)}
     yield from (row for number, row in enumerate(found) if number not in copied)
 
@@ -144,7 +145,7 @@ def written() -> Rows:
 
 
 def sites(archive: Path, labels: dict[tuple[str, str], str]) -> Rows:
-    for row in quality_corpus().site_pages(archive):
+    for row in site_pages(archive):
         label = labels.get((SITES, row["url"]), "general")
         if label != LEFT_OUT:
             yield {"text": row["text"], "label": label, "url": row["url"]}
@@ -163,31 +164,6 @@ def manuals(data: Path) -> Rows:
         step = max(len(whole) // PARTS, PART)
         for start in range(0, len(whole) - PART + 1, step):
             yield {"text": whole[start : start + PART], "label": "general", "source": MANUAL}
-
-
-def quality_corpus() -> Any:
-    """The module models/quality/make_corpus.py."""
-    script = Path(__file__).parents[1] / "quality" / "make_corpus.py"
-    found = importlib.util.spec_from_file_location("make_quality_corpus", script)
-    assert found is not None and found.loader is not None
-    module: Any = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-def saved_pages(data: Path) -> Iterator[tuple[tuple[str, str], bytes, str | None]]:
-    """Set and id, HTML, and URL of every page of `WEB`, in the order of the sets' lists."""
-    with tarfile.open(data / "extract" / "dev.tar.xz") as tar:
-        files = {}
-        for member in tar:
-            part = member.name.split("/")[2:3]
-            file = tar.extractfile(member) if part and part[0] in WEB and member.isfile() else None
-            if file is not None:
-                files["/".join(member.name.split("/")[2:])] = file.read()
-    for part in WEB:
-        for line in files[f"{part}/gold.jsonl"].splitlines():
-            row = json.loads(line)
-            yield (part, row["id"]), files[f"{part}/html/{row['id']}.html"], row.get("url")
 
 
 def copies(
@@ -216,15 +192,6 @@ def shingles(text: str) -> set[int]:
     return {key for key in keys if key % SAMPLE == 0}
 
 
-def write(path: Path, found: Iterable[dict[str, Any]]) -> None:
-    with (
-        path.open("wb") as raw,
-        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as out,
-    ):
-        for row in found:
-            out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -237,7 +204,7 @@ def main() -> None:
     labels = read_labels()
     write(options.out / "sourced.jsonl.gz", sourced(options.data, labels))
     write(options.out / "web.jsonl.gz", web(options.data, labels))
-    write(options.out / "problems.jsonl.gz", documents(EACH, SEED))
+    shutil.copy(Path(__file__).with_name("problems.jsonl.gz"), options.out)
     write(options.out / "written.jsonl.gz", written())
     write(options.out / "sites.jsonl.gz", sites(options.sites, labels))
     write(options.out / "manuals.jsonl.gz", manuals(options.data))

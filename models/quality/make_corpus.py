@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib.util
 import json
 import lzma
 import tarfile
@@ -36,6 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from curation.extract.extractor import extract
+from models.topic import make_corpus as topic
 from models.training.inputs import rows
 
 HERE = Path(__file__).parent
@@ -143,7 +143,6 @@ def site_pages(archive: Path) -> Iterator[dict[str, Any]]:
 
 def make(data: Path, sites: Path, out: Path) -> list[Path]:
     """Write the files to the folder `out`; return their paths in the order of the module's head."""
-    topic = _topic_corpus()
     pages, texts = list(topic.pages(data)), list(graded(data))
     kinds = (
         [row for row in pages if row["language"] == "en"],
@@ -162,15 +161,6 @@ def make(data: Path, sites: Path, out: Path) -> list[Path]:
 
 def _row(text: str, grade: float, language: str, source: str) -> dict[str, Any]:
     return {"text": text, "quality": grade, "language": language, "source": source}
-
-
-def _topic_corpus() -> Any:
-    script = HERE.parent / "topic" / "make_corpus.py"
-    found = importlib.util.spec_from_file_location("make_topic_corpus", script)
-    assert found is not None and found.loader is not None
-    module: Any = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 def main() -> None:

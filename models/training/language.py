@@ -1,4 +1,4 @@
-"""Train fastText classifiers: of languages, and of pages that an encyclopaedia would cite.
+"""Train fastText models of languages.
 
 The method is that of lid.176: a linear classifier over hashed character n-grams (Joulin et al.,
 Bag of Tricks for Efficient Text Classification, 2016). Threads of fastText race for the weights
@@ -20,9 +20,9 @@ from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import PREFIX
 from curation.language.windows import cut
 from models.training.heldout import class_metrics, folds_of
-from models.training.inputs import Examples, read_labelled
+from models.training.inputs import read_labelled
 from models.training.report import About, Report, write_card
-from models.training.settings import FastTextTraining, LanguageTraining, Task, default_settings
+from models.training.settings import FastTextTraining, LanguageTraining, default_settings
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,33 +42,6 @@ def train_language(
     """
     settings = settings or default_settings("language", LanguageTraining)
     examples = read_labelled(settings, inputs)
-    return _train("language", examples, output, about, settings)
-
-
-def train_citable(
-    inputs: Sequence[Path | str],
-    output: Path | str,
-    about: About,
-    settings: LanguageTraining | None = None,
-    positive: Sequence[Path | str] = (),
-    negative: Sequence[Path | str] = (),
-) -> Report:
-    """Train a classifier of pages that an encyclopaedia would cite, over words and word pairs.
-
-    Labels are 1 and 0; files of good and of bad examples need none. Writes `citable.bin` and
-    `card.yaml`. The kind of model by which the Llama 3 report and DCLM chose pages.
-    """
-    settings = settings or default_settings("citable", LanguageTraining)
-    examples = read_labelled(settings, inputs, positive, negative)
-    for label in examples.labels:
-        if str(label) not in ("0", "1"):
-            raise InputError(f"label {label!r}: an example is citable (1) or not (0)")
-    return _train("citable", examples, output, about, settings)
-
-
-def _train(
-    task: Task, examples: Examples, output: Path | str, about: About, settings: LanguageTraining
-) -> Report:
     labels = [str(v) for v in examples.labels]
     names = tuple(sorted(set(labels)))
     _check(names)
@@ -80,7 +53,7 @@ def _train(
 
     found = np.zeros(len(lines), np.int64)
     scores = np.zeros(len(lines))
-    path = Path(output) / f"{task}.bin"
+    path = Path(output) / "language.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for train, test in folds_of(examples.groups, settings, truth):
@@ -91,7 +64,7 @@ def _train(
         "without_letters": read - len(examples),
         **class_metrics(truth, found, scores, examples, names, settings),
     }
-    return write_card(path, task, about, examples.files, settings, metrics)
+    return write_card(path, "language", about, examples.files, settings, metrics)
 
 
 def _check(names: tuple[str, ...]) -> None:

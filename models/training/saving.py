@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from curation.classify.features import BITS
 from curation.classify.linear import FEATURES_VERSION, OTHERS, VARYING, LinearModel
-from curation.classify.ranking import VERSION as RANKING
-from curation.classify.ranking import Ranking
 from curation.extract.features import COUNT
 from curation.extract.features import VERSION as BLOCKS
 from curation.extract.model import Model
@@ -80,12 +78,6 @@ def _arrays(model: LinearModel) -> dict[str, npt.NDArray[Any]]:
         arrays[VARYING + "weights"] = model.varying.weights.astype(np.float16)
         arrays[VARYING + "shape_weights"] = model.varying.shape_weights
     return arrays
-
-
-def save_ranking(ranking: Ranking, path: Path) -> None:
-    """Write the ranking; the same one gives the same bytes."""
-    head = json.dumps({"version": RANKING, "languages": list(ranking.languages)})
-    save_headed(path, head, {"counts": ranking.counts})
 
 
 def save_reference(reference: Reference, path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import webencodings
 
@@ -20,8 +21,15 @@ from curation.readers.http import looks_like_html
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.recipe import load
-from pipelines.commands.options import add_dry_run, add_set, end_dry_run
-from pipelines.terminal import hand_over, say_json, tell
+from pipelines.commands.options import add_set
+from pipelines.reading.funnel import snippet
+from pipelines.terminal import hand_over, say, say_json, tell
+
+if TYPE_CHECKING:
+    from curation.extract.explain import Explanation
+
+#: Characters shown of a block.
+_SNIPPET = 100
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -44,14 +52,13 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     parser.add_argument(
         "--explain",
-        metavar="OUT.html",
-        help="write every block with its score, decision and reason",
+        action="store_true",
+        help="print every block with its decision and reason; with --json also what was measured",
     )
-    add_dry_run(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Extract one page; print its text or JSON; write the explaining view."""
+    """Extract one page; print its text, its blocks or JSON."""
     assignments = [*options.assignments]
     if options.engine:
         assignments.append(f"extract.engine={options.engine}")
@@ -66,13 +73,13 @@ def run(options: argparse.Namespace) -> int:
     check_installed(settings.engine)
     if options.charset and webencodings.lookup(options.charset) is None:
         raise ConfigError(f"--charset {options.charset}: unknown encoding")
-    page = _page(options, recipe.readers)
-    end_dry_run(options, *([options.explain] if options.explain else []))
+    page = _page(options, recipe.readers.model_copy(update={"pdf": True}))
     found = _extraction(options.page, page, settings)
-    if options.explain:
-        _write_view(options.explain, options.page, page, settings, found)
+    explained = _explained(options.page, page, settings) if options.explain else None
     if options.json:
-        say_json(_facts(page, settings, found))
+        say_json(_facts(page, settings, found) | (asdict(explained) if explained else {}))
+    elif explained:
+        _print_blocks(explained)
     elif found.text:
         hand_over(found.text)
     else:
@@ -149,19 +156,20 @@ def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:
     raise InputError(f"{name}: {engine} failed: {answer.detail}")
 
 
-def _write_view(
-    target: str, name: str, page: Page, settings: ExtractSettings, found: Extraction
-) -> None:
-    from curation.extract.explain import explain, view
+def _explained(name: str, page: Page, settings: ExtractSettings) -> Explanation:
+    from curation.extract.explain import explain  # compiled kernels
 
     if page.kind != "html":
         raise ConfigError(f"{name}: only HTML has blocks to explain")
-    source, _ = utf8_html(page.content, page.charset)
-    shown = view(explain(source, settings), found.title or page.url or name, found.text)
-    try:
-        Path(target).write_text(shown, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--explain: {target}: {error.strerror}") from None
+    return explain(utf8_html(page.content, page.charset)[0], settings)
+
+
+def _print_blocks(explained: Explanation) -> None:
+    for note in explained.notes:
+        say(note)
+    for block in explained.blocks:
+        say(f"{'kept' if block.kept else 'removed'}: {block.reason}  {block.path}")
+        say(f"    {snippet(block.text, _SNIPPET)}")
 
 
 def _facts(page: Page, settings: ExtractSettings, found: Extraction) -> dict[str, object]:

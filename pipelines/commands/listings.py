@@ -18,7 +18,6 @@ from pipelines.terminal import say, say_json
 
 #: Purposes of models whose cards name only the task.
 _PURPOSES = {
-    "citable": "pages that an encyclopaedia would cite",
     "corrector": "second opinion on the language model's answers",
     "domain": "general, mathematics or code",
     "format": "what kind of page: article, listing, forum, ...",

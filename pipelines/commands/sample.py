@@ -25,9 +25,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw and print the documents that the explorer shows for the same seed."""
-    from pipelines.reading.labels import draw
+    """Draw and print documents: the same for the same seed."""
     from pipelines.reading.ledger import build, main_stages
+    from pipelines.reading.search import draw
 
     folder, stages = load_run(options.run)
     ledger = build(folder, main_stages(stages))

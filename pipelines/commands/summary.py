@@ -26,9 +26,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--answers", metavar="FILE", help="YAML file with the answers that a person gives, by field"
     )
-    parser.add_argument(
-        "--sign", metavar="KEY", help="sign the bill of materials with an Ed25519 key (PEM)"
-    )
     add_json(parser)
     add_dry_run(parser)
 
@@ -37,10 +34,9 @@ def run(options: argparse.Namespace) -> int:
     """Count, write the files, and list the fields that a person must fill in."""
     facts = RunFacts.of(options.run, options.mix)
     answers = _answers(options.answers)
-    key = _read(options.sign) if options.sign else b""
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
     end_dry_run(options, folder)
-    left = write_summary(facts, folder, answers, key, options.sign)
+    left = write_summary(facts, folder, answers)
     _say(options, folder, left)
     return 0
 
@@ -49,19 +45,14 @@ def _answers(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        found = parse_yaml(_read(path).decode())
+        found = parse_yaml(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: expected a mapping of fields to texts")
     return found
-
-
-def _read(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
 
 
 def _say(options: argparse.Namespace, folder: Folder, left: dict[str, str]) -> None:

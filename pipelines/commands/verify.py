@@ -11,8 +11,7 @@ from curation.errors import ConfigError
 from pipelines.commands.options import add_input, add_json, add_run, read_text
 from pipelines.commands.withdraw import hosts_in, near_of
 from pipelines.reading.checks import Checked, check, check_receipt, receipt
-from pipelines.reading.summary import BILL
-from pipelines.run_folder import SUMMARY, root_hash
+from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import named_files
 from pipelines.terminal import say, say_json
@@ -31,10 +30,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="SHARE",
         help="share of the token spans to trace back (default: %(default)s)",
     )
-    parser.add_argument(
-        "--bom", metavar="FILE", help=f"a bill of materials (default: {SUMMARY}/{BILL} in the run)"
-    )
-    parser.add_argument("--key", metavar="PEM", help="public key to check the bill's signature")
     add_input(parser, "the run's raw input, to trace tokens back to its records")
     add_json(parser)
 
@@ -43,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Check everything and print the problems; return 0 only if there are none."""
     if not 0 <= options.sample <= 1:
         raise ConfigError(f"--sample {options.sample}: expected a share from 0 to 1")
-    found = check(options.run, options.sample, options.input, options.bom, options.key)
+    found = check(options.run, options.sample, options.input)
     _print(options, found)
     return 1 if found.problems else 0
 

@@ -17,8 +17,8 @@ from pipelines.commands.options import add_dry_run, add_run, end_dry_run, port
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
-#: Suffixes of paths next to a run folder, for data about the run that is not part of it.
-PREPARED, LABELS = ".view", ".labels.jsonl"
+#: Suffix of the folder next to a run's, for data about the run that is not part of it.
+PREPARED = ".view"
 #: Number of documents above which `--prepare` is advised.
 _MANY = 1_000_000
 #: Seconds that the first view has the machine for itself.
@@ -50,9 +50,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--prepared", metavar="FOLDER", help=f"folder for --prepare (default: DIR{PREPARED})"
     )
-    parser.add_argument(
-        "--labels", metavar="FILE", help=f"file for your labels (default: DIR{LABELS})"
-    )
     add_dry_run(parser)
 
 
@@ -69,12 +66,9 @@ def run(options: argparse.Namespace) -> int:
         size = prepare(options.run, prepared)
         say(f"{prepared}: {size:,} bytes")
         return 0
-    labels = next_to(options.run, options.labels, LABELS)
-    end_dry_run(options, *([labels] if labels else []))
+    end_dry_run(options)
     other = next_to(options.compare, None, PREPARED) if options.compare else None
-    explorer = Explorer(
-        options.run, options.compare, options.input, prepared, labels, other_prepared=other
-    )
+    explorer = Explorer(options.run, options.compare, options.input, prepared, other_prepared=other)
     documents = len(explorer.ledger)
     if documents > _MANY and explorer.ledger.prepared is None:
         say(f"{documents:,} documents: run with --prepare first for instant answers")

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from curation.errors import CurationError
-from curation.golden import golden_digest, measured_digest
+from curation.golden import is_right
 from curation.kernels import places
 from curation.recipe import load
 from curation.stages import known_stages
@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> int:
     with open_display("quiet" if options.quiet else "auto") as display:
         whole = compile_kernels(stages, options.workers or os.cpu_count() or 1, display.compiling)
     for stage in stages:
-        golden = golden_digest(stage)
-        if golden and measured_digest(stage) != golden:
+        if not is_right(stage):
             raise CurationError(
                 f"{stage}: the compiled kernels give different results from those expected of this "
                 "version; install the versions of numba and NumPy in constraints.txt"

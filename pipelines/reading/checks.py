@@ -18,7 +18,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.config import settings_of_run
-from curation.errors import ConfigError, InputError
+from curation.errors import InputError
 from curation.readers.documents import document_id
 from curation.readers.read import read_at
 from curation.recipe import load
 from curation.schema import aligned
 from curation.stages import find
-from curation.summary.bom import differences
-from curation.summary.statements import is_signed
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.pack import together
 from curation.tokenize.shard import DOCUMENT_INDEX, alike
@@ -41,8 +38,7 @@ from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 from pipelines.plan import input_files
 from pipelines.reading.funnel import counts
-from pipelines.reading.summary import BILL, bill_of_materials
-from pipelines.run_folder import RECIPE_FILE, SUMMARY, SUMS, all_stages, load_run, sums
+from pipelines.run_folder import RECIPE_FILE, SUMS, all_stages, load_run, sums
 from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import (
@@ -94,26 +90,18 @@ class Checked(NamedTuple):
     problems: list[str]
 
 
-def check(
-    run: str,
-    share: float = 0.01,
-    inputs: Sequence[str] = (),
-    bill: str | None = None,
-    key: str | None = None,
-) -> Checked:
-    """Check the files and counts of a run, its bill of materials, and a share of its tokens.
+def check(run: str, share: float = 0.01, inputs: Sequence[str] = ()) -> Checked:
+    """Check the files and counts of a run, and a share of its tokens.
 
     Args:
         share: of the token spans to trace back.
         inputs: the run's raw input, to trace tokens back to its records.
-        bill: path of a bill of materials, if not the run's own.
-        key: path of the public key to check the bill's signature with.
 
     Raises ConfigError for a folder that is no run, or a file that is missing.
     """
     folder, stages = load_run(run)
     manifests = {stage: read_manifest(folder / stage) for stage in stages}
-    problems = [*_stages(folder, stages), *_files(folder, manifests), *_bill(folder, bill, key)]
+    problems = [*_stages(folder, stages), *_files(folder, manifests)]
     if problems:  # further checks make no sense on damaged files
         return Checked(folder, manifests, 0, problems)
     problems += _counts(run, manifests)
@@ -299,38 +287,6 @@ def _digest(place: Folder, name: str) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except FileNotFoundError:
         return None
-
-
-def _bill(run: Folder, bill: str | None, key: str | None) -> Iterator[str]:
-    """Yield differences from the bill of materials, and an invalid signature."""
-    name = bill or f"{SUMMARY}/{BILL}"
-    above, _, file = bill.rpartition("/") if bill else ("", "", name)
-    place = Folder(above or ".") if bill else run
-    if not place.exists(file):
-        if bill or key:
-            raise ConfigError(f"{name}: no such bill of materials; `curate summary` writes it")
-        return
-    data = place.read_bytes(file)
-    try:
-        yield from (
-            f"{name}: {d}" for d in differences(json.loads(data), bill_of_materials(run.url))
-        )
-    except (ValueError, KeyError, TypeError):
-        yield f"{name}: damaged"
-    if key:
-        yield from _signature(place, file, data, key)
-
-
-def _signature(place: Folder, file: str, data: bytes, key: str) -> Iterator[str]:
-    signature = f"{file}.sig"
-    try:
-        pem = Path(key).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{key}: {error.strerror}") from None
-    if not place.exists(signature):
-        yield f"{signature}: missing: the bill is not signed"
-    elif not is_signed(data, place.read_bytes(signature), pem, key):
-        yield f"{signature}: not the signature of this bill by {key}"
 
 
 def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:

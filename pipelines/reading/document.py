@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from curation.config import settings_of_run
@@ -328,23 +329,7 @@ class Inputs:
             raise InputError("a record of plain text has no blocks")
         settings = settings_of_run(ExtractSettings, run_settings(self._folder, self._stage))
         content, _ = utf8_html(page.content, page.charset)
-        explained = explain(content, settings)
-        return {
-            "notes": explained.notes,
-            "blocks": [
-                {
-                    "text": block.text,
-                    "path": block.path,
-                    "score": block.score,
-                    "threshold": block.threshold,
-                    "kept": block.kept,
-                    "reason": block.reason,
-                    "code": block.code,
-                    "values": block.values,
-                }
-                for block in explained.blocks
-            ],
-        }
+        return asdict(explain(content, settings))
 
     def html(self, source: dict[str, Any]) -> bytes:
         """The page in UTF-8 with nothing in it that loads, runs or leads elsewhere."""

@@ -21,7 +21,6 @@ from pipelines.reading import document, search, sums
 from pipelines.reading.compare import Comparison
 from pipelines.reading.document import Inputs
 from pipelines.reading.funnel import token_facts
-from pipelines.reading.labels import Labels, draw, scores
 from pipelines.reading.ledger import DIMENSIONS, load, write_ledger
 from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, measured_stages, policy_text
 from pipelines.reading.search import FATE, Masks
@@ -48,7 +47,7 @@ _COUNTS = (
 #: The other questions that a method of their name answers.
 _OTHERS = (
     *("run", "documents", "text", "document", "spans", "difference", "blocks", "change"),
-    *("nearest", "policy", "flipped", "sample"),
+    *("nearest", "policy", "flipped"),
 )
 _REMEMBERED = 32
 #: What views ask for first, in the page's words.
@@ -68,7 +67,6 @@ class Explorer:
         other: str | None = None,
         inputs: list[str] | None = None,
         prepared: Path | None = None,
-        labels: Path | None = None,
         most: int | None = None,
         other_prepared: Path | None = None,
     ) -> None:
@@ -79,7 +77,6 @@ class Explorer:
         self.masks = Masks(self.ledger)
         self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
         self._has_inputs = bool(inputs)
-        self.labels = Labels(labels) if labels is not None else None
         self._other, self._other_prepared = other, other_prepared
 
     @functools.cached_property
@@ -125,7 +122,6 @@ class Explorer:
             "lines": lambda _: sums.lines(self.folder, self.ledger.stages),
             "mix": lambda _: sums.mixes(self.folder, self.all_stages),
             "errors": lambda _: sums.set_aside(self.folder, self.ledger.stages),
-            "scores": lambda _: scores(self.ledger, self._labels),
         }
         return found | {name: _remembered(found[name]) for name in _COUNTS}
 
@@ -151,7 +147,6 @@ class Explorer:
             "has_signals": measuring_stage(self.ledger.stages) is not None,
             "has_inputs": self._has_inputs,
             "compared": None if self._other is None else Folder(self._other).shown,
-            "labels": None if self.labels is None else str(self.labels.path),
             "meanings": self.meanings,
         }
 
@@ -270,12 +265,7 @@ class Explorer:
         return found
 
     def document(self, query: Query) -> Answer:
-        row = self._row(query, "row")
-        found = document.page_of(self.folder, self.ledger, row)
-        if self.labels is not None:
-            rule = found["reason"] or "kept"
-            found["label"] = self.labels.of_rule(rule).get(found["id"])
-        return found
+        return document.page_of(self.folder, self.ledger, self._row(query, "row"))
 
     def spans(self, query: Query) -> Answer:
         return document.spans_of(self.folder, self.all_stages, self.ledger, self._row(query, "row"))
@@ -400,7 +390,7 @@ class Explorer:
         return groups.astype(np.uint8)
 
     def change(self, query: Query) -> Answer:
-        """What a threshold would change, as `curate filter --what-if` says."""
+        """What a threshold would change."""
         limit, threshold = self._limit(query), _float(query, "threshold")
         margin = self._margin(query)
         change = margin.change(threshold)
@@ -535,29 +525,6 @@ class Explorer:
         """Documents that ended so in this run and so in the other."""
         rows = self.comparison.rows(query.get("was", ""), query.get("now", ""))
         return {"rows": self._described(rows[:100])}
-
-    @property
-    def _labels(self) -> Labels:
-        if self.labels is None:
-            raise ConfigError("labels are written next to a local run; name a file with --labels")
-        return self.labels
-
-    def sample(self, query: Query) -> Answer:
-        """Documents drawn for judging, with the labels that they have."""
-        rule = query.get("of", "kept")
-        rows = draw(
-            self.ledger, rule, min(_number(query, "n", 50), _ROWS), _number(query, "seed", 0)
-        )
-        labels = {} if self.labels is None else self.labels.of_rule(rule)
-        found = self._described(rows.tolist(), ["id", "text"])
-        return [row | {"label": labels.get(row["id"])} for row in found]
-
-    def label(self, query: Query) -> Answer:
-        """Write a label for a document under a rule."""
-        row = self._row(query, "row")
-        held = self.ledger.read(self.folder, [row], ["id", "url", "text"])[0]
-        self._labels.add(held, query.get("of", ""), query.get("label") or None)
-        return scores(self.ledger, self._labels)
 
 
 def prepare(directory: str, place: Path) -> int:

@@ -78,12 +78,12 @@ def _changed(
 ) -> tuple[dict[str, Any], Any]:
     """Return the filter's settings after the assignments, and its rules."""
     from curation.filters.rules import RuleBook  # compiled kernels
-    from pipelines.reading.thresholds import variants
+    from pipelines.reading.thresholds import changed_settings
 
     if FILTER not in settings:
         raise ConfigError(f"{run}: no complete stage {FILTER!r}")
-    *_, changed = variants(settings[FILTER], assignments, [])
-    return changed.settings.model_dump(mode="json"), RuleBook(changed.settings)
+    changed = changed_settings(settings[FILTER], assignments)
+    return changed.model_dump(mode="json"), RuleBook(changed)
 
 
 def _deciding(settings: dict[str, Any], stage: str) -> dict[str, Any]:

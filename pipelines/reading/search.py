@@ -1,4 +1,4 @@
-"""Find documents: by id, URL, host or text, filtered and sorted."""
+"""Find documents: by id, URL, host or text, filtered and sorted, or drawn at random."""
 
 from __future__ import annotations
 
@@ -198,3 +198,33 @@ def _described(ledger: Ledger, row: int) -> dict[str, Any]:
         "tokens": None if tokens == NO_TOKENS else tokens,
         **{name: ledger.values[name][ledger.codes[name][row]] for name in DIMENSIONS},
     }
+
+
+def draw(
+    ledger: Ledger, rule: str, most: int, seed: int, mask: Bits | None = None
+) -> npt.NDArray[np.int64]:
+    """Rows of documents drawn from those that a rule removed, or from the kept ones (`kept`).
+
+    The draw depends on the ids and the seed alone: documents that come or go elsewhere don't
+    change it. Raises ConfigError where no document has this fate.
+    """
+    wanted = np.array([(fate.reason or KEPT) == rule for fate in ledger.fates], bool)
+    if not wanted.any():
+        known = ", ".join(sorted({fate.reason or KEPT for fate in ledger.fates})) or "no document"
+        what = "was kept" if rule == KEPT else f"was removed by {rule!r}"
+        raise ConfigError(f"no document {what} (there are: {known})")
+    held = wanted[ledger.numbers["fate"]]
+    held = held if mask is None else held & mask
+    places = np.flatnonzero(held[ledger.by_key.rows])
+    rows, ranks = ledger.by_key.rows[places], _ranks(ledger.by_key.keys[places], seed)
+    if 0 < most < len(rows):  # of millions, only those that can be drawn are sorted
+        few = np.flatnonzero(ranks <= np.partition(ranks, most - 1)[most - 1])
+        rows, ranks = rows[few], ranks[few]
+    return rows[np.lexsort((rows, ranks))[:most]]
+
+
+def _ranks(keys: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+    salt = np.uint64(key_of(f"sample {seed}"))
+    h = (keys ^ salt) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return h ^ (h >> np.uint64(32))

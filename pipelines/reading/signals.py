@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from curation.config import settings_of_run
 from curation.filters.filter_settings import FilterSettings
-from curation.filters.margins import SIZES, Bits, Judges, Margin, fixed
+from curation.filters.margins import Bits, Judges, Margin, fixed
 from curation.schema import column_of
 from curation.stages import find
 from pipelines.reading.columns import ColumnWriter, read_column, write_column
@@ -30,7 +30,8 @@ _BATCH = 1 << 16
 _BYTE = 8
 #: Columns of signals and margins that stay in memory.
 _COLUMNS, _MARGINS = 3, 2
-_WEIGHT = SIZES[0]
+#: The signal that weighs a document: the length of its text.
+_WEIGHT = "c4_characters"
 
 
 class Signals:

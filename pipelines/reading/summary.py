@@ -42,7 +42,7 @@ from curation.summary.figures import (
     top_sql,
     total_sql,
 )
-from curation.summary.statements import sign, statements
+from curation.summary.statements import statements
 from curation.summary.tally import COLUMNS, LABELS, Tally, source_sha256
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
 from pipelines.storage.files import SCRATCH, Folder
@@ -50,7 +50,7 @@ from pipelines.storage.manifest import Manifest, files_of, read_manifest
 from pipelines.storage.shards import open_parquet, read_kinds
 
 #: Bill of materials of a run, in its folder of summaries.
-BILL, SIGNATURE = "bom.cdx.json", "bom.cdx.json.sig"
+BILL = "bom.cdx.json"
 #: The Commission's template and the datasheet.
 EU, DATASHEET = "eu-summary", "datasheet"
 #: Figures with more rows than a document shows are also written as CSV files.
@@ -248,13 +248,10 @@ class RunFacts:
         yield Figure("personal_data", sql, ("kind", "items"), tuple(sorted(rows)))
 
 
-def write_summary(
-    facts: RunFacts, folder: Folder, answers: dict[str, str], key: bytes, key_name: str
-) -> dict[str, str]:
+def write_summary(facts: RunFacts, folder: Folder, answers: dict[str, str]) -> dict[str, str]:
     """Write a run's summaries, with a person's answers by field; return the fields left to fill.
 
-    The bill of materials is signed with the private `key` unless that is empty. Raises ConfigError
-    for answers to unknown fields, and a key that is none.
+    Raises ConfigError for answers to unknown fields.
     """
     templates = {EU: template("eu"), DATASHEET: template("datasheet")}
     check_answers(answers, list(templates.values()))
@@ -274,12 +271,7 @@ def write_summary(
     }
     _write_documents(folder, documents, figures)
     _write_data_set(folder, facts, name, figures, texts, answers, documents)
-    data = _json(bill_of_materials(facts.folder.url))
-    folder.write_bytes(BILL, data)
-    if key:
-        folder.write_bytes(SIGNATURE, sign(data, key, key_name))
-    else:
-        folder.remove(SIGNATURE)
+    folder.write_bytes(BILL, _json(bill_of_materials(facts.folder.url)))
     folder.remove(SCRATCH)
     return to_add(documents[EU])
 

@@ -1,24 +1,20 @@
-"""What other thresholds or policies would do to the documents of a run, without its texts."""
+"""Other thresholds for a run's filter, and what other policies would do to its documents."""
 
 from __future__ import annotations
 
 import copy
-import itertools
-import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.config import assign, nearest, settings_of_run, validate
+from curation.config import assign, nearest, validate
 from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
-from curation.filters.margins import Flips, Judges, WhatIf
-from curation.filters.rules import RuleBook
 from curation.hosts import host_of
 from curation.readers.settings import ReaderSettings
 from curation.rights.policy import COPIES, Policy, by_kept
@@ -26,91 +22,32 @@ from curation.rights.rights_settings import COMPARES, Honoured, RightsSettings, 
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.schema import RIGHTS as RIGHTS_TYPE
 from curation.schema import column_of, with_column
-from curation.tokenize.tokenize_settings import TokenizeSettings
-from pipelines.reading.funnel import snippet
-from pipelines.reading.ledger import Source, read_rows_of, sources_of
-from pipelines.run_folder import load_run, run_recipe, run_settings
+from pipelines.run_folder import load_run, run_recipe
 from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import MANIFEST, files_of, read_manifest
+from pipelines.storage.manifest import files_of, read_manifest
 from pipelines.storage.shards import open_parquet, read_kinds
-
-T = TypeVar("T")
 
 FILTER, RIGHTS = "filter", "rights"
 #: Sections of the filter's settings that hold thresholds; all others decide what is measured.
 _DECIDING = ("rules", "by_language", "exempt")
-#: Documents read at a time: signals alone, rights alone, and rights with the texts.
-_BATCH, _BATCH_OF_RIGHTS, _BATCH_OF_TEXTS = 1 << 16, 1 << 14, 1 << 10
-_SNIPPET = 200
-AS_RUN = "as run"
-#: Documents tokenized to estimate tokens per character, and from how many files.
-COUNTED_ROWS, _COUNTED_FILES = 1024, 32
+#: Documents read at a time: rights alone, and rights with the texts.
+_BATCH_OF_RIGHTS, _BATCH_OF_TEXTS = 1 << 14, 1 << 10
 
 
-class Variant(NamedTuple):
-    """Settings to try, and how they differ from the run's: KEY=VALUE."""
-
-    changes: Sequence[str]
-    settings: FilterSettings
-
-
-def other_thresholds(
-    run: str, assignments: Sequence[str], sweeps: Sequence[str] = (), samples: int = 0
-) -> tuple[list[Sequence[str]], list[dict[str, Any]]]:
-    """Judge a run again by its signals under every variant of the filter's thresholds.
-
-    Returns the changes of each variant, and what it keeps, removes and flips, with `samples`
-    documents for each kind of flip. Raises ConfigError for a run without a filter, for an unknown
-    key and for one that decides what is measured.
-    """
-    folder, stages = load_run(run)
-    if FILTER not in stages:
-        raise ConfigError(f"{run}: no complete stage {FILTER!r}")
-    tried = list(variants(run_settings(folder, FILTER), assignments, sweeps))
-    tallies = [WhatIf(RuleBook(variant.settings), samples) for variant in tried]
-    sources = sources_of(folder, [FILTER])
-    for batch, recorded, languages, first in _signals(folder, sources, tallies):
-        for tally in tallies:
-            tally.add(batch, languages, recorded, first)
-    per_character = _tokens_per_character(folder, sources)
-    wanted = sorted({n for t in tallies for _, f in t.ranked() for _, n, _ in f.samples})
-    shown = dict(zip(wanted, read_rows_of(folder, sources, wanted, ("url", "text")), strict=True))
-    facts = []
-    for variant, tally in zip(tried, tallies, strict=True):
-        flips = [_flip(pair, flips, shown) for pair, flips in tally.ranked()]
-        facts.append(_facts(variant, tally, per_character) | {"flips": flips})
-    return [variant.changes for variant in tried], facts
-
-
-def variants(
-    tree: dict[str, Any], assignments: Sequence[str], sweeps: Sequence[str]
-) -> Iterator[Variant]:
-    """Yield the run's own settings, then these changed by `assignments` and each sweep value.
+def changed_settings(tree: dict[str, Any], assignments: Sequence[str]) -> FilterSettings:
+    """Return the filter's settings after the assignments.
 
     Raises ConfigError for an unknown key, or one that needs the texts.
     """
-    yield Variant((), validate(FilterSettings, tree, f"{FILTER}/{MANIFEST}"))
-    choices = [_values(sweep) for sweep in sweeps]
-    for chosen in itertools.product(*choices):
-        changes = [*assignments, *chosen]
-        if not changes:
-            continue
-        whole = {FILTER: copy.deepcopy(tree)}
-        for change in changes:
-            check_key(change, tree)
-            assign(whole, change)
-        settings = validate(FilterSettings, whole[FILTER], "--set")
-        if problem := settings.unmeasured():
-            raise ConfigError(f"--set: {problem}, and run the stage again")
-        yield Variant(chosen or assignments, settings)
-
-
-def _values(sweep: str) -> list[str]:
-    key, equals, values = sweep.partition("=")
-    if not equals or not values:
-        raise ConfigError(f"--sweep {sweep}: expected key.path=value,value,...")
-    return [f"{key}={value}" for value in values.split(",")]
+    whole: dict[str, Any] = {FILTER: copy.deepcopy(tree)}
+    for change in assignments:
+        check_key(change, tree)
+        assign(whole, change)
+    settings = validate(FilterSettings, whole[FILTER], "--set")
+    if problem := settings.unmeasured():
+        raise ConfigError(f"--set: {problem}, and run the stage again")
+    return settings
 
 
 def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
@@ -121,7 +58,7 @@ def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
         hint = (
             f"; did you mean '{FILTER}.{path}'?" if keys[0] in tree else nearest(keys[0], [FILTER])
         )
-        raise ConfigError(f"--set {path}: --what-if takes keys below {FILTER}{hint}")
+        raise ConfigError(f"--set {path}: expected a key below {FILTER}{hint}")
     default, ours = default_tree()["rules"], tree["rules"]
     rules = {f: {**(default.get(f) or {}), **(ours.get(f) or {})} for f in {**default, **ours}}
     known: Any = {**tree, "rules": rules}
@@ -134,114 +71,6 @@ def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"--set {path}: {what}decides what is measured: run the stage again instead"
         )
-
-
-def _signals(
-    folder: Folder, sources: Sequence[Source], tallies: Sequence[WhatIf]
-) -> Iterator[tuple[pa.StructArray, pa.Array, pa.Array | None, int]]:
-    """Yield (signals, recorded reasons, languages, number of the first document) by batch."""
-    needed = dict.fromkeys(name for tally in tallies for name in tally.signals)
-    for source in sources:
-        place = folder / source.stage
-        with open_parquet(place, source.name) as parquet:
-            names = parquet.schema_arrow.names
-            held = {f.name for f in parquet.schema_arrow.field("signals").type}
-            absent = [name for name in needed if name not in held]
-            if absent:
-                raise InputError(
-                    f"{place.shown}/{source.name}: no signal {absent[0]!r}: the run is of an "
-                    "earlier version; run the stage again"
-                )
-            columns = [f"signals.{name}" for name in needed]
-            columns += [name for name in ("language", "reason") if name in names]
-            row = source.first
-            for batch in parquet.iter_batches(_BATCH, columns=columns):
-                languages = batch.column("language") if "language" in names else None
-                yield batch.column("signals"), column_of(batch, "reason"), languages, row
-                row += batch.num_rows
-
-
-def _tokens_per_character(folder: Folder, sources: Sequence[Source]) -> float:
-    """Estimate tokens per character with the recipe's tokenizer on documents spread over the files.
-
-    Each file is weighted by its number of documents.
-    """
-    from curation.tokenize.shard import count_tokens  # compiled kernels
-
-    kept = [s for s in sources if s.name.startswith("documents/")]
-    settings = settings_of_run(TokenizeSettings, run_recipe(folder)["tokenize"])
-    chosen = _spread(kept, _COUNTED_FILES)
-    tokens = characters = 0.0
-    for number, source in enumerate(chosen):
-        texts = _some_texts(folder / source.stage, source, number, -(-COUNTED_ROWS // len(chosen)))
-        weight = source.rows / len(texts)
-        tokens += weight * int(count_tokens(texts, settings).sum())
-        characters += weight * pc.sum(pc.utf8_length(texts)).as_py()
-    return tokens / characters if characters else 0.0
-
-
-def _spread(items: Sequence[T], most: int) -> list[T]:
-    """Return at most `most` of the items, evenly spaced."""
-    count = min(most, len(items))
-    return [items[i * len(items) // count] for i in range(count)]
-
-
-def _some_texts(place: Folder, source: Source, number: int, most: int) -> pa.Array:
-    """Return evenly spaced texts of one row group of a file, chosen by `number`."""
-    with open_parquet(place, source.name) as parquet:
-        group = parquet.read_row_group(number % parquet.num_row_groups, columns=["text"])
-    texts = group.column("text").combine_chunks()
-    return texts.take(pa.array(_spread(range(len(texts)), most)))
-
-
-def _facts(variant: Variant, tally: WhatIf, per_character: float) -> dict[str, Any]:
-    return {
-        "variant": " ".join(variant.changes) or AS_RUN,
-        "documents_in": tally.counts.total(),
-        "documents": tally.kept,
-        "characters": tally.characters,
-        "words": tally.words,
-        "tokens_estimated": round(tally.characters * per_character),
-        "newly_kept": tally.gained(),
-        "newly_removed": tally.lost(),
-        "removed": dict(sorted(tally.removed.items())),
-        "own_thresholds": list(_own_thresholds(variant, tally)),
-    }
-
-
-def _own_thresholds(variant: Variant, tally: WhatIf) -> Iterator[dict[str, Any]]:
-    """Yield the thresholds that languages of the run have in place of those that were changed."""
-    changed = tuple(f"{short_key(change.partition('=')[0])}." for change in variant.changes)
-    judges = Judges(variant.settings)
-    languages = judges.languages({language for _, language in tally.counts})
-    for limit, present in zip(judges.limits, languages, strict=True):
-        if present and limit.language and f"{limit.reason}.{limit.side}.".startswith(changed):
-            yield {
-                "rule": limit.reason,
-                "language": limit.language,
-                "side": limit.side,
-                "threshold": limit.threshold,
-                "removed": sum(tally.counts[limit.reason, name] for name in present),
-            }
-
-
-def _flip(pair: tuple[str, str], flips: Flips, shown: Mapping[int, Any]) -> dict[str, Any]:
-    return {
-        "was": pair[0],
-        "now": pair[1],
-        "documents": flips.documents,
-        "samples": [
-            shown[place]
-            | {"text": snippet(shown[place]["text"], _SNIPPET)}
-            | {"value": None if math.isnan(value) else value}
-            for _, place, value in flips.samples
-        ],
-    }
-
-
-def short_key(variant: str) -> str:
-    """Return keys without what all of them begin with."""
-    return variant.replace(f"{FILTER}.rules.", "")
 
 
 def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:

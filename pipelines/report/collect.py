@@ -27,9 +27,8 @@ from curation.schema import VALUE_TEXT
 from curation.stages import find
 from pipelines.reading.explorer import Explorer
 from pipelines.reading.funnel import counts
-from pipelines.reading.labels import draw
 from pipelines.reading.ledger import main_stages
-from pipelines.reading.search import KEPT
+from pipelines.reading.search import KEPT, draw
 from pipelines.reading.signals import measuring_stage
 from pipelines.run_folder import REPORT_DATA, load_run
 from pipelines.storage.files import Folder

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import multiprocessing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
+from curation.golden import is_right
+from curation.kernels import refuse
 from curation.warm_up import (
+    are_brought,
     are_compiled,
     compile_kernel,
     known_kernels,
     mark_compiled,
     needed_kernels,
+    unlike_the_wheel,
 )
 from pipelines.process import end_with_parent, uninterrupted_children
 
@@ -26,28 +31,55 @@ _LOG = logging.getLogger(__name__)
 def compile_kernels(stages: Collection[str], processes: int, told: Told) -> bool:
     """Compile the stages' kernels that are not compiled yet; return whether all succeeded.
 
-    A kernel is compiled after all kernels it calls, so no two processes compile the same one.
-    Failures are logged; such a kernel is compiled, or fails, when it is called.
+    Those that a wheel brings are used if they give the right answers on this machine. A kernel is
+    compiled after all kernels it calls, so no two processes compile the same one. Failures are
+    logged; such a kernel is compiled, or fails, when it is called.
     """
     numbers = [] if are_compiled(stages) else needed_kernels(stages)
     if not numbers:
         return True
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, initializer=end_with_parent)
+    failed = 0
     try:
-        failed = _compile_all(pool, numbers, processes, told)
+        if not (are_brought(stages) and _are_right(stages, processes)):
+            if differences := unlike_the_wheel():
+                _LOG.warning("compiling: the wheel's kernels are for %s", differences)
+            with _processes(processes) as pool:
+                failed = _compile_all(pool, numbers, processes, told)
     except BrokenProcessPool:
         _LOG.warning(
             "a process compiling kernels died; kernels will be compiled when they are called"
         )
         return False
+    if not failed:
+        mark_compiled(stages)
+    return not failed
+
+
+@contextlib.contextmanager
+def _processes(number: int) -> Iterator[ProcessPoolExecutor]:
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(number, context, initializer=end_with_parent)
+    try:
+        yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in list((pool._processes or {}).values()):
             process.terminate()
-    if not failed:
-        mark_compiled(stages)
-    return not failed
+
+
+def _are_right(stages: Collection[str], processes: int) -> bool:
+    """Return whether a wheel's kernels give the expected answers; they are not used again if not.
+
+    Other processes call them, which may die of an instruction that this one doesn't have.
+    """
+    with _processes(processes) as pool, contextlib.suppress(BrokenProcessPool):
+        with uninterrupted_children():
+            answers = [pool.submit(is_right, stage) for stage in stages]
+        if all(answer.result() for answer in answers):
+            return True
+    refuse()
+    _LOG.warning("compiling: the wheel's kernels give wrong answers on this processor")
+    return False
 
 
 def _compile_all(pool: ProcessPoolExecutor, numbers: list[int], slots: int, told: Told) -> int:

@@ -317,11 +317,12 @@ class Tally:
         self._numbers["characters_in"] += characters(batch.column("text"))
 
     def add_kept(self, batch: pa.RecordBatch) -> None:
+        lengths = pc.utf8_length(batch.column("text"))
         self._numbers["documents"] += batch.num_rows
-        self._numbers["characters"] += characters(batch.column("text"))
+        self._numbers["characters"] += pc.sum(lengths).as_py() or 0
         for column, groups in self._groups.items():
             if batch.schema.get_field_index(column) >= 0 and batch.num_rows:
-                _add_groups(groups, batch.column(column), batch)
+                _add_groups(groups, batch.column(column), lengths)
         if batch.schema.get_field_index("tokens") >= 0:
             tokens = batch.column("tokens")
             self._numbers["distinct_tokens"] += pc.sum(tokens).as_py() or 0
@@ -332,7 +333,8 @@ class Tally:
     def add_removed(self, batch: pa.RecordBatch) -> None:
         self._numbers["documents_removed"] += batch.num_rows
         if batch.num_rows:
-            _add_groups(self._removed, batch.column("reason"), batch)
+            lengths = pc.utf8_length(batch.column("text"))
+            _add_groups(self._removed, batch.column("reason"), lengths)
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count anything else, such as skipped records or personal data by kind."""
@@ -353,8 +355,8 @@ def characters(texts: pa.Array) -> int:
     return pc.sum(pc.utf8_length(texts)).as_py() or 0
 
 
-def _add_groups(groups: dict[str, Counter[str]], column: pa.Array, batch: pa.RecordBatch) -> None:
-    table = pa.table({"key": column, "length": pc.utf8_length(batch.column("text"))})
+def _add_groups(groups: dict[str, Counter[str]], keys: pa.Array, lengths: pa.Array) -> None:
+    table = pa.table({"key": keys, "length": lengths})
     sums = table.group_by("key").aggregate([("length", "sum"), ("length", "count")])
     for key, characters, rows in zip(
         sums["key"].to_pylist(),

@@ -29,6 +29,7 @@ _TYPES = {
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'"
 )
 #: A crawled page, in a frame without any right: its own inline styles, and nothing else.
 _FRAME_POLICY = (
@@ -44,7 +45,6 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
-_MOST_BODY = 1 << 16
 #: Names of this machine by which a browser reaches the server, directly or through a tunnel.
 _NAMES = (_ADDRESS, "localhost", "::1")
 
@@ -54,16 +54,8 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(
-        self,
-        explorer: Explorer,
-        port: int = 0,
-        framed_by: str = "'self'",
-        any_name: bool = False,
-    ) -> None:
+    def __init__(self, explorer: Explorer, port: int = 0) -> None:
         super().__init__((_ADDRESS, port), _Handler)
-        self.policy = f"{_POLICY}frame-ancestors {framed_by}"
-        self.any_name = any_name
         self.explorer = explorer
         self.token = secrets.token_urlsafe(24)
         self.lock = threading.Lock()  # answers share caches
@@ -97,17 +89,6 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
         return self._answer(lambda: questions[name[4:]](query))
 
-    def do_POST(self) -> None:
-        name, _ = self._asked()
-        told = self.headers.get("Content-Length") or "0"
-        length = int(told) if told.isascii() and told.isdecimal() else _MOST_BODY + 1
-        body = self.rfile.read(length) if length <= _MOST_BODY else b""
-        is_json = self.headers.get("Content-Type", "").startswith("application/json")
-        if name != "api/label" or not is_json or length > _MOST_BODY:
-            self.close_connection = True
-            return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
-        return self._answer(lambda: self.server.explorer.label(_strings(body)))
-
     def _asked(self) -> tuple[str | None, dict[str, str]]:
         """What lies behind the token, or None without it."""
         try:
@@ -126,8 +107,6 @@ class _Handler(BaseHTTPRequestHandler):
 
         Another name that leads here is another site's, whose scripts could read the answers.
         """
-        if self.server.any_name:
-            return True
         try:
             hosts = [urlsplit(f"//{self.headers.get('Host', '')}").hostname]
             if origin := self.headers.get("Origin"):
@@ -170,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
             **_HEADERS,
             "Content-Type": kind,
             "Content-Length": str(len(data)),
-            "Content-Security-Policy": policy or self.server.policy,
+            "Content-Security-Policy": policy or _POLICY,
         }
         for name, value in headers.items():
             self.send_header(name, value)
@@ -179,13 +158,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: each line would contain the token."""
-
-
-def _strings(body: bytes) -> dict[str, str]:
-    try:
-        held = json.loads(body)
-    except ValueError:
-        held = {}
-    return (
-        {str(k): str(v) for k, v in held.items() if v is not None} if isinstance(held, dict) else {}
-    )

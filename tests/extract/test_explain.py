@@ -1,17 +1,15 @@
-"""`curate extract-file` and the view that explains a page."""
+"""`curate extract-file`, and what explains a page."""
 
 from __future__ import annotations
 
 import io
 import json
-import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from curation.extract import extract
-from curation.extract.explain import explain, view
+from curation.extract.explain import explain
 from curation.extract.extractor import default_settings
 from curation.resources import root
 from pipelines.cli import main
@@ -80,52 +78,22 @@ def test_half_a_character_in_a_stated_body() -> None:
     assert extract(f"{data}<p>Please enable scripts.".encode()).text.endswith("article. \ufffd")
 
 
-class _Elements(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append(tag)
-        self.attributes += attrs
-
-
-def test_view_is_escaped_and_needs_no_network() -> None:
-    evil = "<script>alert(1)</script><img src=http://x.example/y onerror=z>"
-    escaped = evil.replace("<", "&lt;").replace(">", "&gt;")
-    page = f"""<title>{escaped}</title><div class="a'&quot;><script>"><p>Text {escaped}</p></div>"""
-    explanation = explain(page.encode(), default_settings())
-    parser = _Elements()
-    parser.feed(shown := view(explanation, evil, f"Text {evil}"))
-    assert not {"script", "img", "link", "object"} & set(parser.found)
-    attributes = set(parser.attributes)
-    assert not {"src", "onerror"} & {name for name, _ in attributes}
-    assert all(value.startswith("#b") for name, value in attributes if name == "href" and value)
-    assert parser.found.count("iframe") == 1 and ("sandbox", "") in attributes
-    assert "url(" not in shown and "@import" not in shown
-    assert shown.count("alert(1)") == 6  # title, heading, page with its title, block, text
-
-
-def test_view_folds_what_was_removed() -> None:
-    explanation = explain(_PAGE.read_bytes(), default_settings())
-    shown = view(explanation, "", "")
-    folded = "".join(re.findall("<details class=dropped>.*?</details>", shown, re.DOTALL))
-    kept = [number for number, block in enumerate(explanation.blocks) if block.kept]
-    assert kept and not any(f"id=b{number}>" in folded for number in kept)
-    assert folded.count('<div class="block removed') == len(explanation.blocks) - len(kept)
-    assert shown.count("<p class=unit>") == len(explanation.units)
-    assert not re.search("</details>\\s*<details", shown)  # one run, one fold
-
-
 def test_extract_file_prints_text_and_json(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = extract(_PAGE.read_bytes())
-    target = tmp_path / "view.html"
-    assert main(["extract-file", str(_PAGE), "--explain", str(target)]) == 0
+    assert main(["extract-file", str(_PAGE)]) == 0
     assert capsys.readouterr().out == expected.text + "\n"
-    assert len(re.findall('<div class="block kept', target.read_text())) > 3
+    blocks = explain(_PAGE.read_bytes(), default_settings()).blocks
+    assert main(["extract-file", str(_PAGE), "--explain"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    for block in blocks:
+        decision = "kept" if block.kept else "removed"
+        assert f"{decision}: {block.reason}  {block.path}" in printed
+    assert main(["extract-file", str(_PAGE), "--explain", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["text"] == expected.text
+    assert [block["score"] for block in told["blocks"]] == [block.score for block in blocks]
     stdin = io.TextIOWrapper(io.BytesIO(_PAGE.read_bytes()))
     monkeypatch.setattr("sys.stdin", stdin)
     assert main(["extract-file", "-", "--json", "--url", "https://a.example/"]) == 0

@@ -9,11 +9,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from curation.extract import default_settings, pdf
+from curation.extract import pdf
 from curation.extract.extraction import Extraction
+from curation.extract.extractor import default_settings
 from curation.extract.safe import Failed, Refused, extract_page
-from curation.readers import Damage, Page, ReaderSettings, Skipped, read
-from curation.readers.settings import PDF
+from curation.readers.read import read
+from curation.readers.records import Damage, Page, Skipped
+from curation.readers.settings import PDF, ReaderSettings
 from pipelines.cli import main
 from pipelines.extract import guarded
 from tests.extract.small_pdf import Line, paragraph, write_pdf
@@ -197,12 +199,15 @@ def _records(tmp_path: Path, settings: ReaderSettings, *records: bytes) -> list[
 
 def test_records_of_archives(tmp_path: Path) -> None:
     content = write_pdf([paragraph(_DANUBE)])
-    named = archives.default_settings(text_types=("text/plain", PDF))
+    named = archives.default_settings(pdf=True)
     types = (b"application/pdf", b"application/octet-stream", b"text/html")
     responses = [archives.http_response(content, b"Content-Type: " + kind) for kind in types]
     records = [archives.warc_record(n, block) for n, block in enumerate(responses)]
+    identified = b"WARC-Identified-Payload-Type: application/pdf\r\n"
+    other = archives.http_response(content, b"Content-Type: x/y")
+    records.append(archives.warc_record(3, other, extra=identified))
     events = _records(tmp_path, named, *records)
-    assert [event.kind for event in events if isinstance(event, Page)] == ["pdf"] * 3
+    assert [event.kind for event in events if isinstance(event, Page)] == ["pdf"] * 4
     assert all(event.content == content for event in events if isinstance(event, Page))
     without = _records(tmp_path, archives.default_settings(), *records)
     assert without[:2] == [Skipped(f"mime:{kind.decode()}") for kind in types[:2]]
@@ -216,7 +221,7 @@ def test_a_truncated_record_says_so(tmp_path: Path) -> None:
     record = archives.warc_record(1, block).replace(
         b"WARC-Type: response", b"WARC-Type: response\r\nWARC-Truncated: length"
     )
-    named = archives.default_settings(text_types=(PDF,))
+    named = archives.default_settings(pdf=True)
     (page,) = _records(tmp_path, named, record)
     assert isinstance(page, Page) and page.mended == "warc.truncated"
     found = extract_page(default_settings(), replace(page, status=200))
@@ -230,7 +235,10 @@ def test_a_run_over_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (inputs / "a.pdf").write_bytes(write_pdf([paragraph(_RHINE), paragraph(_DANUBE)]))
     (inputs / "b.pdf").write_bytes(b"no PDF at all")
     (inputs / "c.html").write_text(f"<main><p>{_DANUBE[0]} {_DANUBE[1]}</p></main>")
-    assert main(["extract", "--input", str(inputs), "--output", str(tmp_path / "out")]) == 0
+    reading = ["--set", "readers.pdf=true"]
+    assert (
+        main(["extract", "--input", str(inputs), "--output", str(tmp_path / "out"), *reading]) == 0
+    )
     extract = tmp_path / "out" / "extract"
     (documents,) = (pq.read_table(p) for p in (extract / "documents").glob("*.parquet"))
     by_url = {row["url"]: row for row in documents.to_pylist()}

@@ -1,4 +1,4 @@
-"""The units of a page, and runs of kept blocks made whole."""
+"""Runs of kept blocks made whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from curation.extract.extractor import default_settings
 from curation.extract.features import COUNT
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
-from curation.extract.units import units_of, whole
+from curation.extract.units import whole
 
 LIMITS = read_values(default_settings().decision, Limits)
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
@@ -33,19 +33,6 @@ def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:
     where = find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), limits)
     decisions = decide_blocks(np.array(probabilities), page, tables_of(page), where, True, limits)
     return [bool(one) for one in decisions.kept]
-
-
-def test_groups_and_runs_take_turns() -> None:
-    cards = "".join(f"<div class=card><h3>Card {i}</h3><p>says this</p></div>" for i in range(4))
-    page = scanned(f"<h1>Title</h1><p>one</p><p>two</p><p>three</p>{cards}<p>behind</p>")
-    units = units_of(page)
-    assert units.start.tolist() == [0, 4, 12, 13]  # paragraphs are no cards
-    assert units.elements.tolist() == [0, 4, 0]
-
-
-def test_a_page_without_text_has_no_units() -> None:
-    units = units_of(scanned(""))
-    assert units.start.tolist() == [0] and not len(units.elements)
 
 
 def test_what_stands_in_a_kept_run_is_kept_and_what_stands_before_and_behind_is_not() -> None:

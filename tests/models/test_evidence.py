@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.language.evidence import KNOTS, REFUSAL, WEIGHED, Evidence, hats
+from models.corrector import make_corpus
 from models.training.evidence import fit_refusal, fit_weights
 from models.training.inputs import Examples
 from models.training.settings import CorrectorTraining, default_settings
@@ -116,17 +113,8 @@ def test_a_source_without_its_parts(source: str, name: str) -> None:
     assert family(source) == name
 
 
-def _corpus() -> Any:
-    path = Path(__file__).parents[2] / "models" / "corrector" / "make_corpus.py"
-    spec = importlib.util.spec_from_file_location("make_corrector_corpus", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_scripts_of_names() -> None:
-    script = _corpus().script
+    script = make_corpus.script
     assert [script(t) for t in ("Zonke abantu", "ᱥᱟᱱᱛᱟᱲᱤ a", "123")] == ["Latn", "Olck", "Zyyy"]
 
 
@@ -140,4 +128,4 @@ def test_scripts_of_names() -> None:
     ],
 )
 def test_a_text_in_the_other_script(language: str, text: str, other: str | None) -> None:
-    assert _corpus().other_script.converted(language, text) == other
+    assert make_corpus.other_script.converted(language, text) == other

@@ -224,7 +224,6 @@ def named_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(viewed_run: Path, changed_run: Path, hostile_warc: Path) -> Iterator[Server]:
-    labels = viewed_run.parent / "run.labels.jsonl"
-    held = Server(Explorer(str(viewed_run), str(changed_run), [str(hostile_warc)], labels=labels))
+    held = Server(Explorer(str(viewed_run), str(changed_run), [str(hostile_warc)]))
     with serving(held):
         yield held

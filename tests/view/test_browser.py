@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from pipelines.cli import main
 from pipelines.reading.explorer import Explorer
-from pipelines.view.notebook import show
 from pipelines.view.server import Server
 from tests.conftest import ROOT
-from tests.folders import digests
-from tests.view.conftest import ACT, HOSTILE, KEY, SCRIPT, THRESHOLD, Canary, page, serving
+from tests.view.conftest import ACT, HOSTILE, KEY, THRESHOLD, Canary, serving
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
@@ -37,7 +32,7 @@ _AXE = ROOT / "pipelines/view/web/node_modules/axe-core/axe.min.js"
 _SIZES = {"desk": (1280, 900), "phone": (390, 844), "paper": (700, 900)}
 _VIEWS = (
     *("funnel", "signals", "documents", "duplicates", "hosts", "lines", "mix", "errors"),
-    *("judge", "compare", "document?row=0"),
+    *("compare", "document?row=0"),
 )
 
 _BEFORE = "return getComputedStyle(arguments[0], '::before').content"
@@ -160,9 +155,7 @@ def test_why_a_page_is_gone_in_four_clicks(reader: Reader) -> None:
     assert reader.clicks <= 4
 
 
-def test_what_raising_a_threshold_loses(
-    reader: Reader, viewed_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_raising_a_threshold_loses(reader: Reader, server: Server) -> None:
     reader.open("signals")
     number = next(
         str(limit["limit"])
@@ -174,13 +167,11 @@ def test_what_raising_a_threshold_loses(
     field.send_keys(Keys.CONTROL, "a")
     field.send_keys(str(THRESHOLD))
     reader.wait(lambda: f"{KEY}={THRESHOLD}" in reader.text(".command"))
-    arguments = ["filter", "--what-if", "--json", "--samples", "0", "--run", str(viewed_run)]
-    assert main([*arguments, "--set", f"{KEY}={THRESHOLD}"]) == 0
-    told = json.loads(capsys.readouterr().out)[-1]
+    told = server.explorer.change({"limit": number, "threshold": str(THRESHOLD)})
     shown = {f.find_element(By.TAG_NAME, "dt").text: f.find_element(By.TAG_NAME, "dd").text
              for f in reader.all(".figure")}  # fmt: skip
-    assert shown["Documents lost"] == f"−{told['newly_removed']:,}"
-    assert told["newly_removed"] > 0
+    assert shown["Documents lost"] == f"−{told['lost']:,}"
+    assert told["lost"] > 0
     reader.wait(lambda: f"threshold={THRESHOLD}" in reader.driver.current_url)
     reader.settle()
     assert reader.all(".sides .samples li")
@@ -207,27 +198,6 @@ def test_two_runs_are_compared(reader: Reader, server: Server) -> None:
     reader.click(rows[0].find_element(By.TAG_NAME, "a"))
     reader.click(reader.find(".doclink"))
     assert reader.text(".verdict")
-
-
-def test_twenty_documents_are_labelled_with_keys(
-    reader: Reader, server: Server, viewed_run: Path
-) -> None:
-    before = digests(viewed_run)
-    path = server.explorer.labels.path
-    path.unlink(missing_ok=True)
-    server.explorer.labels.rows.clear()
-    rule = "url.older_capture"
-    reader.open(f"judge?of={rule}&n=20")
-    drawn = len(reader.all(".progress i"))
-    for i in range(drawn):
-        reader.wait(lambda i=i: reader.text(".judging h2") == f"{i + 1} of {drawn}")
-        reader.press("d" if i % 4 else "k")
-        reader.wait(lambda i=i: path.exists() and len(path.read_text().splitlines()) == i + 1)
-    assert drawn == 20
-    reader.wait(lambda: any("75.0 %" in row.text for row in reader.all("tbody tr")))
-    row = next(row for row in reader.all("tbody tr") if rule in row.text)
-    assert "53.1 % – 88.8 %" in row.text  # Wilson's interval of 15 in 20
-    assert digests(viewed_run) == before
 
 
 def test_the_keyboard_alone_is_enough(reader: Reader) -> None:
@@ -320,7 +290,7 @@ def test_the_funnel_is_counted_in_tokens(reader: Reader, server: Server) -> None
     assert "unit=tokens" in reader.driver.current_url
 
 
-@pytest.mark.parametrize("view", ["documents", "funnel", "judge", "mix", "duplicates"])
+@pytest.mark.parametrize("view", ["documents", "funnel", "mix", "duplicates"])
 def test_buttons_can_be_read_under_the_mouse(reader: Reader, view: str) -> None:
     reader.open(view)
     for button in reader.all("main button:not(:disabled)"):
@@ -353,8 +323,6 @@ def test_what_a_rule_measures_is_said(reader: Reader, server: Server) -> None:
     reader.click(reader.find(".verdict a"))
     assert sentence in reader.text("main .card .note")
     assert reader.text("main .card h2") == "repetition.top_2gram"
-    reader.open("judge?of=repetition.top_2gram")
-    assert sentence in reader.text("main .card .note")
 
 
 def test_distinct_and_written_tokens_are_told_apart(reader: Reader, server: Server) -> None:
@@ -435,18 +403,15 @@ def test_a_table_with_hostile_columns(driver: Any, table_run: Path) -> None:
             assert told in reader.text(".empty")
 
 
-def test_names_of_the_users_own_do_nothing(browser: Any, named_run: Path, tmp_path: Path) -> None:
+def test_names_of_the_users_own_do_nothing(browser: Any, named_run: Path) -> None:
     """At one size: styles alone depend on it."""
     driver = resized(browser)
-    labels = tmp_path / "labels.jsonl"
-    label = {"id": f"{ACT}2", "url": ACT, "rule": f"{ACT}.{SCRIPT}", "label": "drop", "text": ACT}
-    labels.write_text(json.dumps(label) + "\n")
-    explorer = Explorer(str(named_run), str(named_run), labels=labels)
+    explorer = Explorer(str(named_run), str(named_run))
     rules = [limit["reason"] for limit in explorer.limits({})["limits"]]
     rule = next(rule for rule in rules if ACT in rule)
     assert any(of in rule for of in ("script", "style"))
     places = [f"document?row={i}" for i in range(len(explorer.ledger))]
-    places += [f"judge?of={quote(rule)}", f"documents?rule={quote(rule)}", f"signals?host={ACT}0"]
+    places += [f"documents?rule={quote(rule)}", f"signals?host={ACT}0"]
     with serving(Server(explorer)) as server:
         reader = Reader(driver, server.url)
         driver.get_log("performance")
@@ -562,57 +527,6 @@ def test_the_report_is_printed_whole(browser: Any, viewed_run: Path) -> None:
     assert driver.find_element(By.CSS_SELECTOR, "#funnel thead").size["height"] > 5
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", ["desk", "phone"])
-def test_an_explained_page_is_next_to_its_blocks(
-    browser: Any, tmp_path: Path, size: str, dark: bool, canary: Canary
-) -> None:
-    source, shown = tmp_path / "page.html", tmp_path / "explained.html"
-    menu = "".join(f"<li><a href=/{i}>Menu {i}</a>" for i in range(30))
-    hostile = page(next(iter(HOSTILE.values())), 0, canary.url)
-    source.write_bytes(hostile.replace(b"<article>", f"<ul>{menu}</ul><article>".encode()))
-    assert main(["extract-file", str(source), "--explain", str(shown)]) == 0
-    canary.asked.clear()
-    driver = resized(browser, size, dark)
-    driver.get(shown.as_uri())
-    fold = driver.find_element(By.CSS_SELECTOR, ".dropped")
-    assert "blocks removed" in fold.text and "Menu 1" not in fold.text
-    summary = fold.find_element(By.TAG_NAME, "summary")  # which may move until all is loaded
-    WebDriverWait(driver, **_PATIENCE).until(
-        lambda _: fold.get_attribute("open") or summary.click()
-    )
-    assert "Menu 1" in fold.text
-    driver.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
-    sides = driver.find_elements(By.CSS_SELECTOR, ".sides > section")
-    assert (sides[0].location["y"] == sides[1].location["y"]) == (size == "desk")
-    wide, window = driver.execute_script(
-        "return [document.documentElement.scrollWidth, innerWidth]"
-    )
-    assert wide <= window
-    faults = _faults(driver)
-    driver.switch_to.frame(driver.find_element(By.TAG_NAME, "iframe"))
-    assert "lighthouse" in driver.find_element(By.TAG_NAME, "body").text
-    driver.switch_to.default_content()
-    assert driver.execute_script("return window.pwned") is None
-    assert faults == [] and canary.asked == []
-
-
-def test_a_run_is_shown_in_a_notebook(browser: Any, viewed_run: Path, tmp_path: Path) -> None:
-    view = show(str(viewed_run))
-    (tmp_path / "notebook.html").write_text(f"<!doctype html>{view._repr_html_()}")
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
-    with serving(HTTPServer(("127.0.0.1", 0), handler)) as notebook:
-        driver = resized(browser)
-        driver.get(f"http://localhost:{notebook.server_address[1]}/notebook.html")
-        driver.switch_to.frame(driver.find_element(By.TAG_NAME, "iframe"))
-        reader = Reader(driver, view.url)
-        assert reader.text("main h1")
-        reader.settle()
-        assert reader.all(".reasons a")
-    view.close()
-    assert show(str(viewed_run), proxy="/proxy").url.startswith("/proxy/")
-
-
 def test_hostile_pages_do_nothing(browser: Any, server: Server, canary: Canary) -> None:
     reader = Reader(resized(browser), server.url)
     canary.asked.clear()
@@ -630,7 +544,7 @@ def test_hostile_pages_do_nothing(browser: Any, server: Server, canary: Canary) 
         assert "lighthouse" in reader.find("body").text
         reader.driver.switch_to.default_content()
         assert reader.acted() is None
-    for view in ("documents?q=evil", "hosts", "signals", "duplicates", "judge", "funnel"):
+    for view in ("documents?q=evil", "hosts", "signals", "duplicates", "funnel"):
         reader.open(view)
         assert reader.acted() is None
         assert reader.all("main script, main img, main iframe") == []

@@ -1,4 +1,4 @@
-"""Answers about a run agree with its files, its report, `why`, `--what-if` and a changed run."""
+"""Answers about a run agree with its files, its report, `why`, its rules and a changed run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from typing import Any
 
 import fsspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError
+from curation.filters.margins import redecide
+from curation.filters.rules import RuleBook
 from pipelines.cli import main
 from pipelines.reading import columns, ledger
 from pipelines.reading.compare import _matched
 from pipelines.reading.document import changed_words
 from pipelines.reading.explorer import Explorer, prepare
-from pipelines.reading.labels import Labels
+from pipelines.reading.search import draw
+from pipelines.reading.thresholds import changed_settings
 from pipelines.report.collect import collect
 from pipelines.run_folder import load_run
 from tests.conftest import curate_well
@@ -100,16 +105,22 @@ def test_a_threshold_changes_what_a_run_with_it_changes(
     assert (found["lost"], found["gained"]) == (len(kept[0] - kept[1]), len(kept[1] - kept[0]))
 
 
-def test_every_limit_agrees_with_what_if(
-    explorer: Explorer, viewed_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_limit_agrees_with_the_rules(explorer: Explorer, viewed_run: Path) -> None:
+    tree = json.loads((viewed_run / "filter" / "manifest.json").read_text())["settings"]
+    names = ["signals", "language", "reason"]
+    kinds = ("documents", "removed")
+    tables = [pq.read_table(viewed_run / "filter" / kind) for kind in kinds]
+    rows = pa.concat_tables([t.select([n for n in names if n in t.column_names]) for t in tables],
+                            promote_options="default").combine_chunks()  # fmt: skip
+    signals, languages, recorded = (rows[name].combine_chunks() for name in names)
+    was = pc.is_null(recorded)
     for limit in explorer.limits({})["limits"][::9]:
         threshold = limit["threshold"] * 0.5
-        arguments = ["filter", "--what-if", "--json", "--samples", "0", "--run", str(viewed_run)]
-        assert main([*arguments, "--set", f"{limit['key']}={threshold}"]) == 0
-        told = json.loads(capsys.readouterr().out)[-1]
+        settings = changed_settings(tree, [f"{limit['key']}={threshold}"])
+        now = pc.is_null(redecide(RuleBook(settings), signals, languages, recorded))
         found = explorer.change({"limit": str(limit["limit"]), "threshold": str(threshold)})
-        assert (found["gained"], found["lost"]) == (told["newly_kept"], told["newly_removed"])
+        assert found["gained"] == pc.sum(pc.and_not(now, was)).as_py()
+        assert found["lost"] == pc.sum(pc.and_not(was, now)).as_py()
 
 
 def test_the_nearest_documents_lie_on_their_sides(explorer: Explorer) -> None:
@@ -305,50 +316,19 @@ def test_a_run_that_was_stopped_says_what_is_missing(viewed_run: Path, tmp_path:
     assert explorer.questions["mix"]({}) == []
 
 
-def test_the_command_draws_what_the_page_draws(
+def test_the_draw_depends_on_the_seed(
     explorer: Explorer, viewed_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rule = explorer.funnel({})[1]["removed"][0]["reason"]
     arguments = ["sample", "--run", str(viewed_run), "--rule", rule, "-n", "7", "--seed", "3"]
     assert main([*arguments, "--json"]) == 0
     told = [row["id"] for row in json.loads(capsys.readouterr().out)]
-    drawn = explorer.sample({"of": rule, "n": "7", "seed": "3"})
-    assert [row["id"] for row in drawn] == told
-    other = explorer.sample({"of": rule, "n": "7", "seed": "4"})
-    assert [row["id"] for row in other] != told
+    drawn = draw(explorer.ledger, rule, 7, seed=3).tolist()
+    assert told == [r["id"] for r in explorer.ledger.read(explorer.folder, drawn, ["id"])]
+    assert len(told) == len({*told}) == 7
+    assert draw(explorer.ledger, rule, 7, seed=4).tolist() != drawn
     assert main(["sample", "--run", str(viewed_run), "--rule", "no.rule"]) == 2
     assert "no document was removed by 'no.rule'" in capsys.readouterr().err
-
-
-def test_labels_give_precision_and_recall(viewed_run: Path, tmp_path: Path) -> None:
-    explorer = Explorer(str(viewed_run), labels=tmp_path / "labels.jsonl")
-    rule = explorer.funnel({})[1]["removed"][0]["reason"]
-    drawn = explorer.sample({"of": rule, "n": "4"})
-    for row, label in zip(drawn, ["drop", "drop", "keep", "unsure"], strict=True):
-        explorer.label({"row": str(row["row"]), "of": rule, "label": label})
-    kept = explorer.sample({"of": "kept", "n": "2"})
-    explorer.label({"row": str(kept[0]["row"]), "of": "kept", "label": "keep"})
-    found = explorer.label({"row": str(kept[1]["row"]), "of": "kept", "label": "drop"})
-    scores = {s["rule"]: s for s in found}
-    assert scores[rule]["precision"] == pytest.approx((2 / 3, 0.2077, 0.9385), abs=1e-4)
-    caught = 2 / 3 * scores[rule]["documents"]
-    missed = 1 / 2 * scores["kept"]["documents"]
-    assert scores[rule]["recall"][0] == pytest.approx(caught / (caught + missed))
-    assert (
-        Explorer(str(viewed_run), labels=tmp_path / "labels.jsonl").sample({"of": rule, "n": "4"})[
-            0
-        ]["label"]
-        == "drop"
-    )
-    lines = (tmp_path / "labels.jsonl").read_text().splitlines()
-    assert {"id", "url", "rule", "label", "text"} == json.loads(lines[0]).keys()
-
-
-def test_a_broken_label_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    path.write_text('{"id": "a", "rule": "r", "label": "drop"}\n{"id": "b"}\n')
-    with pytest.raises(InputError, match=r"labels.jsonl, line 2: not a label"):
-        Labels(path)
 
 
 def test_what_was_prepared_gives_the_same_answers(
@@ -433,7 +413,7 @@ def test_what_was_prepared_of_another_run_is_not_used(
 
 def test_nothing_in_the_run_changes(viewed_run: Path, changed_run: Path, tmp_path: Path) -> None:
     before = digests(viewed_run)
-    explorer = Explorer(str(viewed_run), str(changed_run), labels=tmp_path / "l.jsonl")
+    explorer = Explorer(str(viewed_run), str(changed_run))
     needed = {"q": "example", "row": "3", "with": "4", "limit": "0", "threshold": "1"}
     needed |= {"signal": "quality", "was": "kept", "now": "kept"}
     for name, ask in explorer.questions.items():

@@ -1,15 +1,13 @@
-"""Histograms, intervals, and draws for judging."""
+"""Histograms."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.reading.labels import wilson
 from pipelines.reading.sums import bins_for, histogram
 
 _VALUES = st.lists(st.floats(-1e6, 1e9) | st.just(math.nan), max_size=60)
@@ -38,24 +36,3 @@ def test_bins_follow_the_edges() -> None:
 def test_long_tails_get_a_logarithm() -> None:
     assert bins_for(np.geomspace(1, 1e6, 500), 20).scale == "log"
     assert bins_for(np.linspace(0, 1, 500), 20).scale == "linear"
-
-
-@pytest.mark.parametrize(
-    ("hits", "of", "low", "high"),
-    [
-        (0, 10, 0.0, 0.2775),
-        (10, 10, 0.7225, 1.0),
-        (5, 10, 0.2366, 0.7634),
-        (81, 263, 0.2553, 0.3662),
-    ],
-)
-def test_wilsons_interval(hits: int, of: int, low: float, high: float) -> None:
-    """The last is the example of Newcombe (Statistics in Medicine 17, 1998)."""
-    found = wilson(hits, of)
-    assert found == pytest.approx((hits / of, low, high), abs=5e-5)
-
-
-def test_nothing_counted_says_nothing() -> None:
-    found = wilson(0, 0)
-    assert math.isnan(found.value)
-    assert (found.low, found.high) == (0, 1)

@@ -1,13 +1,10 @@
-"""Intervals against a plain bootstrap, verdicts, pictures."""
+"""Intervals against a plain bootstrap, verdicts."""
 
 from __future__ import annotations
-
-import xml.etree.ElementTree
 
 import numpy as np
 import pytest
 
-from models.ablate.plot import curves_svg
 from models.ablate.results import verdict
 from models.ablate.statistics import ACCURACY, BITS, Interval, Measure, estimate
 
@@ -68,11 +65,3 @@ def test_equal_runs_differ_by_nothing() -> None:
 )
 def test_verdicts(unit: str, gap: Interval, words: str) -> None:
     assert verdict(_measure(0, unit), ["a", "b"], 0, 1, gap).startswith(words)
-
-
-def test_a_picture_has_a_line_for_each_seed_and_escaped_names() -> None:
-    drawn = curves_svg({"a<b": [[(10, 3.0), (20, 2.0)], [(10, 3.1), (20, 2.1)]]}, "t & t")
-    tree = xml.etree.ElementTree.fromstring(drawn)
-    assert len(tree.findall("{http://www.w3.org/2000/svg}polyline")) == 2
-    assert "a&lt;b: 2.0500" in drawn
-    assert curves_svg({}, "") == ""

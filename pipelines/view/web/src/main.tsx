@@ -6,7 +6,6 @@ import { DocumentPage } from "./document";
 import { Documents } from "./documents";
 import { label } from "./format";
 import { Funnel } from "./funnel";
-import { Judge } from "./judge";
 import { Signals } from "./signals";
 import { type Params, type Run, filtersOf, link, useAnswer, useRoute } from "./state";
 import "./style.css";
@@ -22,11 +21,10 @@ const VIEWS: [string, string, string, (props: { run: Run; params: Params }) => J
   ["lines", "Lines", "Lines that many documents share: which were cut, and how much good text is among them.", Lines],
   ["mix", "Mix", "Tokens that each domain has, how often they were written, and what the recipe wanted.", Mix],
   ["errors", "Errors", "Records that did not become documents, and those that were repaired.", Errors],
-  ["judge", "Judge", "Read a random sample and label it. The labels measure how often a rule is right.", Judge],
   ["compare", "Compare", "Documents that end differently in two runs, and which settings differ.", Compare],
 ];
 /** Views that filters don't change. */
-const WHOLE = ["lines", "mix", "errors", "judge", "compare", "document"];
+const WHOLE = ["lines", "mix", "errors", "compare", "document"];
 
 function App() {
   const { view, params } = useRoute();

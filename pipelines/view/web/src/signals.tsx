@@ -186,8 +186,8 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
                 ))}
               </p>
             )}
-            <p class="command"><code>curate filter --what-if --run {run.run} --set {change.setting}</code>
-              <Copy text={`curate filter --what-if --run ${run.run} --set ${change.setting}`} /></p>
+            <p class="command"><code>--set {change.setting}</code>
+              <Copy text={`--set ${change.setting}`} /></p>
           </>
         )}
       </Card>

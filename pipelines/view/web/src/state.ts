@@ -59,11 +59,6 @@ export async function ask<T>(name: string, params: Params = {}, signal?: AbortSi
   return read<T>(answer);
 }
 
-export async function tell<T>(name: string, body: Params): Promise<T> {
-  const headers = { "Content-Type": "application/json" };
-  return read<T>(await fetch(`api/${name}`, { method: "POST", headers, body: JSON.stringify(body) }));
-}
-
 async function read<T>(answer: Response): Promise<T> {
   const value = await answer.json().catch(() => ({ error: `The server said ${answer.status}.` }));
   if (!answer.ok) throw new Error(value.error);
@@ -95,7 +90,7 @@ export function useAnswer<T>(name: string | null, params: Params = {}): Asked<T>
 export interface Run {
   run: string; recipe: { name: string; sha256: string }; root: string; stages: string[]; dimensions: string[];
   documents: number; kept: number; records: number | null; tokens: number | null; distinct_tokens: number | null; epochs: number | null; tokens_per_character: number | null;
-  stale: string[]; unfinished: string[]; has_signals: boolean; measured: boolean; has_inputs: boolean; compared: string | null; labels: string | null;
+  stale: string[]; unfinished: string[]; has_signals: boolean; measured: boolean; has_inputs: boolean; compared: string | null;
   /** What signals and reasons measure, in sentences. */
   meanings: Record<string, string>;
 }
@@ -103,7 +98,7 @@ export interface Doc {
   row: number; url: string; title?: string | null; stage: string | null; reason: string | null;
   value: number | null; value_text: string | null; characters: number; tokens: number | null; date: string | null;
   language: string; domain: string; topic: string; format: string; host: string; input: string; year: string;
-  text?: string; passage?: string; signal?: number; id?: string; label?: string | null;
+  text?: string; passage?: string; signal?: number; id?: string;
 }
 export interface Stage {
   stage: string; documents_in: number; documents_removed: number; characters_in: number; characters_removed: number;

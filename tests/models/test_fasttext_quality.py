@@ -1,9 +1,8 @@
-"""The fastText judge of quality, and the drawing of a calibration."""
+"""The fastText judge of quality."""
 
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ from pydantic import ValidationError
 
 from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import ClassifySettings, default_settings
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError
 from curation.stages import find
-from models.training.language import train_citable
+from models.training.language import train_language
 from models.training.report import About
 from models.training.settings import LanguageTraining
 from models.training.settings import default_settings as training_settings
@@ -24,29 +23,22 @@ GOOD = "the treaty of 1848 ended the war and moved the border according to the a
 BAD = "buy cheap shoes now click here for the best price and free shipping today"
 
 
-def texts(path: Path, line: str, **more: object) -> Path:
-    rows = [{"text": f"{line} {i}", "url": f"http://s{i}.example/"} | more for i in range(12)]
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
-    return path
-
-
 def small() -> LanguageTraining:
-    base = training_settings("citable", LanguageTraining)
+    base = training_settings("language", LanguageTraining)
     return base.model_copy(
         update={"folds": 2, "bootstrap": 100, "dim": 4, "buckets": 500, "min_count": 1}
+        | {"min_n": 0, "max_n": 0, "word_ngrams": 2, "epochs": 25}
     )
 
 
-def test_trained_from_two_files_and_used_for_quality(tmp_path: Path) -> None:
-    good, bad = texts(tmp_path / "good.jsonl", GOOD), texts(tmp_path / "bad.jsonl", BAD)
-    reports = [
-        train_citable([], tmp_path / name, ABOUT, small(), [good], [bad]) for name in ("a", "b")
-    ]
-    assert reports[0].sha256 == reports[1].sha256
-    drawing = (tmp_path / "a" / "calibration.svg").read_text()
-    circles = [e for e in ElementTree.fromstring(drawing).iter() if e.tag.endswith("circle")]
-    assert len(circles) == len(reports[0].metrics["calibration"])
-    model = {"path": str(reports[0].model), "sha256": None}
+def test_a_label_of_any_fasttext_model_gives_quality(tmp_path: Path) -> None:
+    labelled = [
+        {"text": f"{line} {i}", "lang": label} for label, line in (("1", GOOD), ("0", BAD))
+        for i in range(12)
+    ]  # fmt: skip
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labelled))
+    report = train_language([tmp_path / "a.jsonl"], tmp_path, ABOUT, small())
+    model = {"path": str(report.model), "sha256": None}
     base = default_settings().model_dump()
     chosen = base | {"fasttext": {"model": model, "label": "1", "characters": 500}}
     settings = ClassifySettings.model_validate(chosen)
@@ -54,14 +46,8 @@ def test_trained_from_two_files_and_used_for_quality(tmp_path: Path) -> None:
     quality = Classifier(settings).apply([GOOD, BAD, "", "12"]).quality.to_pylist()
     assert quality[0] > 0.5 > quality[1] and quality[2:] == [0.0, 0.0]
     chosen["fasttext"]["label"] = "hq"
-    with pytest.raises(ConfigError, match=r"citable\.bin: no label 'hq'; it has"):
+    with pytest.raises(ConfigError, match=r"language\.bin: no label 'hq'; it has"):
         Classifier(ClassifySettings.model_validate(chosen)).apply([GOOD])
-
-
-def test_labels_are_yes_or_no(tmp_path: Path) -> None:
-    odd = texts(tmp_path / "odd.jsonl", GOOD, wiki_ref=2)
-    with pytest.raises(InputError, match=r"label 2: an example is citable \(1\) or not \(0\)"):
-        train_citable([odd], tmp_path / "out", ABOUT, small())
 
 
 def test_one_model_gives_quality() -> None:
@@ -76,5 +62,5 @@ def test_one_model_gives_quality() -> None:
 
 
 def test_command_line_needs_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "citable", "--output", str(tmp_path / "x")]) == 2
+    assert main(["train", "quality", "--output", str(tmp_path / "x")]) == 2
     assert "no examples" in capsys.readouterr().err
