@@ -308,6 +308,22 @@ def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: flo
     Each document of a cluster is at least `near` to the one that was kept. A document that is known
     not to be the copy of a withdrawn one is not added.
     """
+    rows = {}
+    for _, members in sorted(_clusters(runs, gone, near).items()):
+        asked = sorted((m for m in members if m["id"] in gone.ids), key=lambda m: str(m["id"]))
+        for member in (m for m in members if m["id"] not in gone.ids):
+            of = next((one["id"] for one in asked if is_copy(member, one) is not False), None)
+            if of is not None:
+                named = {"id": member["id"], "url": member["url"]}
+                rows[member["id"]] = named | {"reason": COPIED, "value": of}
+    gone.ids |= rows.keys()
+    return pa.RecordBatch.from_pylist([rows[name] for name in sorted(rows)], RECORD)
+
+
+def _clusters(
+    runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: float
+) -> dict[str, list[dict[str, Any]]]:
+    """Return clusters with a withdrawn document by the kept one's id: rows of COPIES."""
     ids = pa.array(sorted(gone.ids), pa.string())
     clusters: dict[str, list[dict[str, Any]]] = {}
     for batch in _compared(runs, "removed"):
@@ -323,16 +339,7 @@ def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: flo
     for batch in _compared(runs, "documents"):
         for row in batch.filter(pc.is_in(batch["id"], wanted)).to_pylist():
             clusters[row["id"]].append(row)
-    rows = {}
-    for _, members in sorted(clusters.items()):
-        asked = sorted((m for m in members if m["id"] in gone.ids), key=lambda m: str(m["id"]))
-        for member in (m for m in members if m["id"] not in gone.ids):
-            of = next((one["id"] for one in asked if is_copy(member, one) is not False), None)
-            if of is not None:
-                named = {"id": member["id"], "url": member["url"]}
-                rows[member["id"]] = named | {"reason": COPIED, "value": of}
-    gone.ids |= rows.keys()
-    return pa.RecordBatch.from_pylist([rows[name] for name in sorted(rows)], RECORD)
+    return clusters
 
 
 def _compared(runs: Sequence[tuple[Folder, list[str]]], kind: str) -> Iterator[pa.RecordBatch]:

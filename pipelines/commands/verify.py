@@ -120,6 +120,13 @@ def _verify_receipt(options: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
+def _what(said: dict[str, Any]) -> str:
+    if "length" in said:
+        return f"{said['length']:,} tokens in sequence {said['sequence']}"
+    why = [said[name] for name in ("reason", "value_text", "kept_id") if said.get(name)]
+    return f"removed by {', '.join(why)}" if why else "kept"
+
+
 def _told(found: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a receipt for people."""
     documents = found["documents"]
@@ -134,11 +141,7 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
         copied = f", a copy of {one['copy_of']}" if "copy_of" in one else ""
         yield f"{one['id']} {one['url']}{copied}"
         for said in one["said"]:
-            why = [said.get(k) for k in ("reason", "value_text", "kept_id") if said.get(k)]
-            what = f"removed by {', '.join(why)}" if why else "kept"
-            if "length" in said:
-                what = f"{said['length']:,} tokens in sequence {said['sequence']}"
-            yield f"    {what}: row {said['row']} of {said['file']}"
+            yield f"    {_what(said)}: row {said['row']} of {said['file']}"
     for text in found["texts"]:
         places = ", ".join(f"{one['id']} ({one['decision']})" for one in text["found"])
         yield f"{text['name']}: {places or 'no span of 20 words or more is in any document'}"

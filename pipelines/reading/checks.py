@@ -129,13 +129,8 @@ def receipt(
         if row["reason"] == COPIED:
             documents[row["id"]]["copy_of"] = row["value"]
     manifests = {stage: read_manifest(folder / stage) for stage in stages}
-    last = [s for s in stages if files_of(manifests[s], "documents")][-1:]
-    for stage, manifest in manifests.items():
-        kinds = ["removed", "index" if find(stage).is_sink else ""]
-        for name in files_of(manifest, *kinds, *(["documents"] if stage in last else [])):
-            for row in _rows_of(folder / stage, name, pa.array(sorted(documents), pa.string())):
-                said = {k: v for k, v in row.items() if k != "id" and v is not None}
-                documents[row["id"]]["said"].append({"file": f"{stage}/{name}", **said})
+    for row in _said(folder, manifests, pa.array(sorted(documents), pa.string())):
+        documents[row.pop("id")]["said"].append(row)
     listed = sums(folder, stages)
     own = {s: (folder / s).read_bytes(MANIFEST).decode() for s in stages}
     found = {
@@ -148,6 +143,19 @@ def receipt(
         "does_not_prove": _CANT_PROVE,
     }
     return found | {SUMS: listed.decode(), "manifests": own}
+
+
+def _said(
+    folder: Folder, manifests: Mapping[str, Manifest], ids: pa.Array
+) -> Iterator[dict[str, Any]]:
+    """Yield what files of a run say of documents by id, with file and row."""
+    last = [s for s, manifest in manifests.items() if files_of(manifest, "documents")][-1:]
+    for stage, manifest in manifests.items():
+        kinds = ["removed", "index" if find(stage).is_sink else ""]
+        for name in files_of(manifest, *kinds, *(["documents"] if stage in last else [])):
+            for row in _rows_of(folder / stage, name, ids):
+                found = {k: v for k, v in row.items() if v is not None}
+                yield {"file": f"{stage}/{name}", **found}
 
 
 def _rows_of(place: Folder, name: str, ids: pa.Array) -> Iterator[dict[str, Any]]:
@@ -189,19 +197,7 @@ def check_receipt(given: dict[str, Any], root: str | None, place: Folder | None)
 
     Raises KeyError, TypeError or ValueError for what is no receipt.
     """
-    listed, problems = given[SUMS], list[str]()
-    if hashlib.sha256(listed.encode()).hexdigest() != (root or given["root"]):
-        problems.append(f"{SUMS}: its hash is not the root {root or given['root']}")
-    files, held, indexes = dict[str, dict[str, Any]](), set[str](), list[str]()
-    for stage, text in given["manifests"].items():
-        held.add(f"{hashlib.sha256(text.encode()).hexdigest()}  {stage}/{MANIFEST}")
-        manifest = json.loads(text)
-        files |= {f"{stage}/{name}": file for name, file in manifest["files"].items()}
-        if find(stage).is_sink:
-            indexes += [f"{stage}/{name}" for name in files_of(manifest, "index")]
-    named = {line for line in listed.splitlines() if line.endswith(f"/{MANIFEST}")}
-    for line in sorted(held ^ named):
-        problems.append(f"{line.split()[-1]}: not the one that {SUMS} names")
+    problems, files, indexes = _chain(given, root)
     stated: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in indexes}
     for one in given["documents"]:
         for said in one["said"]:
@@ -218,6 +214,26 @@ def check_receipt(given: dict[str, Any], root: str | None, place: Folder | None)
                 problems += _other_rows(place, name, rows)
                 problems += _left_out(place, name, hosts) if name in indexes else ()
     return problems
+
+
+def _chain(
+    given: dict[str, Any], root: str | None
+) -> tuple[list[str], dict[str, dict[str, Any]], list[str]]:
+    """Return what is wrong with a receipt's hashes; the run's files, and the indexes of tokens."""
+    listed, problems = given[SUMS], list[str]()
+    if hashlib.sha256(listed.encode()).hexdigest() != (root or given["root"]):
+        problems.append(f"{SUMS}: its hash is not the root {root or given['root']}")
+    files, held, indexes = dict[str, dict[str, Any]](), set[str](), list[str]()
+    for stage, text in given["manifests"].items():
+        held.add(f"{hashlib.sha256(text.encode()).hexdigest()}  {stage}/{MANIFEST}")
+        manifest = json.loads(text)
+        files |= {f"{stage}/{name}": file for name, file in manifest["files"].items()}
+        if find(stage).is_sink:
+            indexes += [f"{stage}/{name}" for name in files_of(manifest, "index")]
+    named = {line for line in listed.splitlines() if line.endswith(f"/{MANIFEST}")}
+    for line in sorted(held ^ named):
+        problems.append(f"{line.split()[-1]}: not the one that {SUMS} names")
+    return problems, files, indexes
 
 
 def _other_rows(place: Folder, name: str, rows: Mapping[int, dict[str, Any]]) -> Iterator[str]:
