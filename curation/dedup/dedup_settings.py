@@ -298,12 +298,6 @@ class LineDedupSettings(Settings):
     index: IndexSettings
 
 
-class SubstringPaths(Settings):
-    code: bool = Field(
-        description="Cut in code, too: its documents, and lines of code and formulas"
-    )
-
-
 class SubstringDedupSettings(Settings):
     min_bytes: int = Field(ge=32, le=1 << 20, description="Bytes of UTF-8 of the shortest repeat")
     keep: Literal["first", "best"] = Field(
@@ -313,7 +307,9 @@ class SubstringDedupSettings(Settings):
     unit: Literal["bytes", "lines", "sentences"] = Field(
         description="What is cut whole: a repeat loses what is not a whole unit at its ends"
     )
-    paths: SubstringPaths
+    paths: dict[Literal["code"], bool] = Field(
+        description="`code`: cut in code, too: its documents, and lines of code and formulas"
+    )
 
 
 Stage = TypeVar("Stage", bound=Settings)

@@ -278,7 +278,7 @@ def cut_passages(
     something that is left of it is claimed.
     """
     offsets, data = read_only(texts)
-    exempt = {} if settings.paths.code else _exempt(texts, sorted(found))
+    exempt = {} if settings.paths.get("code") else _exempt(texts, sorted(found))
     cuts, gone, free = list[tuple[int, int, int]](), list[str](), list[int]()
     for row in sorted(found):
         raw, claims = data[offsets[row] : offsets[row + 1]].tobytes(), claimed.get(row, [])

@@ -13,7 +13,7 @@ from curation.extract.assemble import Atoms, with_formulas
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import NAMES
 from curation.extract.markup import TAG
-from curation.extract.native import Judged, judge, result
+from curation.extract.native import MOST_JUDGED_BLOCKS, Judged, judge, result
 
 _TAG_NAMES = {number: name for name, number in TAG.items()}
 _PATH = 6  # elements of a path that are shown
@@ -127,7 +127,7 @@ def _notes(judged: Judged, settings: ExtractSettings) -> Iterator[str]:
         yield "judged as an article: a block needs the threshold of articles"
     else:
         yield "judged as a page without one sure body of text: a block needs the page's own threshold"
-    if len(judged.decisions.kept) > settings.max_judged_blocks:
+    if len(judged.decisions.kept) > MOST_JUDGED_BLOCKS:
         yield "too many blocks to judge each: blocks of one kind share a judgement"
     if judged.shows_hidden:
         yield "hidden elements were read too, because without them no text was left"

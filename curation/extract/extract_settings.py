@@ -94,10 +94,6 @@ class ExtractSettings(Settings):
     max_nodes: Positive = Field(
         description="pages with more elements or blocks are removed (engine `curation`)"
     )
-    max_judged_blocks: Positive = Field(
-        description="on pages with more blocks, those of one kind share the judgement of one among "
-        "them (engine `curation`)"
-    )
     max_engine_memory: int = Field(
         ge=1 << 28,
         description="bytes of address space of the process in which a stage runs an engine other "

@@ -37,6 +37,9 @@ from curation.extract.stated_posts import linked_data, stated_posts
 from curation.extract.tables import DATA, Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
 
+#: Of more blocks, those of one kind share the judgement of one among them. The largest real page of
+#: the development set has 6,200.
+MOST_JUDGED_BLOCKS = 10_000
 _NAMES = (name2codepoint.keys() | {"apos"}) - {"lt", "gt"}
 # A backslash before it is markdown's.
 _REFERENCE = re.compile(
@@ -148,8 +151,8 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
     rows = np.arange(len(page.b_start))  # of the features, that of each block
     some = np.ones(len(rows), np.bool_)  # the blocks that are judged
-    if len(rows) > settings.max_judged_blocks:
-        stands = representatives(page, settings.max_judged_blocks)
+    if len(rows) > MOST_JUDGED_BLOCKS:
+        stands = representatives(page, MOST_JUDGED_BLOCKS)
         some = stands == rows
         rows = (np.cumsum(some) - 1)[stands]
     tables, measured, where, decisions = _judge_blocks(

@@ -173,9 +173,6 @@ class CopySettings(Settings):
     min_characters: Positive = Field(
         description="characters of the shortest passage, white space aside"
     )
-    characters_per_letter: Positive = Field(
-        description="characters that a letter of Han, kana or bopomofo counts as"
-    )
     max_share: Share = Field(
         description="share of a document's characters in copies beyond which it stays as it is, "
         "for the rules on repetition to judge"

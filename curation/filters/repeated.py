@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 REASON = "copies.passage"
 
 _SPACE = ch.SPACE
+#: Characters that a letter of Han, kana or bopomofo counts as, as in dedup-lines.
+_DENSE = 3
 
 
 class Copies(NamedTuple):
@@ -34,15 +36,14 @@ class Copies(NamedTuple):
 
     wanted: bool
     min_characters: int
-    characters_per_letter: int
     max_share: float
 
 
 def copies(settings: CopySettings | None) -> Copies:
     """The settings as kernels take them; None wants no cuts."""
     if settings is None:
-        return Copies(False, 0, 1, 0.0)
-    return Copies(True, settings.min_characters, settings.characters_per_letter, settings.max_share)
+        return Copies(False, 0, 0.0)
+    return Copies(True, settings.min_characters, settings.max_share)
 
 
 @borrowing
@@ -53,7 +54,7 @@ def _characters(data: Bytes, start: Int, end: Int, properties: Uint16s, rule: Co
     while i < end:
         c, size = code_point(data, i)
         if is_dense(properties[c]):
-            n += rule.characters_per_letter
+            n += _DENSE
         elif not properties[c] & _SPACE:
             n += 1
         i += size

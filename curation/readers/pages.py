@@ -73,11 +73,7 @@ def _kind(
     if "/" in identified and identified != _UNKNOWN:
         mime = identified  # as in Common Crawl's WET files
     elif mime not in settings.text_types and ("/" not in mime or mime == _UNKNOWN):
-        begin_of_body = bytes(buffer[body : min(end, body + 2048)])
-        if settings.pdf and begin_of_body.startswith(PDF_MAGIC):
-            mime = PDF
-        elif http.looks_like_html(begin_of_body):
-            mime = HTML_TYPES[0]
+        mime = _seen(bytes(buffer[body : min(end, body + 2048)]), settings) or mime
     if mime in HTML_TYPES and mime not in settings.text_types:
         kind = "html"
     elif mime == PDF and settings.pdf:
@@ -87,6 +83,13 @@ def _kind(
         if not _TOKEN.fullmatch(mime):
             mime = "unknown"
     return _Kind(kind, mime, charset, response, body)
+
+
+def _seen(beginning: bytes, settings: ReaderSettings) -> str:
+    """Return the type that the first bytes of a body show; empty if they show none."""
+    if settings.pdf and beginning.startswith(PDF_MAGIC):
+        return PDF
+    return HTML_TYPES[0] if http.looks_like_html(beginning) else ""
 
 
 def to_event(

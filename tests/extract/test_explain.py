@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from curation.extract import extract
+from curation.extract import explain as explaining
+from curation.extract import extract, native
 from curation.extract.explain import explain
 from curation.extract.extractor import default_settings
 from curation.resources import root
@@ -57,10 +58,13 @@ def test_formulas_stand_in_their_blocks() -> None:
     assert "The $x^{2}$ term." in {block.text for block in blocks}
 
 
-def test_blocks_that_share_a_judgement_show_what_was_judged() -> None:
-    few = default_settings().model_copy(update={"max_judged_blocks": 20})
+def test_blocks_that_share_a_judgement_show_what_was_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (native, explaining):
+        monkeypatch.setattr(module, "MOST_JUDGED_BLOCKS", 20)
     rows = "".join(f"<p>{'word ' * length}</p>" for length in range(1, 200))
-    explanation = explain(rows.encode(), few)
+    explanation = explain(rows.encode(), default_settings())
     assert len({block.values for block in explanation.blocks}) < 50
     assert any("share a judgement" in note for note in explanation.notes)
 

@@ -112,9 +112,7 @@ def plain(text: str, limits: CopySettings) -> list[int]:
     def size(line: str) -> int:
         han = ("CJK", "HIRAGANA", "KATAKANA")
         return sum(
-            limits.characters_per_letter if unicodedata.name(c, "").startswith(han) else 1
-            for c in line
-            if not c.isspace()
+            3 if unicodedata.name(c, "").startswith(han) else 1 for c in line if not c.isspace()
         )
 
     copied: list[int] = []
@@ -142,7 +140,7 @@ def plain(text: str, limits: CopySettings) -> list[int]:
 def test_kernel_finds_what_the_plain_reading_finds(
     lines: list[str], least: int, share: float
 ) -> None:
-    limits = CopySettings(min_characters=least, characters_per_letter=3, max_share=share)
+    limits = CopySettings(min_characters=least, max_share=share)
     text = "\n".join(lines)
     wanted = EditSettings(c4=False, refinedweb=False, llama3=False, copies=limits)
     result = edit([text], METER, wanted)
