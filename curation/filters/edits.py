@@ -1,6 +1,6 @@
 """Cut lines and citation marks out of texts, and keep what was cut.
 
-Lines are judged on the text as it was: as copies of passages, by C4's rules, by RefinedWeb's, by
+Lines are judged on the text as it was: as copies of passages, by C4's rules, by
 the coverage of n-grams that the lines but copies repeat, whichever the recipe switches on. Blank
 lines are never judged; where a cut would leave two of them together, one goes with the cut, and a
 text never begins or ends with them because of one.
@@ -18,7 +18,7 @@ from curation.arrow import Texts, from_buffers
 from curation.bytes.buffers import copy_bytes, read_only
 from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, borrowing, kernel
-from curation.filters import c4, dialects, line_ngrams, refinedweb, repeated, scratch
+from curation.filters import c4, dialects, line_ngrams, repeated, scratch
 from curation.filters.content import Content
 from curation.filters.filter_settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
@@ -31,12 +31,11 @@ from curation.text.structure import PROSE
 if TYPE_CHECKING:
     from curation.filters.signals import Kit
 
-#: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks, copies.
-_REFINEDWEB = len(c4.REASONS)
-_LLAMA3 = _REFINEDWEB + len(refinedweb.REASONS)
+#: Reasons by code: C4's lines, repeated n-grams, citation marks, copies.
+_LLAMA3 = len(c4.REASONS)
 _CITATION = _LLAMA3 + 1
 _COPY = _CITATION + 1
-REASONS = (*c4.REASONS, *refinedweb.REASONS, line_ngrams.REASON, c4.CITATION, repeated.REASON)
+REASONS = (*c4.REASONS, line_ngrams.REASON, c4.CITATION, repeated.REASON)
 
 _BREAK, _BREAKING = ch.BREAK, BREAKING
 _BRACKET = 0x5B
@@ -72,7 +71,7 @@ def edit(
         offsets,
         _stays(found, len(offsets) - 1),
         meter.kit,
-        (settings.c4, settings.refinedweb, settings.llama3),
+        (settings.c4, settings.llama3),
         repeated.copies(settings.copies),
         space,
         np.empty(len(space.bytes), np.bool_),
@@ -122,25 +121,19 @@ def _judge(
     b: Int,
     end: Int,
     k: Int,
-    wanted: tuple[Bool, Bool, Bool],
+    wanted: tuple[Bool, Bool],
     kit: Kit,
     space: scratch.Scratch,
 ) -> Int:
     """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
     `end`; -1 keeps it."""
-    use_c4, use_refinedweb, use_llama3 = wanted
+    use_c4, use_llama3 = wanted
     if use_c4:
         found, _, _ = c4.judge_line(
             data, a, b, end, kit.properties, kit.c4_limits, kit.c4_phrases, space.bytes
         )
         if found != c4.KEEP:
             return found
-    if use_refinedweb:
-        found, _ = refinedweb.judge_line(
-            data, a, b, kit.properties, kit.refinedweb_limits, kit.counters
-        )
-        if found != refinedweb.KEEP:
-            return _REFINEDWEB + found
     if use_llama3 and space.coverage[k] > kit.line_ngrams.max_coverage:
         return _LLAMA3
     return -1
@@ -152,7 +145,7 @@ def _find_cuts(
     offsets: Int64s,
     stays: _Stays,
     kit: Kit,
-    wanted: tuple[Bool, Bool, Bool],
+    wanted: tuple[Bool, Bool],
     rule: repeated.Copies,
     space: scratch.Scratch,
     copied: Bools,
@@ -169,12 +162,12 @@ def _find_cuts(
         if stays.documents[d] or begin == end:
             continue
         block = stays.doc_offsets[d]  # the next line of code or formulas
-        # all breaks of Unicode, as the signals of C4 and RefinedWeb read them
+        # all breaks of Unicode, as the signals of C4 read them
         lines = all_lines(data, begin, end, kit.properties, starts, ends)
         any_copied = rule.wanted and repeated.find_copies(
             data, lines, kit.properties, rule, space, copied
         )
-        if wanted[2]:
+        if wanted[1]:
             tokens, kinds = load_tokens(data, begin, end, kit, space, dialects.DATATROVE)
             if any_copied:
                 tokens, kinds = repeated.drop_tokens(tokens, space, copied)

@@ -183,7 +183,6 @@ class EditSettings(Settings):
     """Which lines are cut out of documents before they are measured."""
 
     c4: bool = Field(description="lines and citations as C4 cuts them (limits in signals.c4)")
-    refinedweb: bool = Field(description="interface remains")
     llama3: bool = Field(description="lines of repeated n-grams")
     copies: CopySettings | None = Field(description="passages held again; null: they stay")
 

@@ -30,7 +30,6 @@ REPETITION = (
 )
 C4 = ("sentences", "lorem_ipsum", "curly_bracket", "long_lines", "characters")
 FINEWEB = ("line_punct", "short_lines", "char_dup", "newlines_per_word")
-REFINEDWEB = ("flagged_word_ratio",)
 LLAMA3 = ("line_ngram_coverage",)
 DIRTY = ("dirty_word_count", "dirty_word_ratio")
 REFERENCE = ("kl_divergence", "outlier_token_ratio")
@@ -62,7 +61,6 @@ FAMILIES = (
     ("repetition_", REPETITION),
     ("c4_", C4),
     ("fineweb_", FINEWEB),
-    ("refinedweb_", REFINEDWEB),
     ("llama3_", LLAMA3),
     ("", DIRTY),
     ("", REFERENCE),

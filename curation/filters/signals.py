@@ -36,7 +36,6 @@ from curation.filters import (
     lists,
     mixed,
     reference,
-    refinedweb,
     repetition,
     scratch,
 )
@@ -75,8 +74,6 @@ class Kit(NamedTuple):
     c4_limits: c4.C4Limits
     c4_phrases: Phrases
     fineweb: fineweb.FineWeb
-    refinedweb_limits: refinedweb.LineLimits
-    counters: Phrases
     line_ngrams: line_ngrams.LineNgrams
     stop_words: Table
     dirty_words: Table
@@ -182,7 +179,6 @@ def _measure(
         doc = _document(data, d, batch, kit, space, _DATATROVE)
         c4.measure(data, doc, kit, space, row)
         fineweb.measure(data, doc, kit, space, row)
-        row.refinedweb_flagged_word_ratio = refinedweb.flagged_word_ratio(data, doc, kit, space)
         row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
         row.kl_divergence, row.outlier_token_ratio = reference.measure(
             data, doc, kit.references, space, np.inf
@@ -223,8 +219,6 @@ class Meter:
             c4.C4Limits(**settings.c4.model_dump()),
             c4.line_phrases(),
             fineweb.FineWeb(fineweb.SHORT_LINE, **settings.fineweb.model_dump()),
-            refinedweb.LineLimits(),
-            refinedweb.counter_words(),
             line_ngrams.LineNgrams(),
             lexicon.phrase_table(
                 {

@@ -58,7 +58,7 @@ _SHOWN_ROWS = 25
 #: Top domains that the Commission's template asks for: their percentage, and most of them.
 TOP, TOP_OF_SMES = (10, None), (5, 1000)
 #: Families of reasons that count as measures against unlawful content, and as opt-outs.
-UNSAFE = ("blocklist.", "llama3.dirty", "refinedweb.flagged", "pii.")
+UNSAFE = ("blocklist.", "llama3.dirty", "pii.")
 RIGHTS = ("rights.",)
 _SIZES = ("documents", "bytes")
 _DAYS = ("first_day", "last_day")

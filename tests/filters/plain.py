@@ -21,7 +21,6 @@ import numpy as np
 from curation.filters.c4 import JAVASCRIPT_PHRASE, LOREM_PHRASE, POLICY_PHRASES
 from curation.filters.filter_settings import SignalSettings
 from curation.filters.reference import LENGTHS, LONGEST_TOKEN, Reference
-from curation.filters.refinedweb import COUNTERS
 from curation.text import characters as ch
 from models.training.reference_counts import vocabulary
 from tests.text.strings import token_hash
@@ -313,38 +312,6 @@ def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str,
     return {f"fineweb_{name}": v for name, v in zip(names, values, strict=True)}
 
 
-def is_counter(line: str, nouns: Sequence[str]) -> bool:
-    rest = line.lstrip("0123456789,.")
-    if rest == line:
-        return False
-    if rest[:1] and rest[0] in "kKmMbB":
-        rest = rest[1:]
-    return rest[:1].isspace() and ascii_lower(rest.lstrip()) in nouns
-
-
-def refinedweb(text: str) -> dict[str, float]:
-    total = lost = 0
-    for raw in text.splitlines():
-        line = raw.strip()
-        words = 0
-        inside = False
-        for c in line:
-            if has(c, ch.SPACE):
-                inside = False
-            elif has(c, ch.SINGLE) or not inside:
-                words += 1
-                inside = not has(c, ch.SINGLE)
-        total += words
-        if line and (
-            sum(has(c, ch.UPPER) for c in line) > 0.5 * len(line)
-            or sum(has(c, ch.NUMBER) for c in line) > 0.999999 * len(line)
-            or is_counter(line, COUNTERS)
-            or words == 1
-        ):
-            lost += words
-    return {"refinedweb_flagged_word_ratio": ratio(lost, total)}
-
-
 def spans(text: str, tokens: Sequence[str]) -> list[int]:
     """Number of the line that each token stands in."""
     ends = list(accumulate(map(len, text.splitlines(keepends=True))))
@@ -555,7 +522,6 @@ def measured(
         **gopher(text, tokens, settings.gopher.dialect, stop),
         **c4(text, settings),
         **fineweb(text, tokens, settings),
-        **refinedweb(text),
         **line_ngrams(text, tokens),
         **dirty(tokens, flagged, everyday, allowed),
         **divergence(tokens, reference),

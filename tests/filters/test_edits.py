@@ -21,9 +21,9 @@ from curation.filters.signals import Meter
 from curation.paths import CODE_PATH, PROSE_PATH
 
 _COPIES = CopySettings(min_characters=20, max_share=0.9)
-_ALL = EditSettings(c4=True, refinedweb=True, llama3=True, copies=_COPIES)
-_C4 = EditSettings(c4=True, refinedweb=False, llama3=False, copies=None)
-_LLAMA3 = EditSettings(c4=False, refinedweb=False, llama3=True, copies=None)
+_ALL = EditSettings(c4=True, llama3=True, copies=_COPIES)
+_C4 = EditSettings(c4=True, llama3=False, copies=None)
+_LLAMA3 = EditSettings(c4=False, llama3=True, copies=None)
 SETTINGS: FilterSettings = default_settings()
 METER = Meter(SETTINGS.signals)
 

@@ -25,7 +25,7 @@ STORY = [
 
 
 def cut(text: str, limits: CopySettings | None = DEFAULT) -> tuple[str, list[str]]:
-    wanted = EditSettings(c4=False, refinedweb=False, llama3=True, copies=limits)
+    wanted = EditSettings(c4=False, llama3=True, copies=limits)
     result = edit([text], METER, wanted)
     return result.texts[0].as_py(), result.reasons.to_pylist()
 
@@ -142,7 +142,7 @@ def test_kernel_finds_what_the_plain_reading_finds(
 ) -> None:
     limits = CopySettings(min_characters=least, max_share=share)
     text = "\n".join(lines)
-    wanted = EditSettings(c4=False, refinedweb=False, llama3=False, copies=limits)
+    wanted = EditSettings(c4=False, llama3=False, copies=limits)
     result = edit([text], METER, wanted)
     breaks = [i + 1 for i, c in enumerate(text.encode()) if c == 10]
     # a cut at the end takes the break before it along

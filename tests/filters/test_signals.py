@@ -177,11 +177,6 @@ def test_c4_terminal_marks_of_any_script() -> None:
     assert measured(text, "ja", c4=limits | {"any_script": False})["c4_sentences"] == 0
 
 
-def test_refinedweb_interface_lines() -> None:
-    text = "3 likes\nSHARE THIS NOW\n2,345\nWord\nA line of real words stands here"
-    assert measured(text)["refinedweb_flagged_word_ratio"] == pytest.approx(7 / 14, rel=1e-12)
-
-
 def test_logs_are_covered_by_their_own_ngrams() -> None:
     log = "\n".join(f"12:00:{i:02d} error: connection {i} refused by peer" for i in range(20))
     prose = "A few words that nobody says twice stand at the end of this log file."
