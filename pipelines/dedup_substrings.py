@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,16 +23,21 @@ from curation.dedup.substrings import (
     windows,
 )
 from curation.schema import EDITS, with_column
-from pipelines.dedup.duplicates import OverRanges, numbered_tasks, range_tasks, read_key_range
+from pipelines.dedup.duplicates import (
+    OfShard,
+    OverRanges,
+    numbered_tasks,
+    range_tasks,
+    read_key_range,
+)
 from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
-from pipelines.runners.tasks import Progress, Result, Task, records_of
+from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
-    numbers_of_shard,
     read_columns,
     row_of,
     scratch,
@@ -43,8 +47,6 @@ from pipelines.storage.exchange import (
 from pipelines.storage.files import Folder
 
 _STAGE = "dedup-substrings"
-#: Most frequent passages that the manifest lists, and characters shown of each.
-_LISTED, _SHOWN = 20, 200
 
 
 @dataclass(frozen=True)
@@ -102,21 +104,8 @@ _NO_WINDOWS = pa.RecordBatch.from_pydict(dict.fromkeys(_WINDOW, _NONE))
 
 
 @dataclass(frozen=True)
-class _OfShard:
-    """A step that gathers, for the documents of each shard, the rows that others sent."""
-
-    settings_key: str
-    senders: tuple[str, ...]  # names of the tasks that sent them
-    gathers: ClassVar[str]
-
-    def runs(self) -> list[str]:
-        return [scratch(self.gathers, s) for s in self.senders]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return numbers_of_shard(task.payload[0])
-
-    def rows(self, task: Task, folder: Folder) -> pa.RecordBatch | None:
-        return read_key_range(folder, self.gathers, self.senders, *self.key_range(task))
+class _OverTexts(OfShard):
+    """A step over documents with rows that others sent."""
 
     def over(
         self, task: Task, folder: Folder, rows: pa.RecordBatch, numbers: pa.Array, function: Any
@@ -134,12 +123,11 @@ def _with_texts(
     low, high = np.searchsorted(places, [first_row, first_row + batch.num_rows])
     own = (places[low:high] - first_row).tolist()
     texts = {row: batch.column("text")[row].as_py().encode() for row in set(own)}
-    ids = batch.column("id").take(pa.array(own, pa.int64()))
-    return function(rows.slice(low, high - low), ids, [texts[row] for row in own])
+    return function(rows.slice(low, high - low), [texts[row] for row in own])
 
 
 @dataclass(frozen=True)
-class ClaimPassages(_OfShard):
+class ClaimPassages(_OverTexts):
     """For each shard, join windows into passages, and claim them from their originals."""
 
     width: int = 0  # bytes of a window
@@ -159,7 +147,7 @@ class ClaimPassages(_OfShard):
 _EVIDENCE = ("digest", "left", "right")
 
 
-def _claims(rows: pa.RecordBatch, ids: pa.Array, texts: Sequence[bytes]) -> pa.RecordBatch:
+def _claims(rows: pa.RecordBatch, texts: Sequence[bytes]) -> pa.RecordBatch:
     """Return passages of documents with the evidence for them."""
     asked = rows.select(["start", "size", "before", "after"]).to_pylist()
     found = [evidence(text, **one) for text, one in zip(texts, asked, strict=True)]
@@ -170,7 +158,7 @@ def _claims(rows: pa.RecordBatch, ids: pa.Array, texts: Sequence[bytes]) -> pa.R
 
 
 @dataclass(frozen=True)
-class CheckOriginals(_OfShard):
+class CheckOriginals(_OverTexts):
     """For each shard, grow the copies of originals in it that are the same, and note the claims."""
 
     name: str = "originals"
@@ -185,37 +173,24 @@ class CheckOriginals(_OfShard):
             return Result(files | {claimed: write_columns(folder, claimed, none)})
         rows = rows.take(pa.array(np.argsort(rows.column("key").to_numpy(), kind="stable")))
         parts, aside = self.over(task, folder, rows, rows.column("key"), _checked)
-        grown, claims, listed = zip(*parts, strict=True)
-        most = sorted((p for part in listed for p in part), key=_frequent)[:_LISTED]
+        grown, claims = zip(*parts, strict=True)
         files = {found: write_run(folder, found, "key", concatenated(grown))}
         files[claimed] = write_columns(folder, claimed, concatenated(claims))
-        return Result(files, {"passages": most} | noted(aside))
+        return Result(files, noted(aside))
 
 
-def _checked(
-    rows: pa.RecordBatch, ids: pa.Array, texts: Sequence[bytes]
-) -> tuple[pa.RecordBatch, pa.RecordBatch, list[dict[str, Any]]]:
-    """Return the copies of documents' passages, what is claimed, and the most frequent passages."""
+def _checked(rows: pa.RecordBatch, texts: Sequence[bytes]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the copies of documents' passages, and what is claimed."""
     found, claims = list[tuple[int, int, int]](), list[tuple[int, int, int]]()
-    copied = Counter[tuple[str, bytes]]()
     names = ("key", "low", "high", "number", "start", "size", "at", *_EVIDENCE)
     asked = zip(*(rows.column(n).to_pylist() for n in names), strict=True)
-    for text, name, one in zip(texts, ids.to_pylist(), asked, strict=True):
+    for text, one in zip(texts, asked, strict=True):
         key, low, high, number, start, size, at, *shown = one
         longer = grown(text, at, size, shown)
         if longer is not None:
             found.append((number, start - longer[0], start + size + longer[1]))
             claims.append((key, max(0, low - longer[0]), high + longer[1]))
-            copied[name, text[at : at + size]] += 1
-    most = [
-        {"copies": n, "id": name, "text": part.decode(errors="ignore")[:_SHOWN]}
-        for (name, part), n in copied.most_common(_LISTED)
-    ]
-    return _spans(found), _spans(claims), most
-
-
-def _frequent(passage: dict[str, Any]) -> tuple[int, str, str]:
-    return -passage["copies"], passage["id"], passage["text"]
+    return _spans(found), _spans(claims)
 
 
 def _spans(spans: Sequence[tuple[int, int, int]]) -> pa.RecordBatch:
@@ -224,7 +199,7 @@ def _spans(spans: Sequence[tuple[int, int, int]]) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class GatherCuts(_OfShard):
+class GatherCuts(OfShard):
     """For each shard, write what may be cut and what is claimed, by document."""
 
     name: str = "cuts"
@@ -308,8 +283,4 @@ def run(run: StageRun) -> dict[str, Any]:
         Pass(apply, shard_tasks(run.inputs), beside=gather.name),
     ]
     run.chain(passes)
-    found = records_of(run.folder, check, tasks)
-    listed = (p for record in found for p in record["counts"].get("passages", ()))
-    most = sorted(listed, key=_frequent)
-    notes = {"most frequent passages": most[:_LISTED]} if most else {}
-    return run.finish(shard_tasks(run.inputs), run.compared, {"notes": notes})
+    return run.finish(shard_tasks(run.inputs), run.compared)

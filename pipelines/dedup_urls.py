@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,11 @@ import pyarrow as pa
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.facts import KEYS, capture_keys, capture_verdicts, choose_captures
 from pipelines.dedup.duplicates import (
+    OfShard,
     OverRanges,
     no_verdicts,
     numbered_tasks,
     range_tasks,
-    read_key_range,
     verdict_passes,
     verdict_rows,
     write_verdicts,
@@ -35,7 +35,6 @@ from pipelines.runners.tasks import Progress, Result, Task, records_of
 from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
-    numbers_of_shard,
     read_columns,
     read_range,
     row_of,
@@ -113,23 +112,15 @@ class UrlSurvivors(OverRanges):
 
 
 @dataclass(frozen=True)
-class UrlVerdicts:
+class UrlVerdicts(OfShard):
     """For each shard, write which rows to remove, why, and what is kept instead."""
 
-    settings_key: str
-    ranges: tuple[str, ...]
     name: str = "verdicts"
-    sends = ("verdicts",)
-
-    def runs(self) -> list[str]:
-        return [scratch("survivors", r) for r in self.ranges]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return numbers_of_shard(task.payload[0])
+    gathers: ClassVar[str] = "survivors"
+    sends: ClassVar[tuple[str, ...]] = ("verdicts",)
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        index, shard = task.payload
-        rows = read_key_range(folder, "survivors", self.ranges, *numbers_of_shard(index))
+        shard, rows = task.payload[1], self.rows(task, folder)
         aside = set_aside_by(folder, UrlKeys.name, shard)
         verdicts = no_verdicts(clusters=False)
         if rows is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,13 @@ from curation.rights.policy import (
 )
 from curation.rights.rights_settings import RightsSettings
 from curation.stages import find
-from pipelines.dedup.duplicates import OverRanges, numbered_tasks, range_tasks, read_key_range
+from pipelines.dedup.duplicates import (
+    OfShard,
+    OverRanges,
+    numbered_tasks,
+    range_tasks,
+    read_key_range,
+)
 from pipelines.engine.documents import answers, over_documents
 from pipelines.engine.stage import Shard, StageRun, removed_shards
 from pipelines.engine.transform import (
@@ -44,7 +50,6 @@ from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
-    numbers_of_shard,
     read_columns,
     scratch,
     write_columns,
@@ -55,7 +60,7 @@ from pipelines.storage.files import Folder
 _STAGE = "rights"
 _BESIDE = {find(_STAGE).beside: FOUND}
 #: Bytes of a row of keys, and of what is said of a removed document.
-_KEY_BYTES, _COPY_BYTES = 16, 512
+_KEY_BYTES, _COPY_BYTES = 16, 2048
 
 
 @dataclass(frozen=True)
@@ -156,25 +161,17 @@ _MATCHES = COPIES.append(pa.field("key", pa.uint64()))
 
 
 @dataclass(frozen=True)
-class CopiesOfShard:
+class CopiesOfShard(OfShard):
     """For each shard, write what is said of the documents removed in favour of its own."""
 
-    settings_key: str
-    ranges: tuple[str, ...]
     name: str = "found"
-
-    def runs(self) -> list[str]:
-        return [scratch("matches", r) for r in self.ranges]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return numbers_of_shard(task.payload[0])
+    gathers: ClassVar[str] = "matches"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        index, shard = task.payload
-        rows = read_key_range(folder, "matches", self.ranges, *numbers_of_shard(index))
+        rows = self.rows(task, folder)
         rows = pa.RecordBatch.from_pylist([], _MATCHES) if rows is None else rows
         order = [("kept_id", "ascending"), ("id", "ascending")]
-        name = scratch("found", shard.name)
+        name = scratch("found", task.name)
         return Result({name: write_columns(folder, name, rows.sort_by(order))})
 
 

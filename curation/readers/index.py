@@ -23,6 +23,7 @@ import xxhash
 from curation import stores
 from curation.errors import InputError
 from curation.readers.discover import InputFile
+from curation.readers.documents import batched
 from curation.readers.formats import HEAD, Packing, compression_of
 from curation.readers.headers import clean_url
 from curation.readers.raw import RawFile
@@ -48,8 +49,8 @@ _NO_VALUE = {"warc_filename": "", "warc_record_offset": -1, "warc_record_length"
 _NO_NAME = "rows without warc_filename"
 #: Bytes between two records that may be read with them, if they are no more than a tenth of these.
 _GAP, _TENTH = 64 << 10, 10
-#: Bytes of one request, and requests under way at a time.
-_REQUEST, _AT_ONCE = 32 << 20, 32
+#: Bytes of one request with several records, and requests under way at a time.
+_REQUEST, _AT_ONCE = 4 << 20, 16
 
 
 class _Row(NamedTuple):
@@ -60,6 +61,9 @@ class _Row(NamedTuple):
     @property
     def end(self) -> int:
         return self.offset + self.length
+
+    def damage(self, reason: str, detail: str, raw: bytes = b"") -> Damage:
+        return Damage(self.offset, reason, detail, self.url or None, raw)
 
 
 def is_index(path: str, name: str) -> bool:
@@ -170,16 +174,12 @@ def read_records(path: str, name: str, settings: ReaderSettings, records: str) -
 
 def _unread(row: _Row, name: str, settings: ReaderSettings) -> Event | None:
     """Return the event of a row whose record is not read."""
-    bad = ""
     if name == _NO_NAME or ".." in name.split("/") or name.startswith("/"):
-        bad = "no file below readers.index.base"
-    elif row.offset < 0 or row.length <= 0:
-        bad = "no offset or no length"
-    if bad:
-        return Damage(row.offset, "index.bad_row", bad, row.url or None, b"")
+        return row.damage("index.bad_row", "no file below readers.index.base")
+    if row.offset < 0 or row.length <= 0:
+        return row.damage("index.bad_row", "no offset or no length")
     if row.length > settings.max_record_bytes:
-        detail = f"{row.length} bytes, over {settings.most}"
-        return Damage(row.offset, "record.too_large", detail, row.url or None, b"")
+        return row.damage("record.too_large", f"{row.length} bytes, over {settings.most}")
     key = clean_url(row.url) or f"{name}:{row.offset}"
     return None if is_drawn(key, settings.sample) else Skipped(NOT_DRAWN)
 
@@ -187,7 +187,7 @@ def _unread(row: _Row, name: str, settings: ReaderSettings) -> Event | None:
 def _events(
     path: str, name: str, settings: ReaderSettings, rows: Sequence[_Row]
 ) -> Iterator[Event]:
-    for some in _at_once(_runs(rows)):
+    for some in batched(_runs(rows), _AT_ONCE):
         for run, data in zip(some, stores.each(functools.partial(_data, path), some), strict=True):
             for row in run:
                 yield _event(path, name, row, (run[0].offset, data), settings)
@@ -210,21 +210,6 @@ def _runs(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
         yield run
 
 
-def _at_once(runs: Iterable[list[_Row]]) -> Iterator[list[list[_Row]]]:
-    """Group requests that are under way at a time, bounded by number and bytes."""
-    some: list[list[_Row]] = []
-    size = 0
-    for run in runs:
-        length = max(row.end for row in run) - run[0].offset
-        if some and (len(some) == _AT_ONCE or size + length > _REQUEST):
-            yield some
-            some, size = [], 0
-        some.append(run)
-        size += length
-    if some:
-        yield some
-
-
 def _data(path: str, run: Sequence[_Row]) -> bytes | None:
     """Return the bytes from the first record to behind the last; None where there is no file."""
     try:
@@ -240,20 +225,19 @@ def _event(
 ) -> Event:
     start, data = read
     if data is None:
-        return Damage(row.offset, "index.no_file", f"{path}: no such file", row.url or None, b"")
+        return row.damage("index.no_file", f"{path}: no such file")
     raw = _Record(path, row.offset, data[row.offset - start : row.end - start])
     if raw.size < row.end:
-        detail = f"bytes {row.offset} to {row.end} are beyond the end of the file"
-        return Damage(row.offset, "index.beyond_end", detail, row.url or None, b"")
+        place = f"bytes {row.offset} to {row.end}"
+        return row.damage("index.beyond_end", f"{place} are beyond the end of the file")
     head = raw.fetch(row.offset, HEAD)
     stream = Packing(raw, compression_of(head, name)).stream(row.offset)
     event = next(scan(stream, settings), None)
     if event is None or (isinstance(event, Page) and event.offset != row.offset):
-        kept = head[:KEEP_RAW_BYTES]
-        return Damage(row.offset, "index.no_record", "no record begins here", row.url, kept)
+        return row.damage("index.no_record", "no record begins here", head[:KEEP_RAW_BYTES])
     if isinstance(event, Page) and row.url and event.url != clean_url(row.url):
         detail = f"the record of {event.url}"
-        return Damage(row.offset, "index.other_url", detail, row.url, head[:KEEP_RAW_BYTES])
+        return row.damage("index.other_url", detail, head[:KEEP_RAW_BYTES])
     return replace(event, offset=row.offset) if isinstance(event, Damage) else event
 
 

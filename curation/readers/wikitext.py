@@ -11,28 +11,25 @@ import html
 import re
 from collections.abc import Set
 from itertools import takewhile
+from typing import Any
+
+from curation.config import read_yaml
+from curation.resources import root
+
+_KNOWN = read_yaml(root() / "configs" / "lists" / "wikitext.yaml")
+
+
+def _each(group: str, value: Any) -> dict[str, Any]:
+    return dict.fromkeys(_KNOWN[group].split(), value)
+
 
 #: Elements whose content is no wikitext, and what is shown of it: `{}`, or nothing.
-_APART = {
-    **dict.fromkeys(("pre", "source", "syntaxhighlight"), "\n<pre>{}</pre>\n"),
-    **dict.fromkeys(("math", "chem", "ce"), "${}$"),
-    "nowiki": "{}",
-    **dict.fromkeys(
-        "ref references gallery timeline score hiero imagemap templatedata templatestyles graph "
-        "mapframe maplink categorytree inputbox section".split(),
-        "",
-    ),
-}
+_APART = _each("preformatted", "\n<pre>{}</pre>\n") | _each("formulas", "${}$")
+_APART |= _each("as_is", "{}") | _each("unshown", "")
 _BEGIN = re.compile(rf"<(?:!--|({'|'.join(_APART)})\b([^<>]*)>)", re.IGNORECASE)
 _KEPT = re.compile("\0(\\d+)\0")
-#: Templates that show one of their arguments, counted from 0, by their names in most wikis.
-_SHOWN = {
-    **dict.fromkeys("nowrap nobr quote blockquote cquote zitat citation-block".split(), 0),
-    **dict.fromkeys("abbr small big smaller larger bigger smallcaps sc tooltip".split(), 0),
-    **dict.fromkeys("lang langue transl transliteration".split(), -1),
-}
-_SIGNS = {"!": "|", "=": "=", "ndash": "–", "snd": " – ", "mdash": "—", "spaces": " ", "·": " · "}
-_MEASURES = {"convert", "cvt"}
+#: Templates that show some of their arguments: which.
+_SHOWN = _each("first", slice(1)) | _each("last", slice(-1, None)) | _each("measures", slice(2))
 _ARGUMENT = re.compile(r"\s*[\w-]+\s*=")
 _PAIRS = {"}}": "{{", "]]": "[["}
 _BRACKETS = re.compile(r"\{\{|\}\}|\[\[|\]\]")
@@ -114,10 +111,8 @@ def _template(inner: str) -> str:
     name, *arguments = inner.split("|")
     name = name.strip().lower()
     placed = [each.strip() for each in arguments if not _ARGUMENT.match(each)]
-    if name in _MEASURES:
-        return " ".join(placed[:2])
-    number = 0 if name.startswith("lang-") else _SHOWN.get(name)
-    return placed[number] if placed and number is not None else _SIGNS.get(name, "")
+    shown = slice(1) if name.startswith("lang-") else _SHOWN.get(name)
+    return " ".join(placed[shown]) if placed and shown else _KNOWN["signs"].get(name, "")
 
 
 def _link(inner: str, unshown: Set[str]) -> str:
@@ -136,7 +131,6 @@ class _Blocks:
         self._paragraph: list[str] = []
         self._lists = ""  # signs of the lists that are open
         self._tables = 0
-        self._row = False  # whether a row of the table is open
         for line in text.split("\n"):
             self._line(line)
         self._end()
@@ -172,22 +166,20 @@ class _Blocks:
             self._add(f"<h{level}>{title}</h{level}>", level)
         elif bare.lstrip(":*# ").startswith("{|"):
             self._add("<table>")
-            self._tables, self._row = self._tables + 1, False
+            self._tables += 1
         elif self._tables and bare[:1] in ("|", "!"):
             self._cells(bare)
         elif signs := line[: _run(line, "*#:;")]:
             if self._paragraph:
                 self._end()
-            self._paragraph_of_list(signs[:_NESTED], line[len(signs) :].strip())
+            text = _inline(line[len(signs) :].strip())
+            self._made.append((0, self._item(signs[:_NESTED], text)))
         elif bare:
             if self._lists:
                 self._end()
             self._paragraph.append(_inline(bare))
         else:
             self._end()
-
-    def _paragraph_of_list(self, signs: str, text: str) -> None:
-        self._made.append((0, self._item(signs, _inline(text))))
 
     def _item(self, signs: str, text: str) -> str:
         """Return an item of a list, after what ends and begins lists up to it."""
@@ -203,15 +195,12 @@ class _Blocks:
         """Add the cells of a line of a table, or what ends it."""
         if line.startswith("|}"):
             self._add("</table>")
-            self._tables, self._row = self._tables - 1, True
+            self._tables -= 1
         elif line.startswith("|-"):
             self._add("<tr>")
-            self._row = True
         elif line.startswith("|+"):
             self._add(f"<caption>{_inline(line[2:].rpartition('|')[2].strip())}</caption>")
         else:
-            if not self._row:
-                self._cells("|-")
             tag = "th" if line[0] == "!" else "td"
             cells = line[1:].replace("!!", "||") if tag == "th" else line[1:]
             shown = (_inline(cell.rpartition("|")[2].strip()) for cell in cells.split("||"))

@@ -52,8 +52,7 @@ _DENIED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _NAMING = (("canonical",), ("rsl", "tdm"))
 _ADDRESS = re.compile(r"https?://[^\s]+")
 #: Documents that were removed as duplicates of the one that `kept_id` names: `value` is how similar
-#: they are, `reason` why the policy forbids their use, by which `signal`; null: it doesn't. Of
-#: their signals, `rights` has those that name an original.
+#: they are, `reason` why the policy forbids their use, by which `signal`; null: it doesn't.
 COPIES = pa.schema(
     [
         *(DOCUMENTS.field(name) for name in ("id", "url", "date")),
@@ -190,7 +189,7 @@ class Policy:
         denials = self.denials(rights)
         columns = {
             **{name: rows[name] for name in ("id", "url", "date", "kept_id", "value")},
-            "rights": _naming(rights),
+            "rights": rights,
             "reason": pa.array([denial and denial.reason for denial in denials], pa.string()),
             "signal": pa.array([denial and denial.signal for denial in denials], SIGNAL),
         }
@@ -212,26 +211,14 @@ class Policy:
 
         Most pages of a site have the same signals, which are judged once.
         """
-        lists = pc.struct_field(column, "signals")
-        flat = pc.list_flatten(lists)
-        spoken = pc.is_in(flat.field("kind"), pa.array(_SPEAKING))
-        said = flat.filter(spoken)
-        parts = [pc.fill_null(said.field(name), "\x00") for name in _NOTHING]
-        words = pc.binary_join_element_wise(*parts, "\x1f").dictionary_encode()
-        codes = words.indices.to_numpy()
-        firsts = np.unique(codes, return_index=True)[1]
-        signals = said.take(pa.array(firsts, pa.int64())).to_pylist()
-        parents = pc.list_parent_indices(lists).filter(spoken).to_numpy()
-        ends = np.cumsum(np.bincount(parents, minlength=len(column))).tolist()
-        known: dict[bytes, Ruling | None] = {}
-        found, begin = list[Ruling | None](), 0
-        for end in ends:
-            own = codes[begin:end]
-            if (key := own.tobytes()) not in known:
-                own_signals = [signals[code] for code in own.tolist()]
-                known[key] = self._forbidden([s for s in own_signals if self._counts(s["place"])])
+        known: dict[tuple[Any, ...], Ruling | None] = {}
+        found = list[Ruling | None]()
+        for signals in pc.struct_field(column, "signals").to_pylist():
+            said = [s for s in signals or () if s["kind"] in _SPEAKING and self._counts(s["place"])]
+            key = tuple(tuple(s.values()) for s in said)
+            if key not in known:
+                known[key] = self._forbidden(said)
             found.append(known[key])
-            begin = end
         return found
 
     def _forbidden(self, signals: Signals) -> Ruling | None:
@@ -292,20 +279,6 @@ def _contradicts(other: Document, one: Document) -> bool:
     if licence is None or rights is None or rights["licence"] == licence:
         return False
     return rights["licence"] is not None or is_copy(other, one) is False
-
-
-def _naming(rights: pa.Array) -> pa.Array:
-    """Return values of a column `rights` with those signals alone that name an original."""
-    lists = pc.struct_field(rights, "signals")
-    flat = pc.list_flatten(lists)
-    naming = pc.is_in(flat.field("kind"), pa.array([kind for kinds in _NAMING for kind in kinds]))
-    parents = pc.list_parent_indices(lists).filter(naming).to_numpy()
-    ends = np.cumsum(np.bincount(parents, minlength=len(rights)))
-    left = pa.ListArray.from_arrays(
-        pa.array([0, *ends.tolist()], pa.int32()), flat.filter(naming), RIGHTS.field("signals").type
-    )
-    licences = pc.struct_field(rights, "licence")
-    return pa.StructArray.from_arrays([licences, left], fields=list(RIGHTS), mask=rights.is_null())
 
 
 def by_kept(copies: pa.RecordBatch) -> dict[str, list[Document]]:

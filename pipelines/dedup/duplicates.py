@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from pipelines.storage.exchange import (
     concatenated,
     key_ranges,
     kind_of,
+    numbers_of_shard,
     read_columns,
     read_range,
     row_of,
@@ -107,6 +108,24 @@ def read_key_range(
     """Return the rows of all runs of a kind with `key` in the range; None if there are none."""
     batches = list(read_range(folder, [scratch(kind, s) for s in shards], "key", low, high))
     return concatenated(batches) if batches else None
+
+
+@dataclass(frozen=True)
+class OfShard:
+    """A step whose tasks gather, for the documents of a shard each, the rows that others sent."""
+
+    settings_key: str
+    senders: tuple[str, ...]  # names of the tasks that sent them
+    gathers: ClassVar[str]
+
+    def runs(self) -> list[str]:
+        return [scratch(self.gathers, s) for s in self.senders]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return numbers_of_shard(task.payload[0])
+
+    def rows(self, task: Task, folder: Folder) -> pa.RecordBatch | None:
+        return read_key_range(folder, self.gathers, self.senders, *self.key_range(task))
 
 
 def verdict_rows(

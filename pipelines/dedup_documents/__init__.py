@@ -134,7 +134,7 @@ def _clustered(
     clusters = Clusters(run.settings_key, run.settings, shards, count)
     # The data compared for a document is about as large as the compressed document.
     ranges = range_tasks(sum(p.shard.bytes for p in places))
-    verdicts = DocumentVerdicts(run.settings_key, run.settings, tuple(t.name for t in ranges))
+    verdicts = DocumentVerdicts(run.settings_key, tuple(t.name for t in ranges), run.settings)
     losses = FindLosses(run.settings_key, run.settings, tuple(s.name for s in run.inputs))
     passes = [
         Pass(members, _place_tasks(places, labels.source), after=after),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from curation.dedup.keys import string_keys
 from curation.dedup.minhash import band_threshold
 from curation.dedup.urls import hosts
 from pipelines.dedup.duplicates import (
+    OfShard,
     OverRanges,
     no_verdicts,
     read_key_range,
@@ -27,31 +28,23 @@ from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import answers, over_documents, set_aside_by
 from pipelines.engine.stage import Shard
 from pipelines.runners.tasks import Progress, Result, Task
-from pipelines.storage.exchange import numbers_of_shard, scratch, write_run
+from pipelines.storage.exchange import scratch, write_run
 from pipelines.storage.files import FileRecord, Folder
 
 _STAGE = "dedup-documents"
 
 
 @dataclass(frozen=True)
-class DocumentVerdicts:
+class DocumentVerdicts(OfShard):
     """Write verdicts (exact or near copy, of which document, how similar) and losses."""
 
-    settings_key: str
     settings: DocumentDedupSettings
-    ranges: tuple[str, ...]
     name: str = "verdicts"
-    sends = ("verdicts", "losses")
-
-    def runs(self) -> list[str]:
-        return [scratch("removed", r) for r in self.ranges]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return numbers_of_shard(task.payload[0])
+    gathers: ClassVar[str] = "removed"
+    sends: ClassVar[tuple[str, ...]] = ("verdicts", "losses")
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        index, shard = task.payload
-        rows = read_key_range(folder, "removed", self.ranges, *numbers_of_shard(index))
+        shard, rows = task.payload[1], self.rows(task, folder)
         aside = set_aside_by(folder, Sign.name, shard.name)
         aside |= set_aside_by(folder, Members.name, shard.name)
         verdicts = no_verdicts(clusters=True)

@@ -24,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.config import settings_of_run
+from curation.config import read_yaml, settings_of_run
 from curation.errors import InputError
 from curation.readers.documents import document_id
 from curation.readers.read import read_at
 from curation.recipe import load
+from curation.resources import root
 from curation.schema import aligned
 from curation.stages import find
 from curation.tokenize.megatron import token_dtype
@@ -62,18 +63,6 @@ _SAID = {
     "documents": ("id",),
     "index": ("id", "sequence", "start", "length"),
 }
-_PROVES = (
-    "The rows are in files of the run with this root, by a chain of SHA-256. The index of token "
-    "shards names every document in the tokens, without its text: who has these files sees that no "
-    "other document of the hosts is there. Copies are documents at least as similar as `near`, by "
-    "the run's own comparison. Of a text that was not found, no span of 20 words is in a document."
-)
-_CANT_PROVE = (
-    "A receipt does not show that a model was trained on this run and nothing else, nor that the "
-    "run's maker published this root before. Copies that are less similar, translations and "
-    "paraphrases, quotations in other documents, and copies that no stage compared are not found. "
-    "Who states a host's text elsewhere is not identified."
-)
 _FOUND = ("id", "url", "stage", "decision")
 #: Most documents named in which a text was found.
 _MOST_FOUND = 100
@@ -139,8 +128,7 @@ def receipt(
         "near": near,
         "documents": [documents[name] for name in sorted(documents)],
         "texts": _passages(folder, stages, texts or {}),
-        "proves": _PROVES,
-        "does_not_prove": _CANT_PROVE,
+        **read_yaml(root() / "configs" / "lists" / "receipt.yaml"),
     }
     return found | {SUMS: listed.decode(), "manifests": own}
 
@@ -187,11 +175,11 @@ def _passages(
     return found
 
 
-def check_receipt(given: dict[str, Any], root: str | None, place: Folder | None) -> list[str]:
+def check_receipt(given: dict[str, Any], published: str | None, place: Folder | None) -> list[str]:
     """Return what is wrong with a receipt.
 
     Args:
-        root: of the run, as its maker published it; None: as the receipt says.
+        published: root of the run, as its maker published it; None: as the receipt says.
         place: folder with some of the files that it names, at their paths; each is hashed and the
             rows compared.
 

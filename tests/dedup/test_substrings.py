@@ -194,6 +194,5 @@ def test_the_stage_accounts_for_every_cut(tmp_path: Path) -> None:
     assert {row["reason"] for row in edits} == {"substring.repeated"}
     facts = json.loads((output / "dedup-substrings" / "manifest.json").read_text())
     assert facts["counts"]["bytes_cut"] == sum(len(row["text"].encode()) for row in edits)
-    assert facts["notes"]["most frequent passages"][0]["copies"] == 59
     other = _stage(tmp_path, "two", "--workers", "2")
     assert (output / "SHA256SUMS").read_text() == (other / "SHA256SUMS").read_text()
