@@ -93,7 +93,6 @@ def raising(
 EXTRAS = {
     "aiohttp": "http",
     "apache_beam": "dataflow",  # the modules that its own extra brings
-    "datasets": "huggingface",
     "gcsfs": "gcs",
     "huggingface_hub": "hf",
     "justext": "engines",
@@ -102,7 +101,6 @@ EXTRAS = {
     "rapidfuzz": "train-extractor",
     "resiliparse": "engines",
     "s3fs": "s3",
-    "streaming": "mds",
     "tokenizers": "tokenizers",
     "torch": "torch",
 }

@@ -5,14 +5,12 @@ step encodes a shard and sorts its copies by a 64-bit key of document and seed; 
 one range of keys, read from every run. Memory holds a part of a shard's tokens at a time: a map
 task writes several runs where a shard has many, and a reduce task has its tokens in a file.
 
-Write packed sequences in other libraries' formats, using those libraries.
+Formats of the user's own are written from the packed sequences.
 """
 
 from __future__ import annotations
 
-import importlib
 import mmap
-import os
 import shutil
 import tempfile
 from bisect import bisect_right
@@ -65,14 +63,26 @@ from pipelines.storage.shards import (
 Files = dict[str, FileRecord]
 
 
-def write_formats(formats: Sequence[str | CustomFormat], folder: Folder, shard: str) -> Files:
-    """Write the sequences of `<shard>.bin` in further formats; return file records by name."""
-    found: Files = {}
-    if formats:
-        rows = _rows(folder, shard)
-        for name in formats:
-            write = _own(name) if isinstance(name, CustomFormat) else _WRITERS[name]
-            found |= write(rows, folder, shard)
+def write_formats(formats: Sequence[CustomFormat], folder: Folder, shard: str) -> Files:
+    """Write the sequences of `<shard>.bin` in custom formats; return file records by name.
+
+    Each writes any files, to `<function>/<shard>/`.
+    """
+    if not formats:
+        return {}
+    found, rows = Files(), _rows(folder, shard)
+    for own in formats:
+        function = opened(own.python, own.settings, positional=2)
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                function(rows, scratch)
+            except Exception as error:
+                where = f"tokenize.formats: {own.python}: shard {shard}"
+                raise InputError(f"{where}: {type(error).__name__}: {error}") from error
+            for path in sorted(p for p in Path(scratch).rglob("*") if p.is_file()):
+                inside = path.relative_to(scratch).as_posix()
+                name = f"{own.python.found.name}/{shard}/{inside}"
+                found[name] = _copy(str(path), folder, name, len(rows))
     return found
 
 
@@ -87,63 +97,10 @@ def _rows(folder: Folder, shard: str) -> npt.NDArray[Any]:
     return flat.reshape(len(index.lengths), -1) if len(flat) else flat.reshape(0, 0)
 
 
-def _own(own: CustomFormat) -> Callable[[npt.NDArray[Any], Folder, str], Files]:
-    """Return the writer of a custom format: it writes any files to `<function>/<shard>/`."""
-    function, place = opened(own.python, own.settings, positional=2), own.python.found.name
-
-    def write(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:
-        found: Files = {}
-        with tempfile.TemporaryDirectory() as scratch:
-            try:
-                function(rows, scratch)
-            except Exception as error:
-                where = f"tokenize.formats: {own.python}: shard {shard}"
-                raise InputError(f"{where}: {type(error).__name__}: {error}") from error
-            for path in sorted(p for p in Path(scratch).rglob("*") if p.is_file()):
-                name = f"{place}/{shard}/{path.relative_to(scratch).as_posix()}"
-                found[name] = _copy(str(path), folder, name, len(rows))
-        return found
-
-    return write
-
-
-def _mds(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:
-    """MosaicML Streaming: `mds/<shard>/`, column `tokens`."""
-    streaming = importlib.import_module("streaming")
-    columns = {"tokens": f"ndarray:{rows.dtype}:{rows.shape[1]}"}
-    with tempfile.TemporaryDirectory() as scratch:
-        with streaming.MDSWriter(out=f"{scratch}/mds", columns=columns) as writer:
-            for row in rows:
-                writer.write({"tokens": row})
-        files = {
-            f"mds/{shard}/{name}": f"{scratch}/mds/{name}"
-            for name in sorted(os.listdir(f"{scratch}/mds"))
-        }
-        return {name: _copy(path, folder, name, len(rows)) for name, path in files.items()}
-
-
-def _huggingface(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:
-    """Hugging Face datasets: `huggingface/<shard>.parquet`, column `input_ids`."""
-    datasets = importlib.import_module("datasets")
-    offsets = np.arange(len(rows) + 1, dtype=np.int32) * (rows.shape[1] if len(rows) else 0)
-    ids = pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.reshape(-1)))
-    name = f"huggingface/{shard}.parquet"
-    with tempfile.TemporaryDirectory() as scratch:
-        path = f"{scratch}/rows.parquet"
-        datasets.Dataset(pa.table({"input_ids": ids})).to_parquet(path)
-        return {name: _copy(path, folder, name, len(rows))}
-
-
 def _copy(path: str, folder: Folder, name: str, rows: int) -> FileRecord:
     with open(path, "rb") as file, folder.create(name) as sink:
         shutil.copyfileobj(file, sink, 1 << 20)
     return sink.record(rows)
-
-
-_WRITERS: dict[str, Callable[[npt.NDArray[Any], Folder, str], Files]] = {
-    "mds": _mds,
-    "huggingface": _huggingface,
-}
 
 
 _STAGE = "tokenize"

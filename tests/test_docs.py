@@ -98,10 +98,11 @@ def test_megatron(beside_run: Path) -> None:
 def test_exports(beside_run: Path, tmp_path: Path) -> None:
     commands = _COMMAND.findall(_RUN["Everything else: `curate export`"])
     for command in commands:
-        local = command.replace("s3://corpus/tars", str(tmp_path / "tars"))
+        local = command.replace("s3://corpus/tables", str(tmp_path / "tables"))
         assert cli.main(shlex.split(local)) == 0
-    written = [*(tmp_path / "tars").glob("*.tar"), *Path("out/export").rglob("*.jsonl.zst")]
-    assert len(commands) == 2 and len(written) > 16
+    written = [*(tmp_path / "tables").glob("*.parquet"), *Path("out/export").rglob("*.jsonl.zst")]
+    shards = list(Path("out/filter/documents").iterdir())
+    assert len(commands) == 2 and len(written) == 3 * len(shards)
 
 
 def test_the_library() -> None:

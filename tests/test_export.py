@@ -1,11 +1,10 @@
-"""`curate export`: every format read back, splits, shards, and folders that are not its own."""
+"""`curate export`: every format read back, splits, and folders that are not its own."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,6 @@ def _read(output: Path, prefix: str, form: str) -> list[dict[str, Any]]:
         data = path.read_bytes()
         if form in ("parquet", "hf"):
             rows += pq.read_table(path).to_pylist()
-        elif form == "webdataset":
-            rows += _members(data)
         else:
             plain = {"jsonl": bytes, "jsonl.gz": gzip.decompress, "jsonl.zst": _unzstd}[form](data)
             rows += [json.loads(line) for line in plain.decode().split("\n")[:-1]]
@@ -52,23 +49,6 @@ def _read(output: Path, prefix: str, form: str) -> list[dict[str, Any]]:
 
 def _unzstd(data: bytes) -> bytes:
     return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)).read()
-
-
-def _members(data: bytes) -> list[dict[str, Any]]:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        members = archive.getmembers()
-        contents = {m.name: archive.extractfile(m).read() for m in members}  # type: ignore[union-attr]
-    assert {m.mtime for m in members} <= {0} and list(contents) == sorted(contents, key=_order)
-    return [
-        json.loads(content) | {"text": contents[name.replace(".json", ".txt")].decode()}
-        for name, content in contents.items()
-        if name.endswith(".json")
-    ]
-
-
-def _order(name: str) -> tuple[str, bool]:
-    key, _, kind = name.partition(".")
-    return key, kind == "json"
 
 
 def _documents(run: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
@@ -82,14 +62,15 @@ def _same(rows: list[dict[str, Any]], form: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("form", list(FORMATS))
 def test_every_format_has_every_row_in_order(sample_run: Path, tmp_path: Path, form: str) -> None:
-    note = _export(sample_run, tmp_path / "out", "--to", form, "--shards", "4")
+    note = _export(sample_run, tmp_path / "out", "--to", form)
     name = "train" if form == "hf" else "documents"
     rows = _documents(sample_run)
     assert _read(tmp_path / "out", name, form) == _same(rows, form)
     sizes = [f["rows"] for n, f in note["files"].items() if n != "README.md"]
-    assert len(sizes) == 4 and max(sizes) - min(sizes) <= 1 and sum(sizes) == len(rows)
+    shards = sorted((sample_run / "classify" / "documents").iterdir())
+    assert sizes == [pq.read_metadata(shard).num_rows for shard in shards]
     assert not (tmp_path / "out" / ".work").exists()
-    _export(sample_run, tmp_path / "again", "--to", form, "--shards", "4")
+    _export(sample_run, tmp_path / "again", "--to", form)
     assert digests(tmp_path / "out") == digests(tmp_path / "again")
 
 
@@ -127,7 +108,7 @@ def test_an_export_replaces_its_own_and_nothing_else(
     sample_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    _export(sample_run, out, "--to", "parquet", "--shards", "3")
+    _export(sample_run, out, "--to", "parquet")
     note = _export(sample_run, out, "--to", "jsonl")
     assert sorted(p.name for p in out.iterdir()) == sorted([*note["files"], "export.json"])
     (out / "mine.txt").write_text("keep")
@@ -141,7 +122,7 @@ def test_an_export_replaces_its_own_and_nothing_else(
 def test_an_interrupted_export_is_done_again(
     sample_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _export(sample_run, tmp_path / "whole", "--to", "jsonl", "--shards", "3")
+    _export(sample_run, tmp_path / "whole", "--to", "jsonl")
 
     def stopping(self: Shard, columns: Any = None) -> Any:
         batches = whole(self, columns)
@@ -151,19 +132,18 @@ def test_an_interrupted_export_is_done_again(
     whole: Callable[..., Any] = Shard.batches
     monkeypatch.setattr(export_module.Shard, "batches", stopping)
     with pytest.raises(KeyboardInterrupt):
-        _export(sample_run, tmp_path / "out", "--to", "jsonl", "--shards", "3")
-    left = {p.name for p in (tmp_path / "out").rglob("*") if p.is_file()}
-    assert "documents-00002-of-00003.jsonl" not in left
+        _export(sample_run, tmp_path / "out", "--to", "jsonl")
+    assert not list((tmp_path / "out").glob("*.jsonl"))
     monkeypatch.setattr(export_module.Shard, "batches", whole)
-    _export(sample_run, tmp_path / "out", "--to", "jsonl", "--shards", "3")
+    _export(sample_run, tmp_path / "out", "--to", "jsonl")
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
 
 
 def test_an_export_to_another_store(sample_run: Path, tmp_path: Path) -> None:
     url = f"memory://{tmp_path.name}/export"
-    arguments = ["--run", str(sample_run), "--stage", "classify", "--to", "webdataset"]
+    arguments = ["--run", str(sample_run), "--stage", "classify", "--to", "jsonl.zst"]
     assert cli.main(["export", *arguments, "--output", url]) == 0
-    _export(sample_run, tmp_path / "local", "--to", "webdataset")
+    _export(sample_run, tmp_path / "local", "--to", "jsonl.zst")
     there = Folder(url)
     names = sorted(p.name for p in (tmp_path / "local").iterdir())
     assert there.names() == names
@@ -193,7 +173,6 @@ def test_json_names_what_was_written(sample_run: Path, tmp_path: Path) -> None:
         (["--split", "train=0.5,val=0.4"], "the shares sum to 0.9, not to 1"),
         (["--split", "train=0.5,train=0.5"], "train is named twice"),
         (["--split", "a b=1"], "expected NAME=SHARE"),
-        (["--shards", "0"], "expected a number of at least 1, got 0"),
         (["--to", "csv"], "--to csv: unknown value (jsonl, jsonl.gz"),
     ],
 )

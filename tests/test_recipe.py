@@ -233,7 +233,7 @@ def test_keys_that_a_merge_brings_may_stand_again(tmp_path: Path) -> None:
     assert read_yaml(path)["last"] == {"min": 4, "max": 5}
 
 
-@pytest.mark.parametrize("name", ["tokens", "mds", "huggingface"])
+@pytest.mark.parametrize("name", ["tokens", "index"])
 def test_mixes_are_not_named_like_folders(name: str) -> None:
     with pytest.raises(ConfigError, match=f"mix.mixes: '{name}' is a stage's folder"):
         load("llama3", [f"mix.mixes={{{name}: {{}}}}"])

@@ -1,49 +1,31 @@
-"""Stage `tokenize`.
-
-Formats of other libraries for packed sequences, and the packages that write them.
-"""
+"""Stage `tokenize`."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from curation.config import nearest
-from curation.errors import ConfigError, InputError, missing
+from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.stages.base import Columns, Stage
 from curation.tokenize.card import BUILTIN, CARD, is_hugging_face, read_card
 from curation.tokenize.tokenize_settings import CustomFormat, TokenizeSettings
 
-#: Package and module of each format; the extra has the format's name.
-_LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datasets", "datasets")}
-
-
 #: Folders of a stage that have other files.
-_TAKEN = ("documents", "index", "removed", "shards", *_LIBRARIES)
+_TAKEN = ("documents", "index", "removed", "shards")
 
 
-def format_packages(formats: Sequence[str | CustomFormat]) -> list[str]:
-    """Packages that write the formats.
-
-    Raises ConfigError where one is absent, or a format's folder, named like its function, is
-    another's.
-    """
+def check_formats(formats: Sequence[CustomFormat]) -> None:
+    """Raise ConfigError where a format's folder, named like its function, is another's."""
     folders = list(_TAKEN)
-    for own in (f.python.reference for f in formats if not isinstance(f, str)):
+    for own in (format.python.reference for format in formats):
         folder = own.rpartition(":")[2]
         if folder in folders:
             raise ConfigError(f"tokenize.formats: {own}: there is a folder {folder!r} already")
         folders.append(folder)
-    names = [name for name in formats if isinstance(name, str)]
-    for name in names:
-        _, module = _LIBRARIES[name]
-        if importlib.util.find_spec(module) is None:
-            raise missing(module, f"tokenize.formats: {name}")
-    return [_LIBRARIES[name][0] for name in names]
 
 
 #: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
@@ -72,7 +54,8 @@ class _Tokenize(Stage[TokenizeSettings]):
 
     def packages_of(self, settings: TokenizeSettings, also: Mapping[str, Any]) -> tuple[str, ...]:
         library = ("tokenizers",) if is_hugging_face(Path(resolve(settings.tokenizer))) else ()
-        return (*self.packages, *library, *format_packages(settings.formats))
+        check_formats(settings.formats)
+        return (*self.packages, *library)
 
     def load(self, settings: TokenizeSettings) -> None:
         if is_hugging_face(Path(resolve(settings.tokenizer))):

@@ -1,12 +1,10 @@
-"""Sum documents that a run leaves to be tokenised, in one pass; hash the toolkit's own code."""
+"""Sum documents that a run leaves to be tokenised, in one pass."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -103,14 +101,3 @@ class Tally:
         """Return the groups of a key, the most bytes first."""
         groups = self.groups.get(name, {})
         return sorted(groups.items(), key=lambda item: (-item[1].bytes, item[0]))
-
-
-def source_sha256(packages: Sequence[Path]) -> str:
-    """Return one SHA-256 of all Python files of packages, by their names and contents."""
-    found = hashlib.sha256()
-    for package in packages:
-        for path in sorted(package.rglob("*.py")):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            name = f"{package.name}/{path.relative_to(package).as_posix()}"
-            found.update(f"{digest}  {name}\n".encode())
-    return found.hexdigest()

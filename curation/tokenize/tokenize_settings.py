@@ -61,9 +61,9 @@ class TokenizeSettings(EncodeSettings):
         "`concat`: documents end to end, cut at every sequence"
     )
     shard_tokens: Positive = Field(description="About as many tokens go into one shard")
-    formats: tuple[Literal["mds", "huggingface"] | CustomFormat, ...] = Field(
+    formats: tuple[CustomFormat, ...] = Field(
         default=(),
-        description="Formats besides Megatron-Core's: each needs its library, or {python: ...}",
+        description="Formats of your own besides Megatron-Core's: {python: ...}",
     )
     index_columns: tuple[str, ...] | None = Field(
         default=None,

@@ -23,12 +23,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
-        "--shards",
-        type=_positive,
-        metavar="N",
-        help="files per split, with equal numbers of rows (default: as many as the stage has)",
-    )
-    parser.add_argument(
         "--split",
         default="",
         metavar="NAME=SHARE,...",
@@ -41,17 +35,11 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     add_dry_run(parser)
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")
-    return int(text)
-
-
 def run(options: argparse.Namespace) -> int:
     """Write the documents and print what was written."""
     work = export_of(
         *(options.run, options.stage, options.to, options.output, options.columns),
-        *(options.split, options.shards, options.seed),
+        *(options.split, options.seed),
     )
     end_dry_run(options, work.folder, documents=sum(shard.rows for shard in work.shards))
     _print(work.folder, work.run(), options.json)

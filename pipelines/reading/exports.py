@@ -1,8 +1,8 @@
-"""Write the documents of a stage as JSON lines, Parquet, Hugging Face datasets, WebDataset.
+"""Write the documents of a stage as JSON lines, Parquet, Hugging Face datasets.
 
-Rows keep the order of the stage's shards. A document's split depends only on its id and the seed.
-Files are written whole or not at all, with the same bytes every time; `export.json`, which lists
-them, comes last.
+Each shard of the stage gives one file of each split, its rows in order. A document's split depends
+only on its id and the seed. Files are written whole or not at all, with the same bytes every time;
+`export.json`, which lists them, comes last.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import gzip
-import io
 import json
 import math
 import os
 import re
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -57,12 +55,12 @@ class Written:
         self.rows += batch.num_rows
 
 
-Opener = Callable[[Folder, str, pa.Schema, int], AbstractContextManager[Written]]
+Opener = Callable[[Folder, str, pa.Schema], AbstractContextManager[Written]]
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its file names, and a writer of folder, name, schema and number of first row."""
+    """A format: its file names, and a writer of folder, name and schema."""
 
     suffix: str
     open: Opener
@@ -71,7 +69,7 @@ class Format:
 
 
 @contextlib.contextmanager
-def _table(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator[Written]:
+def _table(folder: Folder, name: str, schema: pa.Schema) -> Iterator[Written]:
     writer = TableWriter(folder, name, schema)
     with writer:
         written = Written(writer.write)
@@ -81,7 +79,7 @@ def _table(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator
 
 def _json_lines(compress: Callable[[BinaryIO], AbstractContextManager[Any]]) -> Opener:
     @contextlib.contextmanager
-    def opened(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator[Written]:
+    def opened(folder: Folder, name: str, schema: pa.Schema) -> Iterator[Written]:
         with folder.create(name) as sink:
             with compress(cast(BinaryIO, sink)) as stream:
                 written = Written(lambda batch: stream.write(_lines(batch)) and None)
@@ -125,39 +123,12 @@ def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
     return gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
 
 
-@contextlib.contextmanager
-def _web_dataset(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator[Written]:
-    """Two members per document, `<key>.txt` and `<key>.json`; keys count rows of the split."""
-    with folder.create(name) as sink:
-        with tarfile.open(
-            fileobj=cast(BinaryIO, sink), mode="w|", format=tarfile.USTAR_FORMAT
-        ) as archive:
-
-            def write(batch: pa.RecordBatch) -> None:
-                for place, row in enumerate(batch.to_pylist(), first + written.rows):
-                    if "text" in row:
-                        _add(archive, f"{place:012d}.txt", (row.pop("text") or "").encode())
-                    _add(archive, f"{place:012d}.json", json_of(row).encode())
-
-            written = Written(write)
-            yield written
-        record = sink.record(written.rows)
-    written.record = record
-
-
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)  # mode 0644, owner 0, time 0
-    member.size = len(content)
-    archive.addfile(member, io.BytesIO(content))
-
-
 FORMATS = {
     "jsonl": Format(".jsonl", _json_lines(lambda file: contextlib.nullcontext(file))),
     "jsonl.gz": Format(".jsonl.gz", _json_lines(_gzip)),
     "jsonl.zst": Format(".jsonl.zst", _json_lines(_zstd)),
     "parquet": Format(".parquet", _table),
     "hf": Format(".parquet", _table, "data/", card=True),
-    "webdataset": Format(".tar", _web_dataset),
 }
 
 
@@ -174,7 +145,6 @@ def export_of(
     output: str | None = None,
     columns: str | None = None,
     split: str = "",
-    count: int | None = None,
     seed: int = 0,
 ) -> Export:
     """Return the export of a stage's documents, checked and not yet written.
@@ -184,7 +154,6 @@ def export_of(
         output: folder or URL; default: `export` in the run.
         columns: "a,b", all if None.
         split: "train=0.99,val=0.01".
-        count: files of each split; as many as the stage has shards if None.
 
     Raises ConfigError for something that the run lacks, and a folder with other files.
     """
@@ -193,7 +162,7 @@ def export_of(
     schema = _chosen(common_schema([shard.schema() for shard in shards]), columns)
     name = stage.replace("/", "-")
     folder = Folder(output or f"{run.rstrip('/')}/{EXPORT}/{name}-{to}")
-    work = Export(stage, to, folder, shards, schema, count, splits, seed)
+    work = Export(stage, to, folder, shards, schema, splits, seed)
     work.check_folder()
     return work
 
@@ -266,7 +235,6 @@ class Export:
     folder: Folder
     shards: Sequence[Shard]
     schema: pa.Schema  # of the columns to export
-    count: int | None  # files of each split; None: one per shard of the stage
     splits: dict[str, float]
     seed: int
 
@@ -276,20 +244,22 @@ class Export:
 
     def run(self) -> dict[str, Any]:
         """Write every file; return what was written, as in `export.json`."""
-        rows = self._rows()
-        count = self.count or len(self.shards)
-        outputs = {name: _Output(self, name, total, count) for name, total in rows.items()}
-        planned = [file for output in outputs.values() for file in output.names()]
-        if self.format.card:
-            planned.append(_CARD)
-        self._begin(planned)
-        with contextlib.ExitStack() as stack:
-            for output in outputs.values():
-                stack.enter_context(output)
-            for batch in self._batches():
-                for name, part in self._divided(batch):
-                    outputs[name].write(part)
-        files = {n: r.as_dict() for output in outputs.values() for n, r in output.files.items()}
+        rows = dict.fromkeys(self.splits or [self._whole], 0)
+        planned = [self._name(split, n) for split in rows for n in range(len(self.shards))]
+        self._begin([*planned, _CARD] if self.format.card else planned)
+        files: dict[str, Any] = {}
+        for number, shard in enumerate(self.shards):
+            with contextlib.ExitStack() as stack:
+                outputs = {
+                    split: stack.enter_context(self._open(self._name(split, number)))
+                    for split in rows
+                }
+                for batch in self._batches(shard):
+                    for split, part in self._divided(batch):
+                        outputs[split].write(part)
+            for split, output in outputs.items():
+                rows[split] += output.rows
+                files[self._name(split, number)] = output.record.as_dict()
         if self.format.card:
             card = self.folder.write_bytes(_CARD, dataset_card(list(rows)))
             files[_CARD] = card.as_dict()
@@ -332,15 +302,12 @@ class Export:
         """Name of the single split when there are no splits."""
         return "train" if self.format.card else "documents"
 
-    def _rows(self) -> dict[str, int]:
-        """Rows of each split."""
-        if not self.splits:
-            return {self._whole: sum(shard.rows for shard in self.shards)}
-        counts = np.zeros(len(self.splits), np.int64)
-        for shard in self.shards:
-            for batch in shard.batches(["id"]):
-                counts += np.bincount(self._split_of(batch), minlength=len(counts))
-        return dict(zip(self.splits, counts.tolist(), strict=True))
+    def _name(self, split: str, number: int) -> str:
+        own = self.format
+        return f"{own.folder}{split}-{number:05d}-of-{len(self.shards):05d}{own.suffix}"
+
+    def _open(self, name: str) -> AbstractContextManager[Written]:
+        return self.format.open(self.folder, name, self.schema)
 
     def _split_of(self, batch: pa.RecordBatch) -> Any:
         """Number of each document's split -> int64 [rows]."""
@@ -349,10 +316,9 @@ class Export:
         ends = np.cumsum(list(self.splits.values()))[:-1]
         return np.searchsorted(ends, draws, side="right")
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _batches(self, shard: Shard) -> Iterator[pa.RecordBatch]:
         wanted = {*self.schema.names, *(["id"] if self.splits else [])}
-        for shard in self.shards:
-            yield from shard.batches([n for n in shard.schema().names if n in wanted])
+        return shard.batches([n for n in shard.schema().names if n in wanted])
 
     def _divided(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the rows of each split, with the exported columns."""
@@ -362,58 +328,3 @@ class Export:
         places = self._split_of(batch)
         for number, name in enumerate(self.splits):
             yield name, aligned(batch.filter(pa.array(places == number)), self.schema)
-
-
-class _Output:
-    """The files of one split, one open at a time; file k has rows [k, k + 1) * rows / files."""
-
-    def __init__(self, export: Export, split: str, rows: int, count: int) -> None:
-        self._export, self._split, self._rows, self._count = export, split, rows, count
-        self._stack = contextlib.ExitStack()
-        self._file: Written | None = None
-        self._number = self._row = 0
-        self.files: dict[str, FileRecord] = {}
-
-    def names(self) -> list[str]:
-        return [self._name(number) for number in range(self._count)]
-
-    def _name(self, number: int) -> str:
-        held = self._export.format
-        return f"{held.folder}{self._split}-{number:05d}-of-{self._count:05d}{held.suffix}"
-
-    def _end(self, number: int) -> int:
-        return (number + 1) * self._rows // self._count
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        while batch.num_rows:
-            while self._row == self._end(self._number):
-                self._close()
-            part = batch.slice(0, self._end(self._number) - self._row)
-            self._opened().write(part)
-            self._row += part.num_rows
-            batch = batch.slice(part.num_rows)
-
-    def _opened(self) -> Written:
-        if self._file is None:
-            held, name = self._export, self._name(self._number)
-            file = held.format.open(held.folder, name, held.schema, self._row)
-            self._file = self._stack.enter_context(file)
-        return self._file
-
-    def _close(self) -> None:
-        """Close the current file, which may have no rows."""
-        file = self._opened()
-        self._stack.close()
-        self.files[self._name(self._number)] = file.record
-        self._file = None
-        self._number += 1
-
-    def __enter__(self) -> _Output:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> None:
-        if kind is not None:
-            self._stack.__exit__(kind, error, trace)
-            return
-        while self._number < self._count:
-            self._close()

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import curation
-import pipelines
 from curation.errors import ConfigError
 from curation.stages import find
-from curation.summary.bom import bill
 from curation.summary.croissant import croissant
 from curation.summary.document import (
     card,
@@ -43,14 +38,12 @@ from curation.summary.figures import (
     total_sql,
 )
 from curation.summary.statements import statements
-from curation.summary.tally import COLUMNS, LABELS, Tally, source_sha256
+from curation.summary.tally import COLUMNS, LABELS, Tally
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import Manifest, files_of, read_manifest
 from pipelines.storage.shards import open_parquet, read_kinds
 
-#: Bill of materials of a run, in its folder of summaries.
-BILL = "bom.cdx.json"
 #: The Commission's template and the datasheet.
 EU, DATASHEET = "eu-summary", "datasheet"
 #: Figures with more rows than a document shows are also written as CSV files.
@@ -271,7 +264,6 @@ def write_summary(facts: RunFacts, folder: Folder, answers: dict[str, str]) -> d
     }
     _write_documents(folder, documents, figures)
     _write_data_set(folder, facts, name, figures, texts, answers, documents)
-    folder.write_bytes(BILL, _json(bill_of_materials(facts.folder.url)))
     folder.remove(SCRATCH)
     return to_add(documents[EU])
 
@@ -314,20 +306,3 @@ def _csv(figure: Figure) -> bytes:
     writer.writerow(figure.columns)
     writer.writerows(figure.rows)
     return text.getvalue().encode()
-
-
-def bill_of_materials(run: str) -> dict[str, Any]:
-    """Return the bill of materials of a run with all mixes. Raises ConfigError without a run."""
-    folder, stages = load_run(run)
-    manifests = {stage: read_manifest(folder / stage) for stage in stages}
-    recipe = None
-    if folder.exists(RECIPE_FILE):
-        recipe = hashlib.sha256(folder.read_bytes(RECIPE_FILE)).hexdigest()
-    return bill(
-        manifests[stages[0]]["recipe"]["name"],
-        root_hash(folder, stages),
-        recipe,
-        manifests,
-        [stage for stage in stages if find(stage).is_source],
-        source_sha256([Path(package.__path__[0]) for package in (curation, pipelines)]),
-    )
