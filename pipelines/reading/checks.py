@@ -185,7 +185,7 @@ def check_receipt(given: dict[str, Any], published: str | None, place: Folder | 
 
     Raises KeyError, TypeError or ValueError for what is no receipt.
     """
-    problems, files, indexes = _chain(given, root)
+    problems, files, indexes = _chain(given, published)
     stated: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in indexes}
     for one in given["documents"]:
         for said in one["said"]:
