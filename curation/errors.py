@@ -96,7 +96,6 @@ EXTRAS = {
     "gcsfs": "gcs",
     "huggingface_hub": "hf",
     "justext": "engines",
-    "onnxruntime": "onnx",
     "pypdfium2": "pdf",
     "rapidfuzz": "train-extractor",
     "resiliparse": "engines",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.classify import onnx
+from curation.classify import custom
 from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import ClassifySettings
 from curation.classify.decide import decide
@@ -25,7 +25,7 @@ class ClassifyDocuments(Transform):
         judged = with_column(batch, "quality", found.quality)
         for name in ("domain", "topic", "format"):
             judged = with_column(judged, name, getattr(found, name))
-        judged, own, failures = onnx.classify(judged, self.settings)
+        judged, own, failures = custom.classify(judged, self.settings)
         verdicts = decide(found, self.settings).otherwise(own)
         return with_errors(Outcome(judged, verdicts), batch, failures, "classify")
 

@@ -463,12 +463,6 @@ def test_packages_that_are_missing(
     assert code == USAGE and wanted in line
 
 
-_ONNX = (
-    "classify.onnx={model: {path: a.onnx}, tokenizer: {path: tokenizer.json}, max_tokens: 9, "
-    "batch_tokens: 9, output: sigmoid, column: 0, range: [0, 1], max_bytes: 99}"
-)
-
-
 @pytest.mark.parametrize(
     ("package", "command"),
     [
@@ -477,8 +471,6 @@ _ONNX = (
         ("pypdfium2", "run pdf --input page.html"),
         ("resiliparse", "run llama3 --input page.html --set extract.engine=resiliparse"),
         ("tokenizers", "run llama3 --input page.html --set tokenize.tokenizer=tokenizer.json"),
-        ("onnxruntime", f"run llama3 --input page.html --set '{_ONNX}'"),
-        ("tokenizers", f"run llama3 --input page.html --set '{_ONNX}'"),
         ("torch", "ablate rows.jsonl body.parquet --output new"),
     ],
 )

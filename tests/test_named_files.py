@@ -19,7 +19,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from curation.classify.classify_settings import FastTextQuality, OnnxSettings
+from curation.classify.classify_settings import FastTextQuality
 from curation.errors import ConfigError
 from curation.filters.filter_settings import FilterRun, OverruleSettings, Rule
 from curation.judging import opened
@@ -49,12 +49,9 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "readers": ("extract", ReaderSettings),
     "mine": ("mine", CustomSettings),
 }
-ONNX = {"model": {"path": "b.bin"}, "tokenizer": {"path": "b.bin"}, "max_tokens": 8}
 #: What settings need besides a path.
 REQUIRED: dict[type[BaseModel], dict[str, Any]] = {
     FastTextQuality: {"label": "1", "characters": 100},
-    OnnxSettings: ONNX
-    | {"batch_tokens": 8, "output": "softmax", "column": 0, "range": [0, 5], "max_bytes": 64},
     OverruleSettings: {"quality": 0.9, "rules": ["gopher"]},
     Rule: {"python": "code.py:f", "max": 1},
 }
@@ -108,7 +105,7 @@ def built(annotation: Any, keys: Keys, path: str, name: str = "at") -> Any:
         return path
     field = next(f for n, f in annotation.model_fields.items() if keys[0] in (f.alias or n, n))
     needed = REQUIRED.get(annotation, {})
-    if "python" in annotation.model_fields and keys[0] != "onnx":
+    if "python" in annotation.model_fields:
         needed = {"python": "code.py:f"} | needed
     if keys == ("settings",):
         return needed | {"settings": {"at": path}}

@@ -322,7 +322,7 @@ def test_an_output_format(home: Path) -> None:
         ),
         (
             "classify: {classifiers: {x: {}}}\nstages: [extract, classify]",
-            "either python or onnx",
+            "python: Field required",
         ),
         (
             "mine: {python: 'none.py:f'}\nstages: [extract, mine]",

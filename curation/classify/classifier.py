@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.classify import onnx
 from curation.classify.classify_settings import (
     ClassifySettings,
     FastTextQuality,
@@ -119,8 +118,6 @@ class Classifier:
         quality = sigmoid(graded[:, 1] + of_page + of_formats)
         if self.settings.fasttext is not None:
             quality = _word_scores(texts, self.settings.fasttext)
-        if self.settings.onnx is not None:
-            quality = onnx.load(self.settings.onnx).scores(texts)
         domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))
         topics = softmax(topic_model.outputs(measured[topic_model.max_bytes]))
         topic, topic_score = _best(topics, topic_model.labels)
@@ -149,8 +146,6 @@ class Classifier:
         _ = settings.weights
         if settings.fasttext is not None:
             _load_words(settings.fasttext)
-        if settings.onnx is not None:
-            onnx.load(settings.onnx)
 
     def labels(self, kind: Literal["topic", "format"]) -> tuple[str, ...]:
         """Every topic, or format, that the model knows."""

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS, ByContent, Domain
-from curation.config import Natural, Settings, Share, built_in_settings, read_values
+from curation.config import Settings, Share, built_in_settings, read_values
 from curation.models import ModelFile
 from curation.resources import NamedFile
 from curation.user_code import CodeSettings, UserCode
@@ -24,23 +24,6 @@ class FastTextQuality(Settings):
     model: ModelFile = Field(description="any supervised one, e.g. DCLM's")
     label: str = Field(min_length=1, description="without its prefix; DCLM's is `hq`")
     characters: int = Field(ge=20, description="read of each document, from its beginning")
-
-
-class OnnxSettings(Settings):
-    """A sequence classifier and how its output becomes a score of 0 to 1."""
-
-    model: ModelFile = Field(description="the exported model, one .onnx file")
-    tokenizer: ModelFile = Field(description="its tokenizer.json")
-    max_tokens: int = Field(ge=2, description="tokens read of each document")
-    batch_tokens: int = Field(ge=2, description="tokens of one batch, padding included")
-    output: Literal["regression", "softmax", "sigmoid"] = Field(description="what the logits are")
-    column: Natural = Field(description="which output counts")
-    range: tuple[float, float] = Field(
-        description="regression: outputs that mean 0 and 1 (FineWeb-Edu: 0 and 5)"
-    )
-    max_bytes: int = Field(
-        ge=4, description="only so much of a text is tokenised, whatever becomes of the tokens"
-    )
 
 
 class PageEvidence(NamedTuple):
@@ -87,10 +70,9 @@ class ClassifierCode(UserCode):
 class CustomClassifier(CodeSettings):
     """A classifier of the user's own: a column, by which documents can be removed."""
 
-    python: ClassifierCode | None = Field(
-        None, description="function of texts that returns a score or a label for each"
+    python: ClassifierCode = Field(
+        description="function of texts that returns a score or a label for each"
     )
-    onnx: OnnxSettings | None = Field(None, description="a sequence classifier that gives a score")
     gives: Literal["score", "label"] = "score"
     min: float | None = Field(None, description="score below which a document is removed")
     max: float | None = Field(None, description="score above which a document is removed")
@@ -98,10 +80,8 @@ class CustomClassifier(CodeSettings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if (self.python is None) == (self.onnx is None):
-            raise ValueError("a classifier is either python or onnx")
-        if self.gives == "label" and (self.onnx or self.min is not None or self.max is not None):
-            raise ValueError("onnx, min and max go with scores; `gives: label` goes with drop")
+        if self.gives == "label" and (self.min is not None or self.max is not None):
+            raise ValueError("min and max go with scores; `gives: label` goes with drop")
         if self.gives == "score" and self.drop:
             raise ValueError("drop goes with `gives: label`")
         return self
@@ -117,12 +97,9 @@ class ClassifySettings(Settings):
     fasttext: FastTextQuality | None = Field(
         description="a fastText classifier that gives `quality` in place of that model; null: none"
     )
-    onnx: OnnxSettings | None = Field(
-        description="a sequence classifier that gives `quality` in place of that model; null: none"
-    )
     evidence: NamedFile | None = Field(
         description="weights by which a page's blocks and a document's format change the quality "
-        "that the model gives its text; null: they don't. Not for `fasttext`, `onnx`"
+        "that the model gives its text; null: they don't. Not for `fasttext`"
     )
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")
@@ -162,12 +139,6 @@ class ClassifySettings(Settings):
                 raise ValueError(
                     f"classifiers.{name}: documents have a column of this name already"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        if self.fasttext is not None and self.onnx is not None:
-            raise ValueError("quality comes from one model: fasttext or onnx, the other null")
         return self
 
     @property

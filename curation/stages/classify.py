@@ -54,15 +54,8 @@ class _Classify(Stage[ClassifySettings]):
 
     def load(self, settings: ClassifySettings) -> None:
         from curation.classify.classifier import Classifier
-        from curation.classify.onnx import check
 
         Classifier(settings).load()
-        check(settings)
-
-    def packages_of(self, settings: ClassifySettings, also: Mapping[str, Any]) -> tuple[str, ...]:
-        models = [settings.onnx, *(classifier.onnx for classifier in settings.classifiers.values())]
-        onnx = ("onnxruntime", "tokenizers") if any(models) else ()
-        return (*self.packages, *onnx)
 
     def shows(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(settings.get("classifiers", {}))
