@@ -149,14 +149,14 @@ def _elements(data: bytes, *wanted: str) -> list[tuple[str, dict[str, str], str]
     """Return the elements of these names: name, attributes, text."""
     every = ElementTree.fromstring(data).iter() if data else ()
     return [
-        (_local(each.tag), {_local(key): value for key, value in each.attrib.items()}, each.text)
+        (_local(each.tag), {_local(k): v for k, v in each.attrib.items()}, each.text or "")
         for each in every
         if _local(each.tag) in wanted
     ]
 
 
 def _title(data: bytes) -> str:
-    return next((text or "" for _, _, text in _elements(data, "title")), "")
+    return next((text for _, _, text in _elements(data, "title")), "")
 
 
 def _docx(parts: _Parts) -> tuple[str, str]:
