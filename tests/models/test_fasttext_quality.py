@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import ClassifySettings, default_settings
@@ -48,17 +47,6 @@ def test_a_label_of_any_fasttext_model_gives_quality(tmp_path: Path) -> None:
     chosen["fasttext"]["label"] = "hq"
     with pytest.raises(ConfigError, match=r"language\.bin: no label 'hq'; it has"):
         Classifier(ClassifySettings.model_validate(chosen)).apply([GOOD])
-
-
-def test_one_model_gives_quality() -> None:
-    named = {"path": "x", "sha256": None}
-    fasttext = {"model": named, "label": "1", "characters": 500}
-    onnx = {"model": named, "tokenizer": named, "max_tokens": 9, "batch_tokens": 9}
-    onnx |= {"max_bytes": 9, "output": "softmax", "column": 0, "range": (0, 1)}
-    with pytest.raises(ValidationError, match="quality comes from one model"):
-        ClassifySettings.model_validate(
-            default_settings().model_dump() | {"fasttext": fasttext, "onnx": onnx}
-        )
 
 
 def test_command_line_needs_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
