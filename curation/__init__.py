@@ -4,8 +4,6 @@
 packages (`curation.filters`, ...).
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Arrays in .npz files, for models and other numeric data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

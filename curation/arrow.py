@@ -1,7 +1,5 @@
 """Arrow's columns: strings as flat buffers for kernels, types of documents, sums by key."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

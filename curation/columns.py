@@ -1,7 +1,5 @@
 """Names of document columns and domains, for settings and stage descriptions without Arrow."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 #: Columns of every document; `curation.schema.DOCUMENTS` has their types.

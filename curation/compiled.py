@@ -1,7 +1,5 @@
 """How kernels, and parts of them, are compiled: once per machine (`curation/kernels.py`)."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

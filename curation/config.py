@@ -1,7 +1,5 @@
 """Settings from YAML: read, merge, apply assignments, and validate with one-line errors."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import functools

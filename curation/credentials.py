@@ -1,7 +1,5 @@
 """Secrets in URLs: any URL that is recorded, logged or shown goes through `redact`."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Errors that reach a user. Each carries one clear line; the command line prints only that line."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 from collections.abc import Callable, Iterator

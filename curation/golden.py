@@ -5,8 +5,6 @@ version, the digest of each stage's results on some fixed texts (`configs/golden
 `curate warm-up` compare this machine's results with it.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -3,8 +3,6 @@
 XXH64 follows the public specification of xxHash; tests hold it against the xxhash package.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Host names."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 import idna

@@ -1,7 +1,5 @@
 """HTML pages that show documents safely: no document can load or run anything in them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

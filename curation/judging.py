@@ -9,8 +9,6 @@ A class is instantiated with the recipe's settings once per process; its instanc
 functions.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

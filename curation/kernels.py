@@ -9,8 +9,6 @@ another module's kernel, and becomes unreadable when a class moves to another mo
 with the SHA-256 of the rest, so that a damaged one is compiled again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

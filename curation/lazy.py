@@ -1,7 +1,5 @@
 """Packages whose public names are imported on first use, so that loading only settings is fast."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A model is given by path: `builtin:models/...`, a local file, or any URL that fs
 built-in model has a card, `models/<name>/card.yaml`, with the checksum of the file.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import tempfile

@@ -5,8 +5,6 @@ removed when it was approved. So a corpus on which the same thresholds act diffe
 before it is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ A recipe gives only what differs from its base: `configs/defaults/<stage>.yaml` 
 with its source, `extends: NAME` takes another recipe as the base, and `--set a.b=value` comes last.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

@@ -5,8 +5,6 @@ The toolkit's recipes, lists, models and samples are top-level folders in a chec
 `builtin:configs/lists/...`. Every setting that names a file or a folder is a `NamedPath`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Tables in and out: convert lists, Arrow, pandas and polars to Arrow, and results back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

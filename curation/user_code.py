@@ -10,8 +10,6 @@ package installed on the workers.
 Such code is trusted like the recipe.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

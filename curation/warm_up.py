@@ -5,8 +5,6 @@ written by `python benchmarks/compilation.py --write`. A kernel not in the list,
 other types, is compiled when it is called.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """Stage `classify`: add `quality`, `domain`, `topic` and `format`; remove what scores too low."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

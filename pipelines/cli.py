@@ -1,7 +1,5 @@
 """The command line: `curate`. Commands are modules; errors are one line on stderr."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """Tables and progress bars that, like all output, can't send control codes to the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType

@@ -1,7 +1,5 @@
 """Custom stages: a user's function of batches, named in a recipe."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stage `decontaminate`: mark, cut or remove evaluation items found in documents."""
 
-from __future__ import annotations
-
 import functools
 import os
 import tempfile

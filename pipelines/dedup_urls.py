@@ -1,7 +1,5 @@
 """Stage `dedup-urls`: keep one capture of each URL over the whole data set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar

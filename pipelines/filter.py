@@ -1,7 +1,5 @@
 """Stage `filter`: signals, rules, line edits, block lists and personal data."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any

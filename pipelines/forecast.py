@@ -1,7 +1,5 @@
 """What a plan would do: stages and shards that would be done again, why, and at what cost."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -2,8 +2,6 @@
 
 With `by_line`, also add `languages`, the languages of the lines; with `by_script`, `scripts`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -6,8 +6,6 @@ Model files are checked with their checksums (`pipelines.named_files`).
 Everything that decides a stage's outputs besides its input: models, lists, code, software.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib

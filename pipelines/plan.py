@@ -1,7 +1,5 @@
 """Plan a run: stages, inputs and everything they need, checked before anything runs."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

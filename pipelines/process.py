@@ -1,7 +1,5 @@
 """A command as a process: signals, locks, its temporary folder, memory limits."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import datetime

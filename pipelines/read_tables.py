@@ -1,7 +1,5 @@
 """Stage `read-tables`: turn tables into Parquet shards of documents, keeping their columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

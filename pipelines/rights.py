@@ -6,8 +6,6 @@ kept one by its id: the ids meet in a range of their keys, and what the policy s
 goes to the shard of the kept, which alone is read with its text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

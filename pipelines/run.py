@@ -1,7 +1,5 @@
 """Run the stages of a recipe, one after the other, in one run folder."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import time

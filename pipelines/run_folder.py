@@ -1,7 +1,5 @@
 """A run folder: its contents, its lock, and which of its stages are complete."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

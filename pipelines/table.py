@@ -3,8 +3,6 @@
 Files lie in a temporary folder. Named `curation.run`.
 """
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """All output: nothing in a page or file name can send control codes to the terminal."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

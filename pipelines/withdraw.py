@@ -1,7 +1,5 @@
 """Stage `withdraw`: leave out documents that a table names, and pass on what the mix planned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -12,8 +12,6 @@ Documents in token shards are masked: their tokens become padding, their index r
 keep their places, so a fixed training order remains valid.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ They say of ASCII what `characters.properties` says; every byte beyond ASCII has
 The bytes that markup and text are read by, by name.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Characters of UTF-8, read and written inside kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from curation.compiled import Bool, Bytes, Int, borrowing, inlined

@@ -3,8 +3,6 @@
 Their length is a power of two; a key is in the first free slot from its hash on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Python's own search compares byte by byte where a word's last letter is frequent, as in markup.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Quality, domain, topic and format of documents, by linear models over hashed words."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from curation.lazy import lazily

@@ -2,8 +2,6 @@
 
 Quality may come from any fastText classifier (DCLM's)."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Settings of classification; defaults with their sources in configs/defaults/classify.yaml."""
 
-from __future__ import annotations
-
 import functools
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 

@@ -1,7 +1,5 @@
 """The user's own classifiers: each adds a column, and verdicts by it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -9,8 +9,6 @@ Part of what the features are: a change needs another FEATURES_VERSION and model
 Lower case; a word is in one list only.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 

@@ -2,8 +2,6 @@
 
 Such are functions with nearly the same words, and items made from one template."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

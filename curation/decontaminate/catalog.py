@@ -1,7 +1,5 @@
 """Evaluation sets as a folder of mapped files: the index of patterns, and the items behind it."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 Fields of evaluation sets' rows, and mappings of well-known sets with licence and source.
 """
 
-from __future__ import annotations
-
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple, Self
 

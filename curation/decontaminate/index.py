@@ -13,8 +13,6 @@ Counted once over a corpus in 57 languages (`models/ngrams/train.py`): the proba
 tokens, and the n-grams that several texts share (licences, stock phrases, templates).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ lm-evaluation-harness logs (`doc`, `doc_id`, `target`) are read through: the fie
 `doc`. Files of decon have `question`, `answer` and `passage`, and one row for each answer.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -12,8 +12,6 @@ patterns, a run is chained with a bounded number of runs before it, and an align
 number of cells for each token that its runs cover.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

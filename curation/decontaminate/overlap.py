@@ -5,8 +5,6 @@ above the threshold; *touched* if it contains less of one, or another part; *und
 nothing was found and those parts are too short or too common to be; else *clean*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

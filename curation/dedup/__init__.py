@@ -8,8 +8,6 @@ modules in this order: narrow columns per shard (`urls.canonical_urls`, `normali
 `doc64`, (shard << 32 | row), identifies a document within a stage.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from curation.lazy import lazily

@@ -1,7 +1,5 @@
 """Audit of line deduplication: every frequent line, where it occurs, and its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -14,8 +14,6 @@ from the numbers of the documents, so that candidates do not depend on how the d
 Verification of candidate pairs: true Jaccard similarity of shingle sets, or its estimate.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

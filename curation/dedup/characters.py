@@ -6,8 +6,6 @@ replaces it. It follows the Unicode version of the running Python
 marks on one letter, the one thing in which it departs from Unicode's normal form D.
 """
 
-from __future__ import annotations
-
 import functools
 import unicodedata
 from typing import NamedTuple

@@ -11,8 +11,6 @@ on edges partitioned by their first column, until no partition counts a violatio
 `confirmed_clusters` divides components by the pairs that were confirmed.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Choose which document of each group of duplicates to keep.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import logging
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,8 +2,6 @@
 
 Equal strings have equal 128-bit keys, others differ but by a 2^-128 chance."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Find texts that are copies of one another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

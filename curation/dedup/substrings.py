@@ -10,8 +10,6 @@ stands whole somewhere; between lines and sentences it may, where its own origin
 copy of every byte stays.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise

@@ -4,8 +4,6 @@ Rules are those of RFC 3986, section 6.2, and habits of the web (tracking parame
 `www.`), for which `UrlSettings` has a field each.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable

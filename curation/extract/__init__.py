@@ -1,7 +1,5 @@
 """HTML to clean text: `extract` for one page, `Extractor` for a recipe's settings."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from curation.lazy import lazily

@@ -1,7 +1,5 @@
 """What a page is after the scan: blocks of text, the elements that hold them, formulas, facts."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Last touches on extracted text: one normal form, no debris, no markup."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import numpy as np

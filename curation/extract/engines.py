@@ -1,7 +1,5 @@
 """Other extraction engines behind one signature, so that a recipe can name any of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Why a page's text is what it is: its blocks with score, decision and reason."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Settings of extraction; the defaults and their sources are in configs/defaults/extract.yaml."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated, ClassVar, Literal, Self
 

@@ -3,8 +3,6 @@
 Facts that are in a page's head, read without building a tree.
 """
 
-from __future__ import annotations
-
 import functools
 import html as entities
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The state of a scan is one record, `now` (STATE).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

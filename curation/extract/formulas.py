@@ -1,7 +1,5 @@
 """Formulas of a page as TeX: from MathML, MathJax, KaTeX, image alternatives and addresses."""
 
-from __future__ import annotations
-
 import functools
 import html
 import urllib.parse

@@ -1,7 +1,5 @@
 """The headline of a page: what repeats its title just before the text."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -5,8 +5,6 @@ Text that is in normal form and has no double-encoded letters, as a look at each
 Most text is, and is spared `mojibake.repaired` and `clean.normal`.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any, NamedTuple
 

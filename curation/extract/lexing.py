@@ -4,8 +4,6 @@ All functions are compiled and take the page as `src` (uint8, padded so that loo
 care) and its length `n`; positions are offsets into it.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

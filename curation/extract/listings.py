@@ -8,8 +8,6 @@ that are numbered, so a column of numbers goes only if what follows it is laid o
 Programming languages that class names state.
 """
 
-from __future__ import annotations
-
 import functools
 import html
 from typing import Any

@@ -1,7 +1,5 @@
 """Marks of lists, definitions and quotations in plain text, as a reader of the page sees them."""
 
-from __future__ import annotations
-
 import html
 from collections import Counter
 from typing import NamedTuple

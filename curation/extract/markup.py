@@ -5,8 +5,6 @@ nothing but arrays. Names of tags and attributes are found by `name_hash` of the
 other words by the 64-bit FNV-1a hash.
 """
 
-from __future__ import annotations
-
 import html.entities
 
 import numpy as np

@@ -16,8 +16,6 @@ to chance than each of them (L. Breiman, Bagging Predictors, 1996). Most rows ar
 bag already, and the others are not asked about these.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,8 +8,6 @@ has controls for five of them. No text keeps these, nor no-break spaces, so a pa
 it is scanned.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from curation.bytes.code_points import code_point

@@ -3,8 +3,6 @@
 References that were escaped twice (`&amp;nbsp;`), so that the text has them: decoded where certain.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import dataclass, replace

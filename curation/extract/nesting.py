@@ -3,8 +3,6 @@
 `now` is the state of the scan (`flow.STATE`).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from curation.bytes import ascii as ch

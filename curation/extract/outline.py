@@ -1,7 +1,5 @@
 """Items and quotes that blocks are in, with the marks that markdown has for them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ The page has a place, `<template id="B:0"></template>` with what is shown while 
 the part, and a script, `$RC("B:0","S:0")` or `$RS("S:1","P:1")`, that puts one into the other.
 """
 
-from __future__ import annotations
-
 import bisect
 import heapq
 import html

@@ -10,8 +10,6 @@ or formulas; no input makes it fail.
 the stack; here is what each tag does.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

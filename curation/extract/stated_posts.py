@@ -1,7 +1,5 @@
 """Questions, answers and posts that a page states in its JSON-LD: blocks that say the same are content."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Rows and cells of tables, and which tables hold data rather than a layout."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ Nothing here knows a language: a word is a run of letters, each Han character or
 word, and sentence marks of all scripts count alike.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from curation.bytes.code_points import code_point

@@ -5,8 +5,6 @@ documents: block lists, line edits, signals, rules, personal data. `measure` and
 parts for those who need one alone.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from curation.lazy import lazily

@@ -2,8 +2,6 @@
 
 `judge` returns signals and verdicts of a table."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ Other AdBlock rules (element hiding, wildcards, regular expressions, rules for c
 nothing about a page as such; they are counted as passed over.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import tarfile

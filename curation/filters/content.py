@@ -5,8 +5,6 @@ rules of their own. Where a document's share of code or its marks of mathematics
 of `paths`, all of it is code or mathematics.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Word lists and models by language, from folders with one file per language."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

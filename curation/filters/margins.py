@@ -4,8 +4,6 @@ A rule decides alone over the documents that no other rule removes and that it c
 These, sorted by its signal, tell for every threshold who is kept, exactly as `redecide` would.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

@@ -10,8 +10,6 @@ its own, so both stay strange. Of a very long document the second language is lo
 of the strange pieces.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names of all signals, in the order of the `signals` columns, and the signal that a rule reads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

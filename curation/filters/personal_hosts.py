@@ -1,7 +1,5 @@
 """Count personal data by host, and find documents on hosts that published much in earlier runs."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable, Iterator

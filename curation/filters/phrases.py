@@ -1,7 +1,5 @@
 """Sets of short phrases searched for in lines, ASCII letters in either case."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ tokens. Only what its form or check digits make likely is taken: `1.2.3.4` behin
 address, an ISBN no telephone number.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import ipaddress

@@ -4,8 +4,6 @@ Clean text costs this pass and nothing else; every place found is then judged in
 (curation.filters.pii).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

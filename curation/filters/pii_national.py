@@ -7,8 +7,6 @@ no form of their own, count only after a word that says what they are.
 Check digits of cards, accounts and books.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Callable

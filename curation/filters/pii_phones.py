@@ -5,8 +5,6 @@ country code (ITU E.164), the North American plan (NANP), or a trunk prefix or b
 with groups as printed. Runs are folded to ASCII (curation.filters.pii).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Secrets in code and configuration, recognised by the prefixes their issuers give them."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rules: thresholds over signals, as the recipe lists them; the first to fail is the reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

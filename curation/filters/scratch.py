@@ -5,8 +5,6 @@ is kept of every token of a long document decides the memory of the stage, so nu
 as they can be.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

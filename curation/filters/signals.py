@@ -10,8 +10,6 @@ Names, numbers and addresses in the cells of a table are strange to the referenc
 which says nothing against the text around them.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@
 ['de', 'und']
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from curation.lazy import lazily

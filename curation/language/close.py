@@ -8,8 +8,6 @@ languages, and the group as a whole, keep theirs. Han characters, which no space
 one by one and in pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

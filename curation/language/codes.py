@@ -3,8 +3,6 @@
 Data sets call German `de`, `deu`, `ger`, `de-AT`, `deu_Latn` or `German`; here it is `de`.
 """
 
-from __future__ import annotations
-
 import functools
 
 import pyarrow as pa

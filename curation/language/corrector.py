@@ -14,8 +14,6 @@ model was trained on. Close languages are told from each other by their words
 a language that no model knows (`curation.language.familiar`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

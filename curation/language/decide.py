@@ -1,7 +1,5 @@
 """Which documents stay, by language."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

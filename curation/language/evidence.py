@@ -7,8 +7,6 @@ Chinese character says as much as a Latin syllable.
 Also columns of shares, of languages and of scripts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

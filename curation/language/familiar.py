@@ -7,8 +7,6 @@ one hash), and each language has its own usual share of known runs. Names, code 
 one language, English, are on pages of all others: its runs are known everywhere.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

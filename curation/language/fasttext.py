@@ -7,8 +7,6 @@ string at a time, holds the interpreter's lock, and expands quantised rows again
 its probabilities are the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple

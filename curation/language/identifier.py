@@ -1,7 +1,5 @@
 """Identify languages with a fastText model and, where there is one, its corrector."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

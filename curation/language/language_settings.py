@@ -1,7 +1,5 @@
 """Settings of language identification; defaults in configs/defaults/identify-language.yaml."""
 
-from __future__ import annotations
-
 import functools
 from typing import Literal
 

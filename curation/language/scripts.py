@@ -1,7 +1,5 @@
 """Scripts: their codes (ISO 15924), and what shares of a document's letters are in each."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -7,8 +7,6 @@ Greek, soft hyphens: a model that has seen the usual spelling finds every run of
 the other, and takes a psalm with vowel signs for a language that nobody knows.
 """
 
-from __future__ import annotations
-
 import functools
 import unicodedata
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Decide on each document of a shard from the plan alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Seeded draws that depend on a document's id alone, never on order or partition."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -4,8 +4,6 @@ At a level, a document has `floor(level * rate + phase)` copies (`Rows.copies`),
 the level, one copy at a time. Levels are found by bisection over the numbers that a float64 can be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

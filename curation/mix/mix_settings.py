@@ -1,7 +1,5 @@
 """Settings of the mix stage."""
 
-from __future__ import annotations
-
 from datetime import date
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self

@@ -1,7 +1,5 @@
 """Tables of mixes: token counts, and shortages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ the better document from the worse. The report ranks its multilingual documents 
 3.1.1). Ranks are of the documents that are mixed, so that they need no other corpus.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Expected copies of a document by quality, date or length; the distinct part of its tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Training goes from 0 to 1 in tokens. Phases of one seed and one curve go on wher
 ended: no document comes again before all others of its rate were there.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

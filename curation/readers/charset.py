@@ -14,8 +14,6 @@ Two departures, because wrong labels are common:
 Check whether bytes are valid UTF-8, in one compiled pass without decoding them.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import functools

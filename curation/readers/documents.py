@@ -1,7 +1,5 @@
 """Turn rows of tables into documents, keeping every other column with its type."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar

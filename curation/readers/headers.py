@@ -1,7 +1,5 @@
 """Headers of archive records: WARC (ISO 28500) 0.17 to 1.1, and ARC 1.0 and 2.0."""
 
-from __future__ import annotations
-
 import email.utils
 import re
 import sys

@@ -4,8 +4,6 @@ RFC 9110 and 9112, read leniently: crawlers store what servers sent, and some un
 its header. A body that visibly lacks its declared coding is taken as it is.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zlib

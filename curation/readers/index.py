@@ -6,8 +6,6 @@ one request, and come out as a reader of the whole archives gives them. Archives
 change: what is known of them is what the index says.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

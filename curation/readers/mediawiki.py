@@ -5,8 +5,6 @@ namespaces than the main one, redirects, and what isn't wikitext are skipped and
 revisions the last in the file is taken.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from html import unescape

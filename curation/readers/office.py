@@ -5,8 +5,6 @@ deleted while changes were tracked, headers, pictures. XML with entities of its 
 grow, is refused.
 """
 
-from __future__ import annotations
-
 import html
 import io
 import posixpath

@@ -1,7 +1,5 @@
 """Turn an archive record into a page, or into the reason why it is not one."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatchcase
 from typing import NamedTuple

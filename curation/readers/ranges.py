@@ -12,8 +12,6 @@ the first thing in. What it doesn't know there of the bytes before it are the th
 `Checkpoint`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

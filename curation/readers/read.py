@@ -1,7 +1,5 @@
 """Read any input file as pages."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import PurePosixPath

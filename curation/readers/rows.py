@@ -7,8 +7,6 @@ A custom format is a function of an open binary file that yields mappings, with 
 other tables (`readers.text_columns` and so on).
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import functools
@@ -82,8 +80,6 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
 #: Modules that read documents: their MIME type, suffixes, and one of these is how they begin.
 _DOCUMENTS = (
     ("office", "application/vnd.oasis.opendocument.text", OFFICE, ()),
-    ("mailbox", "application/mbox", (".mbox",), ()),
-    ("latex", "", (".tex",), ()),
     ("mediawiki", "application/mediawiki", (".xml",), (b"<mediawiki",)),
     ("stackexchange", "application/stackexchange", (".xml",), (b"<posts",)),
 )

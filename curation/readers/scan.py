@@ -9,8 +9,6 @@ searched in vain is not searched again, and the record that follows is looked fo
 grow.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -5,8 +5,6 @@ folder, which takes about the room of the file. The accepted answer comes first,
 higher score. Posts of other types (tag wikis, ...) are skipped and counted.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 import re

@@ -1,7 +1,5 @@
 """The content of a file as a byte stream with positions, with only a window in memory."""
 
-from __future__ import annotations
-
 import bisect
 from collections import deque
 from collections.abc import Callable, Iterator

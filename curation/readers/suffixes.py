@@ -1,7 +1,5 @@
 """What the suffixes of input files say: their format, and how they are compressed."""
 
-from __future__ import annotations
-
 #: Codecs by suffix.
 COMPRESSED = {
     ".gz": "gzip",
@@ -18,7 +16,7 @@ HTML = (".html", ".htm", ".xhtml")
 ARCHIVES = (".warc", ".arc", ".wet", ".wat", ".wacz")
 OFFICE = (".docx", ".odt", ".epub")
 #: Those that are read in a folder, without the user's own.
-READ = (*ARCHIVES, *TABLES, *HTML, *OFFICE, ".mbox", ".txt")
+READ = (*ARCHIVES, *TABLES, *HTML, *OFFICE, ".txt")
 
 
 def without_compression(name: str) -> str:

@@ -1,7 +1,5 @@
 """Read documents from JSON lines, Parquet and Arrow files."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """WACZ packages (Web Archive Collection Zipped 1.1.1): the archives inside a ZIP file."""
 
-from __future__ import annotations
-
 import errno
 import lzma
 import shutil

@@ -8,8 +8,6 @@ strings in single quotes, numbers, TRUE and FALSE. Names with other signs than l
 `_` are in double quotes. A comparison with null is neither true nor false, as in SQL.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from typing import Any

@@ -5,8 +5,6 @@ of links, and the text in templates of a few names. Left out: all other template
 citations), references, files, categories, galleries. The time is linear in the length of the text.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Set

@@ -1,7 +1,5 @@
 """Records of dumps in XML: elements of one name, one after the other in a file of any size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import IO
 from xml.etree import ElementTree

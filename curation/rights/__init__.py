@@ -4,8 +4,6 @@
 headers, `read_page` a page. Each signal keeps its exact value; only `Policy` decides.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from curation.lazy import lazily

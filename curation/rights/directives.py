@@ -1,7 +1,5 @@
 """Directives for robots that come with a page: the header `X-Robots-Tag`, `<meta name=robots>`."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Licences by the addresses and names under which pages state them."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

@@ -4,8 +4,6 @@ Looks at the few tags that can say something and at their surroundings, never at
 that reading costs little beside extraction.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import html

@@ -1,7 +1,5 @@
 """Decide which rights signal removes a document under a policy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

@@ -4,8 +4,6 @@ Within a family of signals its own rules give one statement for each place. Over
 families any refusal refuses, else any permission permits (draft-ietf-aipref-vocab-08, 5.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

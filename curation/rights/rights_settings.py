@@ -1,7 +1,5 @@
 """Settings of the stage `rights`: which signals count, and what they do to a document."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field

@@ -6,8 +6,6 @@ An index is one SQLite file: a row for each capture of a file with what it says 
 are asked about. Memory is that of one row and of the rows used last, whatever the number of sites.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

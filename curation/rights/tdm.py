@@ -4,8 +4,6 @@ A site reserves its rights (article 4 of the EU's directive 2019/790) with `tdm-
 header, in a meta tag or, for paths, in `/.well-known/tdmrep.json`; `tdm-policy` names a policy.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ a header. Content-Usage (draft-ietf-aipref-vocab-08 and -attach-05) is a diction
 Fields (RFC 9651) in the same places; in robots.txt a path may come before it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Literal

@@ -4,8 +4,6 @@ Nothing else in the toolkit names a stage to say what holds for it: recipes, the
 manifests, `why` and the report read these descriptions.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.metadata

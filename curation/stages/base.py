@@ -1,7 +1,5 @@
 """The description of a stage: all that the rest of the toolkit needs to know about one."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """Stage `classify`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 

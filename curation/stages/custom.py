@@ -1,7 +1,5 @@
 """Stages of the user's own: a function in a recipe's section, anywhere among the stages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

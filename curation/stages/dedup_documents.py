@@ -1,7 +1,5 @@
 """Stage `dedup-documents`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from curation.config import Settings

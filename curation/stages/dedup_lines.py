@@ -1,7 +1,5 @@
 """Stage `dedup-lines`."""
 
-from __future__ import annotations
-
 from curation.dedup.dedup_settings import LineDedupSettings
 from curation.stages.base import Columns, Stage
 

@@ -1,7 +1,5 @@
 """Stage `dedup-substrings`."""
 
-from __future__ import annotations
-
 from curation.dedup.dedup_settings import SubstringDedupSettings
 from curation.stages.base import Columns, Stage
 

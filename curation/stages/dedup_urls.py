@@ -1,7 +1,5 @@
 """Stage `dedup-urls`."""
 
-from __future__ import annotations
-
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.stages.base import Columns, Stage
 

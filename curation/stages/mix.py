@@ -1,7 +1,5 @@
 """Stage `mix`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

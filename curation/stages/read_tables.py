@@ -1,7 +1,5 @@
 """Stage `read-tables`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

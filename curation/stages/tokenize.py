@@ -1,7 +1,5 @@
 """Stage `tokenize`."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stage `withdraw`."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from curation.config import Settings

@@ -1,7 +1,5 @@
 """Tries: which failures may pass, and how often and when to ask again."""
 
-from __future__ import annotations
-
 import errno
 import http.client
 import logging

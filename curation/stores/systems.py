@@ -3,8 +3,6 @@
 Listings that are complete, or an error.
 """
 
-from __future__ import annotations
-
 import errno
 import fnmatch
 import heapq

@@ -1,7 +1,5 @@
 """Read by ranges, so that an error costs one of them; write files that are whole or absent."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

@@ -1,7 +1,5 @@
 """Croissant 1.1 with the fields for responsible AI: a data set as machines read it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

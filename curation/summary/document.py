@@ -2,8 +2,6 @@
 
 One is the data set card of the Hugging Face Hub."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

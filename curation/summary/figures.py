@@ -3,8 +3,6 @@
 Statements are in DuckDB's dialect; paths count from the run folder (`SET file_search_path='out'`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Make statements about a run: sentences without numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

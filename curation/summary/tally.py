@@ -1,7 +1,5 @@
 """Sum documents that a run leaves to be tokenised, in one pass."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ one all stages share. Bits rather than classes, because a character can be sever
 `।` ends a sentence and is punctuation.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 

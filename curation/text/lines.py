@@ -4,8 +4,6 @@ Lines come in the two meanings that published rules use: pieces between line fee
 and lines that end in any Unicode line break (`splitlines()`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from curation.bytes import ascii

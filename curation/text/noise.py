@@ -5,8 +5,6 @@ another encoding. All are found by what no spelling and no program has inside a 
 visible character.
 """
 
-from __future__ import annotations
-
 import itertools
 import string
 

@@ -1,7 +1,5 @@
 """Strings that UTF-8 can't hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 

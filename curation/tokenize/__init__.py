@@ -1,7 +1,5 @@
 """Vocabularies, tokenization, packed shards, and their reader."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from curation.lazy import lazily

@@ -3,8 +3,6 @@
 Special tokens follow the ranks, and text never becomes one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

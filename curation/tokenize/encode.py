@@ -8,8 +8,6 @@ often than the words do. Seams are looked for between characters of three bytes 
 Latin, Cyrillic or Arabic have hardly any, because nearly every two of them are a token.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

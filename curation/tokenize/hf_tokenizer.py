@@ -4,8 +4,6 @@ Its models, normalizers and pre-tokenizers are many; only the library gives each
 Needs the extra `tokenizers`.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -8,8 +8,6 @@ megatron/core/datasets/indexed_dataset.py. Here every sequence is a document of 
 The format has no uint32: ids below 2^31 are the same bytes as int32, so that is what is declared.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from pathlib import Path

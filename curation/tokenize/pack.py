@@ -1,7 +1,5 @@
 """Lay documents into sequences of equal length, keeping where each document went."""
 
-from __future__ import annotations
-
 import itertools
 from typing import NamedTuple
 

@@ -12,8 +12,6 @@ of its neighbour. A new piece goes home; what was there goes to another of these
 changes no id.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -5,8 +5,6 @@ it against tiktoken and Hugging Face tokenizers running the expression itself. C
 are those of one Unicode version, so that ids don't change with Python or Rust.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ Token ids of documents in one flat column, each document closed by a mark.
 A list per document would cost Parquet's writer several times the ids in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import BinaryIO

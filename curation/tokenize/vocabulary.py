@@ -16,8 +16,6 @@ Then all merges inside the character come before any merge that touches it. The 
 depends on the byte before the character and on the byte after it only.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Find where a passage occurs in a corpus, by sampled fingerprints, and its exact spans."""
 
-from __future__ import annotations
-
 import re
 
 from curation.errors import ConfigError

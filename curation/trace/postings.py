@@ -13,8 +13,6 @@ Find the spans of a text that quote a passage, verbatim or nearly so.
 that follow each other in both, with few words between them, are one span.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

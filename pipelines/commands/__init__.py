@@ -1,7 +1,5 @@
 """The commands of `curate`, one module each."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

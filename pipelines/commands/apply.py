@@ -1,7 +1,5 @@
 """`curate apply`: run a recipe under an approved policy, unless the corpus has drifted from it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

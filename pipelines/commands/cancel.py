@@ -1,7 +1,5 @@
 """`curate cancel`: end a run, wherever it was started."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

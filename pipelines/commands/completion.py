@@ -1,7 +1,5 @@
 """`curate completion`: a script that lets a shell complete commands, options and their values."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """`curate export`: write the documents of a stage in the formats of other tools."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

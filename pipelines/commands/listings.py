@@ -1,7 +1,5 @@
 """`curate recipes`, `curate models` and `curate runs`: list what is built in, and what there is."""
 
-from __future__ import annotations
-
 import argparse
 
 import yaml

@@ -1,7 +1,5 @@
 """`curate measure`: compute all signals and scores without removing documents by them."""
 
-from __future__ import annotations
-
 import argparse
 
 from curation.errors import ConfigError

@@ -1,7 +1,5 @@
 """`curate new`: create a custom rule or stage with a test and the lines for a recipe."""
 
-from __future__ import annotations
-
 import argparse
 import keyword
 import re

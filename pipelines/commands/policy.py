@@ -1,7 +1,5 @@
 """`curate policy`: write the thresholds of a measured run and the share that each removes."""
 
-from __future__ import annotations
-
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`curate report`: write report.html and report.json of a run."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipelines.commands.options import add_dry_run, add_run, end_dry_run

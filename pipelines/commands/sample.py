@@ -1,7 +1,5 @@
 """`curate sample`: draw a random sample of the documents that a rule removed."""
 
-from __future__ import annotations
-
 import argparse
 
 from curation.schema import VALUE_TEXT

@@ -1,7 +1,5 @@
 """The commands of single stages."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 from types import ModuleType

@@ -1,7 +1,5 @@
 """`curate summary`: write the training-data documents that must be published, from a run."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

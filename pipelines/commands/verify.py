@@ -1,7 +1,5 @@
 """`curate verify` and `curate receipt`: check a run, and let others check what is in it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator

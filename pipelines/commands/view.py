@@ -1,7 +1,5 @@
 """`curate view`: explore a run in a browser."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """`curate warm-up`: compile kernels before anything runs."""
 
-from __future__ import annotations
-
 import argparse
 import os
 

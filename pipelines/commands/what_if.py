@@ -1,7 +1,5 @@
 """`--what-if` of `curate filter` and `curate rights`: try other settings on a finished run."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`curate why`: show every decision that a run took on one document."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`curate withdraw`: remove documents from a finished run."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

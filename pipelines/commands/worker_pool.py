@@ -1,7 +1,5 @@
 """`curate worker-pool`: Python workers for a node of a Flink or Spark cluster."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipelines.commands.options import port

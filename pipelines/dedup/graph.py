@@ -5,8 +5,6 @@ all edges; rounds (alternating stars, see `curation.dedup.components`) need only
 memory per task, and end when no range counts a violation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 The shards to compare: those of the input, and those of the indexes of finished runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ graph, whose components are groups. Each group is processed in one task, which v
 if the recipe says so and keeps one document of each cluster of confirmed duplicates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

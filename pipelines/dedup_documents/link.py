@@ -1,7 +1,5 @@
 """Reduce: link the documents of the buckets in a range of keys."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

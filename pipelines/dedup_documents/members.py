@@ -5,8 +5,6 @@ with the columns for choosing a survivor, and with the data for similarity: its 
 signature. Of a shard's documents with the same text, only one carries that data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

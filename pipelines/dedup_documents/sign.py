@@ -1,7 +1,5 @@
 """Map: compute exact keys, signatures and buckets of every document of a shard."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

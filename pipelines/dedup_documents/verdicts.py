@@ -1,7 +1,5 @@
 """For each shard, write which rows to remove and why, and the losses by host and source file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar

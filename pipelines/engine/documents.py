@@ -7,8 +7,6 @@ aside, and the others are processed as if these were not there. Only that batch 
 and the output depends on the documents alone, not on when a worker died.
 """
 
-from __future__ import annotations
-
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Large files read by several tasks, each a range: choose them, and check that ranges fit."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The index of site files that `extract` queries, in the temporary folder of each machine."""
 
-from __future__ import annotations
-
 import functools
 import os
 import tempfile

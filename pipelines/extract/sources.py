@@ -4,8 +4,6 @@ A shard is several small files, one file, or a range of a large one. Ranges foll
 the file and `readers.split_bytes`, never from the number of workers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

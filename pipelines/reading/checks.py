@@ -11,8 +11,6 @@ the run's root: whoever has the root and the receipt checks this chain without t
 statement with the one file that it names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

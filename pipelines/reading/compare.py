@@ -1,7 +1,5 @@
 """Two runs side by side: documents that ended differently."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a run decided about one document, stage by stage."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import functools

@@ -3,8 +3,6 @@
 Format the values, thresholds and counts of a report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Find documents: by id, URL, host or text, filtered and sorted, or drawn at random."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import OrderedDict

@@ -3,8 +3,6 @@
 Histograms of signals whose values may span many orders of magnitude.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Other thresholds for a run's filter, and what other policies would do to its documents."""
 
-from __future__ import annotations
-
 import copy
 import tempfile
 from collections import Counter

@@ -8,8 +8,6 @@ report costs the same for a run of any size.
 Alarms: what a reader of a report should see first.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Positions and sizes are in units of each picture's view box.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """Write report.json and report.html: self-contained, styled as the explorer, without scripts."""
 
-from __future__ import annotations
-
 import functools
 import html
 import json

@@ -1,7 +1,5 @@
 """The funnel on a terminal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rich.table import Table

@@ -6,8 +6,6 @@ unless they have too few keys for that (`Moves`). Output of earlier jobs is read
 Commit records are the same either way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Compile the kernels that stages use, on all cores, each kernel once."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import multiprocessing

@@ -9,8 +9,6 @@ Third-party extraction engines always run like this. Everything else does after 
 tasks whose worker died, or ran out of memory, are rerun with `guarding`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import resource

@@ -3,8 +3,6 @@
 Options of jobs for Google Cloud Dataflow, checked without the cloud.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -10,8 +10,6 @@ No PCollection has two consumers: Flink's and Spark's runners don't take one tha
 GroupByKey share (https://github.com/apache/beam/issues/34647).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

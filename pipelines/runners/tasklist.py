@@ -13,8 +13,6 @@ objects with the key `is`: a tuple, a dictionary, an Arrow schema, or the name o
 classes that the reader expects are created: their names come from the job, never from the file.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

@@ -5,8 +5,6 @@ fingerprints, never data). The record holds the fingerprint of everything that d
 run again, a task whose record still matches is not redone, and any other is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

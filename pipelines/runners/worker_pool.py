@@ -6,8 +6,6 @@ its output. Here workers are forked from a process that has done all imports, so
 cost seconds per process.
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import signal

@@ -4,8 +4,6 @@ A map task writes one run: rows sorted by a uint64 key. A reduce task reads a ra
 every run. The number of ranges is free, because no result depends on it; a range bounds memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Iterator, Mapping, Sequence

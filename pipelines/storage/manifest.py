@@ -7,8 +7,6 @@ without any change to it.
 The manifest is stored twice, so that a damaged copy is replaced instead of the stage being rerun.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Sequence

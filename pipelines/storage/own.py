@@ -4,8 +4,6 @@ A run owns a file if the manifest or a commit record names it, or if its name is
 which a run has planned here. Anything else was put there by someone else and raises an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From archives, pages and tables to documents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 The element of all transforms, `(ShardKey, RecordBatch)`, and how it travels.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Transforms that judge every document on its own: one function of a batch, no shuffle."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Stages of a run as transforms: shards in, shards out, files in a folder that all workers see."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

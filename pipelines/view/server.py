@@ -1,7 +1,5 @@
 """The explorer's server: on the local address only, with a secret in its path, read-only."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import sys
