@@ -105,7 +105,7 @@ _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
 _TEXTS = tuple(
     f".{suffix}"
     for suffix in (
-        "md markdown rst adoc org bib "
+        "md markdown rst adoc org tex bib "
         "py pyi pyx ipy rb pl pm php lua r jl sh bash zsh fish ps1 bat awk tcl "
         "c h cc cpp cxx hpp hh cu cuh m mm rs go java kt kts scala groovy swift cs fs vb dart d "
         "nim zig ada adb ads f f90 f95 for pas asm s v sv vhd vhdl "
