@@ -43,7 +43,7 @@ from curation.classify.linear import softmax
 from curation.resources import NamedFile
 from models.training.classes import balance, calibration
 from models.training.inputs import Examples, read_labelled
-from models.training.linear import Floats, features_of, fit, select
+from models.training.linear import Floats, features_of, fit
 
 PENALTY = 0.3  # C of the regression: AUC on held-out sets is the same from .1 to 1
 PARTS = 5
@@ -70,11 +70,11 @@ def formats_of_others(texts: list[str], sites: list[str], examples: Examples) ->
     scores, out = np.zeros(targets.shape), np.zeros((len(texts), len(labels)))
     for part in range(PARTS):
         rows = np.flatnonzero(of_examples != part)
-        model = fit(select(taught, rows), targets[rows], weights[rows], settings)
+        model = fit(taught.take(rows), targets[rows], weights[rows], settings)
         own = np.flatnonzero(of_examples == part)
-        scores[own] = model.outputs(select(taught, own))
+        scores[own] = model.outputs(taught.take(own))
         own = np.flatnonzero(of_texts == part)
-        out[own] = model.outputs(select(judged, own))
+        out[own] = model.outputs(judged.take(own))
     slopes, offsets = calibration(scores[real], truth[real], weights[real], settings)
     return labels, softmax(out @ slopes + offsets)
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
 from curation.readers.discover import InputFile, PassedOver, discover
-from curation.readers.index import with_archives
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import TABLES, without_compression
 from curation.recipe import STAGES, Recipe, check_order
@@ -264,7 +263,11 @@ def _found(
     patterns: Sequence[str], recipe: Recipe, own: Sequence[str], passed_over: PassedOver | None
 ) -> list[InputFile]:
     found = discover(patterns, own, passed_over, recipe.readers.own_suffixes)
-    return with_archives(found, recipe.readers)
+    if any(without_compression(file.name).endswith((".parquet", ".csv")) for file in found):
+        from curation.readers.index import with_archives  # compiled kernels
+
+        return with_archives(found, recipe.readers)
+    return found
 
 
 def _of_recipe(recipe: Recipe) -> dict[str, list[str]]:

@@ -6,7 +6,6 @@ kept one by its id: the ids meet in a range of their keys, and what the policy s
 goes to the shard of the kept, which alone is read with its text.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,7 +18,6 @@ from curation.errors import InputError
 from curation.rights.policy import (
     COPIES,
     FOUND,
-    Document,
     Policy,
     by_kept,
     found_table,
@@ -66,7 +64,7 @@ class ApplyRights(Transform):
     """The policy as a transform; the signals that removed documents go to a table of their own."""
 
     settings: RightsSettings
-    copies: Mapping[str, Sequence[Document]] = field(default_factory=dict)
+    copies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def open(self, shard: str, folder: Folder) -> Transform:
         if not self.settings.follow:

@@ -5,6 +5,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from curation.credentials import redact
@@ -62,3 +63,21 @@ class Warnings(logging.Handler):
         if message not in self._told:
             self._told.add(message)
             self._reader(message)
+
+
+#: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.
+_DATED = "url."
+
+
+def value_text(reason: str, value: float | None) -> str:
+    """Format a date if the reason compares dates, else a six-digit number; empty for None."""
+    if value is None:
+        return ""
+    if reason.startswith(_DATED):
+        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{value:.6g}"
+
+
+def snippet(text: str | None, most: int) -> str:
+    """Return the beginning of a text on one line."""
+    return " ".join((text or "")[: 4 * most].split())[:most]

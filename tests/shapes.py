@@ -642,7 +642,6 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
     """What the stages do to the texts of documents, a large_string array."""
     import numpy as np
 
-    from curation import dedup
     from curation.classify.classifier import Classifier
     from curation.classify.classify_settings import default_settings as classify_settings
     from curation.decontaminate.catalog import build_catalog
@@ -651,7 +650,10 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
     from curation.decontaminate.index import load_background
     from curation.decontaminate.items import Item
     from curation.decontaminate.judge import Decontaminator
+    from curation.dedup import lines as line_dedup
     from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings, defaults
+    from curation.dedup.minhash import signatures
+    from curation.dedup.normalize import exact_keys
     from curation.extract.clean import clean
     from curation.filters import pii
     from curation.filters.apply import Filter
@@ -679,14 +681,14 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
 
     def lines_removed(texts: pa.Array) -> None:
         doc64 = np.arange(len(texts), dtype=np.uint64)
-        counts = dedup.count_lines(dedup.line_hashes(texts, lines), doc64, lines)
-        frequent = dedup.frequent_lines(dedup.total_lines(counts), lines)
-        dedup.remove_lines(texts, doc64, frequent, lines)
+        counts = line_dedup.count_lines(line_dedup.line_hashes(texts, lines), doc64, lines)
+        frequent = line_dedup.frequent_lines(line_dedup.total_lines(counts), lines)
+        line_dedup.remove_lines(texts, doc64, frequent, lines)
 
     return {
         "normal form": lambda texts: [clean(text) for text in texts.to_pylist()],
-        "exact keys": lambda texts: dedup.exact_keys(texts, normalization),
-        "signatures": lambda texts: dedup.signatures(texts, minhash),
+        "exact keys": lambda texts: exact_keys(texts, normalization),
+        "signatures": lambda texts: signatures(texts, minhash),
         "lines": lines_removed,
         "decontaminate": decontaminated,
         "filter": filtered,

@@ -367,7 +367,7 @@ def completions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("typed", "choices"),
     [
         ("curate ru", ["run", "runs"]),
-        ("curate dedup-", ["dedup-documents", "dedup-lines", "dedup-urls"]),
+        ("curate dedup-", ["dedup-documents", "dedup-lines", "dedup-substrings", "dedup-urls"]),
         ("curate run sample --log", ["--log-format"]),
         ("curate run sample --log-format p", ["plain"]),
         ("curate run sample --input cra", ["crawl.warc"]),

@@ -18,13 +18,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from curation import dedup
 from curation.config import read_values
 from curation.decontaminate.align import is_other_code
 from curation.decontaminate.decontaminate_settings import Rules
 from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.dedup_settings import defaults as dedup_settings
+from curation.dedup.urls import canonical_urls
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract.extractor import default_settings as extract_settings
 from curation.readers.charset import decode_html, decode_text
@@ -225,7 +225,7 @@ def test_addresses(name: str) -> None:
     rules = dedup_settings(UrlDedupSettings).canonical
 
     def run(size: int) -> Callable[[], object]:
-        return functools.partial(dedup.canonical_urls, [URLS[name](size)], rules)
+        return functools.partial(canonical_urls, [URLS[name](size)], rules)
 
     check({"canonical": run})
 

@@ -207,7 +207,7 @@ dedup-urls.survivor.preferred_sources dedup-documents.survivor.preferred_sources
 identify-language.labels filter.signals.unlabelled_language
 decontaminate.evals.fields.choices decontaminate.evals.fields.labels mix.phases.name
 mix.mixes.phases.name tokenize.index_columns readers.text_columns readers.html_columns
-readers.url_columns readers.date_columns
+readers.url_columns readers.date_columns readers.index
 """
 _OF_FILES = re.compile(r"\b(files?|folders?|paths?|urls?|tables?|models?|lists?|runs?)\b", re.I)
 

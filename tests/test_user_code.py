@@ -322,7 +322,7 @@ def test_an_output_format(home: Path) -> None:
         ),
         (
             "classify: {classifiers: {x: {}}}\nstages: [extract, classify]",
-            "python: Field required",
+            r"classifiers\.x\.python: missing",
         ),
         (
             "mine: {python: 'none.py:f'}\nstages: [extract, mine]",

@@ -15,7 +15,6 @@ from curation.errors import told
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import Extraction, PageTooLargeError
 from curation.readers.records import Page
-from curation.rights.signals import document_rights, response_of
 
 if TYPE_CHECKING:
     from curation.extract.extractor import Begun
@@ -130,6 +129,8 @@ def page_columns(
         sites: what files of sites say.
     """
     found = found or Extraction("")
+    from curation.rights.signals import document_rights, response_of  # compiled kernels
+
     return {
         "rights": document_rights(page, found.rights, found.text, sites),
         "response": response_of(page, found.language),

@@ -279,9 +279,9 @@ def _contradicts(other: Document, one: Document) -> bool:
     return rights["licence"] is not None or is_copy(other, one) is False
 
 
-def by_kept(copies: pa.RecordBatch) -> dict[str, list[Document]]:
+def by_kept(copies: pa.RecordBatch) -> dict[str, list[dict[str, Any]]]:
     """Return rows of COPIES by the id of the document that was kept."""
-    found: dict[str, list[Document]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for row in copies.to_pylist():
         found.setdefault(row["kept_id"], []).append(row)
     return found

@@ -14,10 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, repeated, text_buffers
+from curation.arrow import Texts, as_json, plain, repeated, text_buffers
 from curation.errors import InputError
 from curation.hashing import hash_spans, mix64
-from curation.readers.documents import as_json, plain
 from curation.schema import MADE, PLACES, RIGHTS, SOURCE, column_of
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill, together

@@ -22,8 +22,7 @@ from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.recipe import load
 from pipelines.commands.options import add_set
-from pipelines.reading.funnel import snippet
-from pipelines.terminal import hand_over, say, say_json, tell
+from pipelines.terminal import hand_over, say, say_json, snippet, tell
 
 if TYPE_CHECKING:
     from curation.extract.explain import Explanation

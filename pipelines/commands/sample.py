@@ -4,9 +4,8 @@ import argparse
 
 from curation.schema import VALUE_TEXT
 from pipelines.commands.options import add_json, add_run, count
-from pipelines.reading.funnel import snippet, value_text
 from pipelines.run_folder import load_run
-from pipelines.terminal import say, say_json
+from pipelines.terminal import say, say_json, snippet, value_text
 
 _SNIPPET = 400
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from curation.errors import ConfigError
 from curation.trace import refuse_short
 from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run, read_text
-from pipelines.reading.funnel import value_text
-from pipelines.terminal import say, say_json, tell
+from pipelines.terminal import say, say_json, tell, value_text
 
 if TYPE_CHECKING:  # loads kernels
     from pipelines.reading.trace import Answer

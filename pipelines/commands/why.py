@@ -13,8 +13,7 @@ from pipelines.commands.options import add_json, add_run
 from pipelines.console import PlainConsole
 from pipelines.reading.decisions import FACTS
 from pipelines.reading.decisions import why as stories_of
-from pipelines.reading.funnel import value_text
-from pipelines.terminal import say_json
+from pipelines.terminal import say_json, value_text
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from curation.arrow import as_json, plain
 from curation.config import settings_of_run
 from curation.errors import InputError
 from curation.html_page import harmless
-from curation.readers.documents import as_json, plain
 from curation.schema import MADE
 from curation.stages import find
 from pipelines.reading.decisions import FACTS, decision, token_spans, versions
-from pipelines.reading.funnel import snippet
 from pipelines.reading.ledger import Ledger, key_of
 from pipelines.reading.search import described
 from pipelines.run_folder import run_recipe, run_settings
 from pipelines.storage.files import Folder
+from pipelines.terminal import snippet
 
 if TYPE_CHECKING:
     from curation.readers.records import Page

@@ -1,10 +1,6 @@
-"""The funnel of a run: what its manifests count, stage by stage, and whether it adds up.
-
-Format the values, thresholds and counts of a report.
-"""
+"""The funnel of a run: what its manifests count, stage by stage, and whether it adds up."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from curation.readers.records import NOT_DRAWN_COUNT, skipped
@@ -14,19 +10,8 @@ from pipelines.run_folder import load_run, root_hash, stage_before, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import TIMINGS, read_manifest
 
-#: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.
-_DATED = "url."
 #: Prefixes of counters by reason, of records set aside and repaired; most reasons shown.
 _ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
-
-
-def value_text(reason: str, value: float | None) -> str:
-    """Format a date if the reason compares dates, else a six-digit number; empty for None."""
-    if value is None:
-        return ""
-    if reason.startswith(_DATED):
-        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{value:.6g}"
 
 
 def token_facts(*manifests: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,11 +28,6 @@ def token_facts(*manifests: Mapping[str, Any]) -> dict[str, Any]:
         "distinct_tokens": distinct,
         "epochs": round(tokens / distinct, 4) if tokens and distinct else None,
     }
-
-
-def snippet(text: str | None, most: int) -> str:
-    """Return the beginning of a text on one line."""
-    return " ".join((text or "")[: 4 * most].split())[:most]
 
 
 def ranked_reasons(removed: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -101,8 +101,10 @@ def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
 
 def _policy(folder: Folder, settings: RightsSettings, sites: SiteIndex | None = None) -> Policy:
     """Return a policy with the duplicates of the documents that it follows."""
-    policy, kinds = Policy(settings), ["removed"] if settings.follow else []
-    removed = read_kinds(folder / COMPARES, kinds, COPIES.names)
+    policy = Policy(settings)
+    if not settings.follow:
+        return policy
+    removed = read_kinds(folder / COMPARES, ["removed"], COPIES.names)
     renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
     copies = concatenated([policy.copies(batch) for batch in renewed], COPIES)
     return Policy(settings, by_kept(copies))

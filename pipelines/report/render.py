@@ -13,10 +13,11 @@ from curation.decontaminate.overlap import SHARES
 from curation.html_page import head
 from curation.schema import VALUE_TEXT
 from curation.stages import counted_columns, find
-from pipelines.reading.funnel import plural, ranked_reasons, records_text, value_text
+from pipelines.reading.funnel import plural, ranked_reasons, records_text
 from pipelines.report.pictures import chart, compact, river, track
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 from pipelines.storage.files import SCRATCH, Folder
+from pipelines.terminal import value_text
 
 _HERE = Path(__file__).parent
 #: CSS of the explorer, and what the report has in addition.

@@ -11,8 +11,8 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from curation.arrow import plain
 from curation.errors import CurationError
-from curation.readers.documents import plain
 from pipelines.reading.explorer import Explorer
 
 _ADDRESS = "127.0.0.1"

@@ -91,11 +91,16 @@ def test_all_copies_but_one_go(data: st.DataObject) -> None:
         for at in range(len(text) - WIDTH + 1):
             places[text[at : at + WIDTH]].append((row, at))
     repeated = [np.zeros(len(text), bool) for text in raw]
-    for same in places.values():
-        if len(same) > 1:
-            assert any(kept[row][at : at + WIDTH].all() for row, at in same) or _overlap(same)
-            for row, at in same:
-                repeated[row][at : at + WIDTH] = True
+    first = {}  # of the bytes that are copies of one another, by place
+    for same in (same for same in places.values() if len(same) > 1):
+        for row, at in same:
+            repeated[row][at : at + WIDTH] = True
+            for i in range(WIDTH):
+                one, other = _root(first, (same[0][0], same[0][1] + i)), _root(first, (row, at + i))
+                first[max(one, other)] = min(one, other)
+    standing = {_root(first, (row, int(at))) for row, s in enumerate(kept) for at in s.nonzero()[0]}
+    for row, is_copy in enumerate(repeated):
+        assert all(_root(first, (row, int(at))) in standing for at in is_copy.nonzero()[0])
     assert all(r[~s].all() for r, s in zip(repeated, stands, strict=True))
     most = WIDTH + substrings.GAP
     long = defaultdict(set)
@@ -106,11 +111,10 @@ def test_all_copies_but_one_go(data: st.DataObject) -> None:
     assert max(map(len, long.values()), default=0) <= 1
 
 
-def _overlap(places: list[tuple[int, int]]) -> bool:
-    """Whether two places are of one document and overlap, where either may stay or go."""
-    return any(
-        a[0] == b[0] and 0 < abs(a[1] - b[1]) < WIDTH for a in places for b in places if a != b
-    )
+def _root(first: dict[tuple[int, int], tuple[int, int]], place: tuple[int, int]) -> tuple[int, int]:
+    while (above := first.get(place, place)) != place:
+        place = above
+    return place
 
 
 PASSAGE = (

@@ -11,7 +11,7 @@ import pytest
 from curation.filters.filter_settings import default_settings
 from curation.filters.mixed import STRANGE
 from curation.filters.reference import measure_references
-from curation.filters.signals import Meter, divergences
+from curation.filters.signals import Meter, _of_prose
 from tests.filters.test_mixed import DE, EN, REFERENCES, gibberish
 from tests.filters.test_reference import ENGLISH, GERMAN
 
@@ -22,7 +22,7 @@ TABLE = "\n".join(ROWS)[: len(PROSE) * 9 // 10].rpartition("\n")[0]
 
 
 def divergence(text: str, number: int = EN) -> float:
-    return float(divergences(pa.array([text]), np.array([number]), REFERENCES)[0])
+    return float(_of_prose(pa.array([text]), np.array([number]), REFERENCES)[0])
 
 
 def test_rows_do_not_count_against_the_prose_around_them() -> None:
@@ -64,7 +64,7 @@ def test_nothing_is_said_of_texts_without_tables_and_of_tables() -> None:
 
 def test_texts_have_references_of_their_own() -> None:
     texts = pa.array([f"{GERMAN}\na | b", f"{ENGLISH}\na | b", GERMAN, f"{ENGLISH}\na | b"])
-    found = divergences(texts, np.array([DE, EN, DE, DE]), REFERENCES)
+    found = _of_prose(texts, np.array([DE, EN, DE, DE]), REFERENCES)
     assert found[0] < STRANGE > found[1]
     assert np.isnan(found[2])
     assert found[3] > STRANGE, "English by the German reference"

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from curation import classify, language, resources
+from curation import resources
+from curation.classify import classify_settings
 from curation.errors import ConfigError
+from curation.language import language_settings
 from curation.models import ModelFile, list_models, locate
 from curation.stages import find
 
@@ -25,11 +27,11 @@ def test_every_card_matches_its_files() -> None:
 
 def test_default_models_are_the_cards() -> None:
     cards = {c.name: c.sha256 for c in list_models().values()}
-    assert find("identify-language").models(language.default_settings(), {}) == {
+    assert find("identify-language").models(language_settings.default_settings(), {}) == {
         "model": cards["language"],
         "corrector": cards["corrector"],
     }
-    assert find("classify").models(classify.default_settings(), {}) == {
+    assert find("classify").models(classify_settings.default_settings(), {}) == {
         name: cards[name] for name in ("quality", "domain", "topic", "format")
     }
 

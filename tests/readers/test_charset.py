@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.readers import charset as charset_module
-from curation.readers.charset import declared_encoding, decode_html, encoding_of_label, survey
+from curation.readers.charset import declared_encoding, decode_html, encoding_of_label
+from curation.readers.utf8 import survey
 from curation.resources import root
 from tests.damage_of_texts import CZECH, LATVIAN, written
 

@@ -298,7 +298,7 @@ def test_records_from_a_failing_object_store(
             monkeypatch.setenv(name, value)
         s3fs.S3FileSystem.clear_instance_cache()
         system, _ = stores.file_system("s3://crawl")
-        system.mkdir("crawl")
+        system.mkdirs("crawl", exist_ok=True)
         system.pipe_file("crawl/a.warc.gz", made.data)
         proxy.requests.clear()
         found = events_of(index, "s3://crawl/")

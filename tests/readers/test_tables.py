@@ -147,7 +147,8 @@ _FLIPS = """
 import sys
 from pathlib import Path
 from curation.errors import InputError
-from curation.readers import Damage, read
+from curation.readers.read import read
+from curation.readers.records import Damage
 from tests.readers.archives import default_settings
 
 path = Path(sys.argv[1])

@@ -432,7 +432,6 @@ def test_nothing_in_the_run_changes(viewed_run: Path, changed_run: Path, tmp_pat
         ("change", {"limit": "0", "threshold": "much"}, "threshold: expected a number"),
         ("signal", {"signal": "nothing"}, "no signal 'nothing'"),
         ("hosts", {"order": "text"}, "can't be ordered"),
-        ("sample", {"of": "nothing"}, "no document was removed by 'nothing'"),
     ],
 )
 def test_wrong_questions_get_one_line(
