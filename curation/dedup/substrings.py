@@ -7,7 +7,7 @@ the best document is the original. What windows of a document cover is checked a
 originals by a cryptographic hash, grows to the ends of the repeat, and is claimed from the
 originals. Between bytes an original loses nothing that is claimed, so every window that repeats
 stands whole somewhere; between lines and sentences it may, where its own original has the same: one
-copy of every byte stays.
+copy of every byte stays. A row of one sign is the same at every place: copies of it may stay.
 """
 
 import hashlib

@@ -113,7 +113,7 @@ class Folder:
 
     def __post_init__(self) -> None:
         url = self.url.rstrip("/")
-        if url.endswith(":") and self.url.startswith(f"{url}//"):
+        if url.endswith(":") and "/" not in url and self.url.startswith(f"{url}//"):
             raise ConfigError(f"{self.url}: not the name of a folder")
         # Workers may have a different working directory from the driver.
         object.__setattr__(self, "url", url if stores.is_url(url) else os.path.abspath(url or "/"))
