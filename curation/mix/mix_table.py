@@ -102,7 +102,7 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
         )
     key = f"{_key(mix, short.domain)}.max_epochs"
     epochs = f"{short.epochs_needed:.2f} epochs ({key})"
-    if mix.settings.repeats_of(short.domain):
+    if mix.settings.curve_of(short.domain):
         epochs = f"an average of {short.epochs_needed:.2f} epochs (`mean` of its repeats, {key})"
     return (
         f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "

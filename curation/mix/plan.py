@@ -68,6 +68,8 @@ class Learned(NamedTuple):
 
     ranks: Ranks  # of domains whose documents are ranked
     scales: Scales  # of groups that repeat by a curve
+    #: By cell: copies of each bucket of quality, the worst first; empty where no budget gives them.
+    copies: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True)
@@ -319,7 +321,7 @@ def check_domains(named: Iterable[str], known: Collection[str], key: str) -> Non
             )
 
 
-def _epochs(domain: str, source: str, settings: Mixture) -> float:
+def most_epochs(domain: str, source: str, settings: Mixture) -> float:
     """How often documents of a domain and an input may be drawn at most."""
     of_domain, of_source = settings.domains[domain].max_epochs, settings.source(source).max_epochs
     return of_domain if of_source is None else min(of_domain, of_source)
@@ -327,8 +329,8 @@ def _epochs(domain: str, source: str, settings: Mixture) -> float:
 
 def _cap(supply: Supply, settings: Mixture) -> int:
     """Tokens that one input can give of a domain at most."""
-    epochs = math.floor(supply.available * _epochs(supply.domain, supply.source, settings))
-    curved = settings.repeats_of(supply.domain) is not None
+    epochs = math.floor(supply.available * most_epochs(supply.domain, supply.source, settings))
+    curved = settings.curve_of(supply.domain) is not None
     return min(epochs, supply.expected) if curved else epochs
 
 
@@ -344,7 +346,7 @@ def _shortage(
 def _repeats_at_most(domain: str, cells: list[Cell], settings: Mixture) -> float:
     """How often tokens of a domain can be drawn on average."""
     ours = [cell for cell in cells if cell.domain == domain and cell.at_most]
-    if settings.repeats_of(domain) is None or not ours:
+    if settings.curve_of(domain) is None or not ours:
         return settings.domains[domain].max_epochs
     return sum(cell.at_most for cell in ours) / sum(cell.available for cell in ours)
 
