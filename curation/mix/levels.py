@@ -56,7 +56,7 @@ def _fit(mix: MixPlan, r: Rows, stream: Mixture, place: int, cell: int) -> list[
     if repeats is None or not repeats.fitted or not target:
         return []
     ours = r.only(r.cells == cell)
-    tokens = np.bincount(bucket_of(ours.places), ours.tokens, BUCKETS)
+    tokens = np.bincount(bucket_of(ours.places), ours.tokens, BUCKETS).astype(np.float64)
     most = most_epochs(chosen.domain, chosen.source, stream)
     return fitted(tokens, target, most, stream.is_limited)
 

@@ -105,14 +105,14 @@ def bucket_of(ranks: F64) -> I64:
     return np.clip(np.nan_to_num(ranks) * BUCKETS, 0, BUCKETS - 1).astype(np.int64)
 
 
-def fitted(tokens: Sequence[int], target: int, most: float, limited: bool) -> list[float]:
+def fitted(tokens: F64, target: int, most: float, limited: bool) -> list[float]:
     """Return how often each bucket of quality is drawn, so that a further token is worth the same.
 
     A bucket begins when the next epoch of the best is worth no more than its first one, and is
     drawn whole before anything else is repeated.
 
     Args:
-        tokens: [BUCKETS], the worst first.
+        tokens: float64 [BUCKETS], whole, the worst first.
         target: tokens to draw of them.
         most: copies of a document at most.
         limited: whether the target is a budget; otherwise repeats come last.
