@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from curation.mix.columns import grouped, rows
 from curation.mix.draw import draw
-from curation.mix.mix_settings import MISSING_QUALITY
 from curation.mix.plan import MixPlan, Shortage
 from curation.mix.ranks import groups, learn, rank
 from curation.mix.repeats import BUCKETS, bucket_of
 from curation.mix.schedule import shares
+
+_COUNTS = ("documents", "tokens", "distinct", "drawn")
 
 
 def align(lines: Sequence[Sequence[str]]) -> str:
@@ -127,120 +126,81 @@ def _key(mix: MixPlan, domain: str) -> str:
 
 def _unranked(mix: MixPlan) -> list[str]:
     """Return which domains a budget can't choose from, since no document is better than another."""
-    flat = [
-        domain
-        for domain, labels in (mix.streams[0].ranks if mix.streams else {}).items()
-        if mix.settings.is_limited and mix.settings.curve_of(domain) is None
-        for values in [[v for languages in labels.values() for v in languages.values()]]
-        if any(len(v) > 1 for v in values) and all(v[0] == v[-1] for v in values)
-    ]
+    flat = []
+    for domain, labels in mix.streams[0].ranks.items() if mix.streams else ():
+        values = [v for languages in labels.values() for v in languages.values() if len(v) > 1]
+        if values and mix.settings.is_limited and all(v[0] == v[-1] for v in values):
+            flat.append(domain)
     line = f"{', '.join(flat)}: no quality to choose by, so all are drawn alike; classify adds it"
     return [line] if flat else []
 
 
 def by_quality(table: pa.Table, mix: MixPlan, times: int = 1) -> dict[str, Any]:
-    """Return what a mix draws of documents, rows of `NARROW`, by buckets of quality and by domain.
+    """Return what a mix draws of documents, rows of `NARROW`: in all, by quality and by domain.
 
-    The rank and score of what is drawn are compared with those of documents drawn at random in the
-    same shares of the domains. Counts are multiplied by `times`.
+    `buckets` are those of quality rank, each up to its rank `to`, the worst first; those below all
+    that is drawn are one. `rank` is the mean of the tokens drawn, `rank_at_random` that of all that
+    may be drawn. Counts are multiplied by `times`.
     """
-    batch = grouped(table, mix.settings)
-    place, at_random = np.zeros((2, table.num_rows))
-    domains = [*mix.settings.domains]
-    domain_of = np.zeros(table.num_rows, np.int64)
-    allowed = rows(batch, mix.cell_names, mix.settings).eligible
-    tokens = np.where(allowed, batch.column("tokens").to_numpy(), 0)
-    repeats = draw(table, mix).repeats
-    drawn = tokens * repeats
-    ranks = learn([batch], dict.fromkeys(domains, "domain"))
-    for k, domain in enumerate(domains):
+    batch, places = grouped(table, mix.settings), np.zeros(table.num_rows)
+    ranks = learn([batch], dict.fromkeys(mix.settings.domains, "domain"))
+    for domain in mix.settings.domains:
         ((_, ours),) = groups(batch, domain, "domain")
-        if ours.any():
-            domain_of[ours] = k
-            place[ours] = rank(batch.filter(pa.array(ours)), ranks[domain][""])
-            at_random[ours] = tokens[ours] * (drawn[ours].sum() / max(tokens[ours].sum(), 1))
-    quality = pc.fill_null(batch.column("quality"), MISSING_QUALITY).to_numpy()
+        places[ours] = rank(batch.filter(pa.array(ours)), ranks[domain].get("", {}))
+    allowed = rows(batch, mix.cell_names, mix.settings).eligible
+    copies = draw(table, mix).repeats
+    tokens = np.where(allowed, batch.column("tokens").to_numpy(), 0)
+    buckets = bucket_of(places)
     columns = {
-        "documents": allowed,
-        "tokens": tokens,
-        "kept": allowed & (repeats > 0),
-        "distinct": np.where(repeats > 0, tokens, 0),
-        "drawn": drawn,
+        "domain": batch.column("domain"),
+        "to": np.maximum(buckets + 1, buckets[copies > 0].min(initial=BUCKETS)) / BUCKETS,
+        "documents": times * allowed,
+        "tokens": times * tokens,
+        "distinct": times * tokens * (copies > 0),
+        "drawn": times * tokens * copies,
     }
-    cells = domain_of * BUCKETS + bucket_of(place)
-    sums = np.array([np.bincount(cells, c, len(domains) * BUCKETS) for c in columns.values()])
-    sums = sums.astype(np.int64).reshape(-1, len(domains), BUCKETS) * times
+    domains = _sums(pa.table(columns), "domain")
+    total = {name: sum(row[name] for row in domains) for name in _COUNTS}
+    return _shares(total) | {
+        "rank": float((places * tokens * copies).sum() / max((tokens * copies).sum(), 1)),
+        "rank_at_random": float((places * tokens).sum() / max(tokens.sum(), 1)),
+        "domains": domains,
+        "buckets": _sums(pa.table(columns), "to"),
+    }
 
-    def counted(values: npt.NDArray[np.int64]) -> dict[str, Any]:
-        found = dict(zip(columns, values.tolist(), strict=True))
-        return found | {
-            "kept_share": found["distinct"] / max(found["tokens"], 1),
-            "epochs": found["drawn"] / max(found["tokens"], 1),
-            "copies": found["drawn"] / max(found["distinct"], 1),
-        }
 
-    means = {
-        f"{name}{kind}": float(np.average(values, weights=weights)) if weights.any() else 0.0
-        for name, values in {"rank": place, "score": quality}.items()
-        for kind, weights in {"": drawn, "_at_random": at_random}.items()
-    }
-    ends = [{"from": k / BUCKETS, "to": (k + 1) / BUCKETS} for k in range(BUCKETS)]
-    first = [next(iter(np.flatnonzero(sums[-1, k])), BUCKETS) for k in range(len(domains))]
-    return {
-        **counted(sums.sum(axis=(1, 2))),
-        **means,
-        "buckets": [ends[k] | counted(sums[:, :, k].sum(axis=1)) for k in range(BUCKETS)],
-        "domains": [
-            {"domain": domain, "from": first[k] / BUCKETS} | counted(sums[:, k].sum(axis=1))
-            for k, domain in enumerate(domains)
-        ],
-    }
+def _sums(table: pa.Table, key: str) -> list[dict[str, Any]]:
+    sums = table.group_by(key).aggregate([(name, "sum") for name in _COUNTS])
+    return [*map(_shares, sums.rename_columns([key, *_COUNTS]).sort_by(key).to_pylist())]
+
+
+def _shares(row: dict[str, Any]) -> dict[str, Any]:
+    tokens = max(row["tokens"], 1)
+    return row | {"kept_share": row["distinct"] / tokens, "epochs": row["drawn"] / tokens}
 
 
 def budget_table(found: Mapping[str, Any]) -> str:
-    """Format `by_quality`, the best first and what is not drawn as one line, and what follows."""
-    merged: list[dict[str, Any]] = []
-    for row in reversed(found["buckets"]):
-        if merged and not row["drawn"] and not merged[-1]["drawn"]:
-            sums = {name: merged[-1][name] + row[name] for name in ("documents", "tokens")}
-            merged[-1] |= sums | {"from": row["from"]}
-        else:
-            merged.append(dict(row))
-    names = [f"{row['from']:.2f} to {row['to']:.2f}" for row in merged]
+    """Format `by_quality`, the best first, and what follows from it."""
     lines = [["quality rank", "documents", "tokens", "epochs", "tokens drawn"]]
-    for name, row in zip([*names, "all"], [*merged, found], strict=True):
+    for row in [*reversed(found["buckets"]), found]:
+        name = f"up to {row['to']:.2f}" if "to" in row else "all"
         counts = (f"{row[column]:,}" for column in ("documents", "tokens"))
         lines.append([name, *counts, f"{row['epochs']:.2f}", f"{row['drawn']:,}"])
-    counted = found["counted"]
-    sampled = counted["documents"] < counted["of"]
-    facts = [
-        ["documents of", found["documents_of"]],
-        *([["counted", f"{counted['documents']:,} of {counted['of']:,} documents"]] * sampled),
-        *(
-            [row["domain"], f"{_kept(row)}, from rank {row['from']:.2f} on"]
-            for row in found["domains"]
-            if row["drawn"]
-        ),
-        ["in all", _kept(found)],
-        ["quality", f"{_quality(found)}; at random {_quality(found, '_at_random')}"],
-        *(
-            [f"crawl x {more['times']}", f"{_kept(more)}, {_quality(more)}"]
-            for more in found["more"]
-        ),
-        ["rules overruled", f"by quality for {sum(found['overruled'].values()):,} documents"],
-        ["in a recipe", found["recipe"]],
-    ]
-    width = max(len(name) for name, _ in facts)
-    told = (f"{name.ljust(width)}  {text}" for name, text in facts)
+    facts = {"documents of": f"{found['stage']} ({found['counted']} counted)"}
+    facts |= {row["domain"]: _kept(row) for row in found["domains"]}
+    facts["quality"] = f"mean rank {found['rank']:.2f}; at random {found['rank_at_random']:.2f}"
+    for more in found["more"]:
+        facts[f"crawl x {more['times']}"] = f"{_kept(more)}, mean rank {more['rank']:.2f}"
+    facts["rules overruled"] = f"by quality for {found['overruled']:,} documents"
+    facts["in a recipe"] = found["recipe"]
+    width = max(map(len, facts))
+    told = (f"{name.ljust(width)}  {text}" for name, text in facts.items())
     return "\n".join([align(lines), "", *told, *found["advice"]])
 
 
 def _kept(found: Mapping[str, Any]) -> str:
-    return f"{found['kept_share']:.0%} of the tokens kept, each {found['copies']:.2f} times"
-
-
-def _quality(found: Mapping[str, Any], kind: str = "") -> str:
-    return f"mean rank {found['rank' + kind]:.2f}, score {found['score' + kind]:.2f}"
+    copies = found["drawn"] / max(found["distinct"], 1)
+    return f"{found['kept_share']:.0%} of the tokens, each {copies:.2f} times"
 
 
 def _binding(mix: MixPlan) -> list[str]:

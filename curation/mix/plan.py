@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from curation.config import nearest
 from curation.errors import ConfigError
@@ -169,27 +172,16 @@ class MixPlan:
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values; `from_dict` reads it."""
-        return {
-            "settings": self.settings.model_dump(mode="json"),
-            "budget": self.budget,
-            "limits": dict(self.limits),
-            "wanted": dict(self.wanted),
-            "cells": [asdict(cell) for cell in self.cells],
-            "short": [asdict(shortage) for shortage in self.short],
-            "streams": [learned._asdict() for learned in self.streams],
-        }
+        return _plain().dump_python(self, mode="json")  # type: ignore[no-any-return]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MixPlan:
-        return cls(
-            Mixture.model_validate(values["settings"]),
-            values["budget"],
-            dict(values["limits"]),
-            dict(values["wanted"]),
-            tuple(_read_cell(cell) for cell in values["cells"]),
-            tuple(Shortage(**shortage) for shortage in values["short"]),
-            tuple(Learned(**learned) for learned in values["streams"]),
-        )
+        return _plain().validate_python(values)
+
+
+@functools.cache
+def _plain() -> TypeAdapter[MixPlan]:
+    return TypeAdapter(MixPlan)
 
 
 def _drawn(cells: Sequence[Cell], total: int) -> dict[str, Any]:
@@ -202,17 +194,6 @@ def _drawn(cells: Sequence[Cell], total: int) -> dict[str, Any]:
         "kept": kept,
         "kept_share": kept / total if total else 0.0,
     }
-
-
-def _read_cell(values: dict[str, Any]) -> Cell:
-    """A cell from plain values, in which tuples are lists."""
-    levels, kept = values["levels"], values["kept"]
-    read = {
-        "targets": tuple(values["targets"]),
-        "levels": None if levels is None else tuple((low, high) for low, high in levels),
-        "kept": None if kept is None else tuple(kept),
-    }
-    return Cell(**values | read)
 
 
 def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:

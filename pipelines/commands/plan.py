@@ -14,7 +14,7 @@ from curation.mix.levels import plan_tables
 from curation.mix.mix_settings import MixSettings, Mixture, tokens_of
 from curation.mix.mix_table import advice, budget_table, by_quality
 from curation.tokenize.tokenize_settings import TokenizeSettings
-from pipelines.commands.options import add_json, add_run, add_set
+from pipelines.commands.options import add_json, add_run, add_set, count
 from pipelines.engine.documents import column_names
 from pipelines.engine.stage import Shard, removed_shards, stage_inputs
 from pipelines.mix import COLUMNS, CountTokens
@@ -46,13 +46,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _tokens(text: str) -> int:
-    try:
-        found = int(tokens_of(text))
-    except ValueError:
-        found = 0
-    if found <= 0:
-        raise argparse.ArgumentTypeError(f"expected tokens, e.g. 500M or 20B, got {text!r}")
-    return found
+    return count(str(tokens_of(text)))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,17 +61,20 @@ def run(options: argparse.Namespace) -> int:
     shards = _shards(folder, stages)
     documents = sum(shard.rows for shard in shards)
     every = max(1, -(-documents // _MOST))
-    count = CountTokens("", tokenize.encoding, mix.input_names)
-    tables = [pa.Table.from_batches(_counted(shards, count, every), NARROW)]
+    counting = CountTokens("", tokenize.encoding, mix.input_names)
+    tables = [pa.Table.from_batches(_counted(shards, counting, every), NARROW)]
     chosen = plan_tables(tables, _limited(mix, options.tokens // every))
+    counts = [read_manifest(folder / stage)["counts"].items() for stage in stages]
+    overruled = [n for found in counts for name, n in found if name.startswith("overruled.")]
+    sampled = f"in what was counted, one document in {every:,}: " if every > 1 else ""
     found: dict[str, Any] = {
         "budget": options.tokens,
-        "documents_of": shards[0].folder.shown if shards else folder.shown,
-        "counted": {"documents": tables[0].num_rows, "of": documents},
+        "stage": shards[0].folder.shown if shards else folder.shown,
+        "counted": f"{tables[0].num_rows:,} of {documents:,}",
         **by_quality(tables[0], chosen, every),
         "more": [],
-        "overruled": _overruled(folder, stages),
-        "advice": advice(chosen),
+        "overruled": sum(overruled),
+        "advice": [sampled + line for line in advice(chosen)],
         "recipe": f"mix: {{budget: {options.tokens:_}}}",
     }
     for times in _MORE:
@@ -124,14 +121,3 @@ def _counted(shards: Sequence[Shard], count: CountTokens, every: int) -> Iterato
         for batch in shard.batches([c for c in COLUMNS if c in present]):
             chosen = string_keys(batch.column("id"))[:, 0] % every == 0
             yield count.narrow(batch.filter(pa.array(chosen)), 0)[0]
-
-
-def _overruled(folder: Folder, stages: Sequence[str]) -> dict[str, int]:
-    """Return how many documents rules would have removed, had quality not overruled them."""
-    counts = [read_manifest(folder / stage)["counts"] for stage in stages]
-    return {
-        name.removeprefix("overruled."): number
-        for found in counts
-        for name, number in found.items()
-        if name.startswith("overruled.")
-    }
