@@ -79,6 +79,7 @@ def grouped(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.RecordBat
 
 U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 # Independent streams of one seed.
 _DRAW, _TOPIC, _COPY = 1, 2, 4

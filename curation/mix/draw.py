@@ -1,6 +1,5 @@
 """Decide on each document of a shard from the plan alone."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,7 @@ import pyarrow as pa
 
 from curation.arrow import repeated
 from curation.errors import ConfigError
-from curation.mix.columns import Rows, copy_bits, grouped, open_unit, rows
+from curation.mix.columns import F64, Bools, Rows, copy_bits, grouped, open_unit, rows
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import first_place
 from curation.mix.schedule import places, spans, streams
@@ -69,8 +68,7 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     repeats = copies.sum(axis=0, dtype=np.int32)
     main = phases[0].stream
     last = max(k for k, span in enumerate(phases) if span.stream == main)
-    copies_of = mix.streams[main].copies
-    verdicts = _verdicts(every[main], mix, levels[last, :, 1], copies_of, repeats == 0)
+    verdicts = _verdicts(every[main], mix, main, levels[last, :, 1], repeats == 0)
     return Draw(repeats, verdicts, _places(batch, mix, copies) if mix.settings.phases else None)
 
 
@@ -101,16 +99,10 @@ def _places(
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.array(found))
 
 
-def _verdicts(
-    r: Rows,
-    mix: MixPlan,
-    levels: npt.NDArray[np.float64],
-    copies: Sequence[Sequence[float]],
-    gone: npt.NDArray[np.bool_],
-) -> Verdicts:
+def _verdicts(r: Rows, mix: MixPlan, main: int, levels: F64, gone: Bools) -> Verdicts:
     """Why documents are not drawn, by the first of the reasons."""
     curves = (mix.settings.repeats_of(cell.domain) for cell in mix.cells)
-    pairs = zip(curves, copies, strict=True)
+    pairs = zip(curves, mix.streams[main].copies, strict=True)
     begins = np.array([np.nan if c is None else first_place(c, f) for c, f in pairs], np.float64)
     first = (1 - r.phases) / np.where(r.rates > 0, r.rates, np.nan)
     # reason, where it applies, value, threshold

@@ -11,16 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.mix.columns import NARROW, Rows, cell_names, grouped, rows
+from curation.mix.columns import F64, NARROW, Bools, Rows, cell_names, grouped, rows
 from curation.mix.mix_settings import Mixture
 from curation.mix.plan import Learned, MixPlan, Supply, check_shares, most_epochs, plan
 from curation.mix.ranks import Batch, learn
 from curation.mix.repeats import BUCKETS, UNIT, bucket_of, fitted, learn_scales
 from curation.mix.schedule import spans, streams
 
-F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) -> MixPlan:

@@ -126,11 +126,11 @@ def _key(mix: MixPlan, domain: str) -> str:
 
 def _unranked(mix: MixPlan) -> list[str]:
     """Return which domains a budget can't choose from, since no document is better than another."""
+    ranks = mix.streams[0].ranks if mix.streams and mix.settings.is_limited else {}
     flat = []
-    for domain, labels in mix.streams[0].ranks.items() if mix.streams else ():
+    for domain, labels in ranks.items():
         values = [v for languages in labels.values() for v in languages.values() if len(v) > 1]
-        if values and mix.settings.is_limited and all(v[0] == v[-1] for v in values):
-            flat.append(domain)
+        flat += [domain] if values and all(v[0] == v[-1] for v in values) else []
     line = f"{', '.join(flat)}: no quality to choose by, so all are drawn alike; classify adds it"
     return [line] if flat else []
 
