@@ -16,14 +16,14 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from proofs.pages import Gold, apart, distinct, gold_of
+from proofs.pages import OTHER_LANGUAGES, Gold, apart, distinct, gold_of
 from yields import runs
 from yields.pages import Label, pack, places, read_labels, read_pages
 from yields.tables import ARGUABLE, GOOD, percent, table
@@ -98,16 +98,12 @@ def main() -> None:
     _in_chain(judged, verdicts, kinds)
     gold = gold_of(pages, labels)
     known = {page.key for page in distinct(apart(pages, gold), gold)}
+    verdicts = [one for one in verdicts if one[0].key in known]
     minima = load_recipe(options.recipe).classify.min_quality
-    removed: dict[str, list[Text]] = defaultdict(list)
-    for page, reason, _ in verdicts:
-        if page.key in known:
-            low = page.row["quality"] < minima[page.row["domain"]]
-            why = LOW_SCORE if low else reason or _KEPT
-            removed[why].append(Text(page.row["text"], page.row["url"]).one_line())
-    kept = removed.pop(_KEPT)
-    some = [(r, texts) for r, texts in removed.items() if len(texts) >= options.least]
-    _bought([(_KEPT, kept), *sorted(some, key=lambda item: -len(item[1]))], gold)
+    for english in (True, False):
+        some = [one for one in verdicts if (one[0].label.language == "en") == english]
+        texts = [text for text in gold if (text.kind != OTHER_LANGUAGES) == english]
+        _bought(_outputs(some, minima, options.least), texts)
     for title, group in (
         ("language", lambda page: page.row["language"]),
         ("format", lambda page: page.label.format),
@@ -116,7 +112,7 @@ def main() -> None:
 
 
 def _measured(output: Path) -> Iterator[dict[str, Any]]:
-    columns = ["id", "url", "text", "source", "language", "signals", "quality", "domain"]
+    columns = ["id", "url", "text", "source", "language", "signals", "quality", "domain", "path"]
     for kind in ("documents", "removed"):
         for file in sorted((output / "filter" / kind).glob("*.parquet")):
             yield from pq.read_table(file, columns=columns).to_pylist()
@@ -207,6 +203,21 @@ def _in_chain(judged: list[Page], verdicts: list[Verdict], kinds: Counter[str]) 
     ]
     header = ("rule", "documents", "good", "arguable", "rubbish", "of all good", "of all rubbish")
     table("Within the chain, without what quality removes before", header, rows)
+
+
+def _outputs(
+    verdicts: list[Verdict], minima: Mapping[str, float], least: int
+) -> list[tuple[str, list[Text]]]:
+    """Return what is kept, then what each rule removes, and the quality score of the rest."""
+    found: dict[str, list[Text]] = defaultdict(list)
+    for page, reason, _ in verdicts:
+        row = page.row
+        low = row["path"] == "prose" and row["quality"] < minima[row["domain"]]
+        text = Text(row["text"], row["url"]).one_line()
+        found[reason or (LOW_SCORE if low else _KEPT)].append(text)
+    kept = found.pop(_KEPT)
+    removed = [(reason, texts) for reason, texts in found.items() if len(texts) >= least]
+    return [(_KEPT, kept), *sorted(removed, key=lambda item: -len(item[1]))]
 
 
 def _bought(outputs: list[tuple[str, list[Text]]], gold: Sequence[Gold]) -> None:
