@@ -39,6 +39,7 @@ Spans = list[tuple[int, int]]
 #: Windows of which one is chosen, and bytes around an original by which its copies may grow.
 GAP = 100
 _BASE = np.uint64(0x9E3779B97F4A7C15)
+_PLACES = 127  # bits for the place of a window among GAP
 _DIGEST = 16  # bytes
 _SECONDS, _SIZE = 36, 28  # bits of a rank
 
@@ -64,30 +65,43 @@ def windows(texts: Texts, min_bytes: int) -> Windows:
 
 @kernel
 def _choose(data: Bytes, offsets: Int64s, width: Int, chosen: Bools) -> None:
+    """Mark the least of each GAP windows: of the block that they end in, or of that before it.
+
+    Of equal ones the last is marked, and others while it is among the GAP are not.
+    """
     power = np.uint64(1)
-    for _ in range(width):
+    for _ in range(width - 1):
         power *= _BASE
-    recent = np.empty(GAP, np.uint64)
+    low = np.uint64(_PLACES)
+    own = np.empty(GAP, np.uint64)  # of a block: hash, and complement of the place in low bits
+    before = np.empty(GAP + 1, np.uint64)  # the least of the block before from each place on
     for d in range(len(offsets) - 1):
-        begin, last = offsets[d], offsets[d + 1] - width
+        begin, end = offsets[d], offsets[d + 1] - width + 1
         rolled = np.uint64(0)
-        for i in range(begin, min(begin + width, offsets[d + 1])):
+        for i in range(begin, min(begin + width - 1, offsets[d + 1])):
             rolled = rolled * _BASE + np.uint64(data[i])
-        place = begin
-        least = scramble(rolled)
-        for start in range(begin, last + 1):
-            if start > begin:
-                rolled = rolled * _BASE + np.uint64(data[start + width - 1])
-                rolled -= np.uint64(data[start - 1]) * power
-            value = scramble(rolled)
-            recent[start % GAP] = value
-            if value < least or start - place >= GAP:
-                least, place = value, start
-                for back in range(start - 1, max(begin, start - GAP + 1) - 1, -1):
-                    if recent[back % GAP] < least:
-                        least, place = recent[back % GAP], back
-            if start - begin >= GAP - 1 or start == last:
-                chosen[place] = True
+        before[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
+        last, place = np.uint64(0), begin - GAP
+        for block in range(begin, end, GAP):
+            size = min(GAP, end - block)
+            least = before[GAP]
+            for k in range(size):
+                rolled = rolled * _BASE + np.uint64(data[np.uint64(block + k + width - 1)])
+                own[np.uint64(k)] = (scramble(rolled) | low) - np.uint64(k)
+                least = min(least, own[np.uint64(k)])
+                rolled -= np.uint64(data[np.uint64(block + k)]) * power
+                best, base = least, block
+                if before[np.uint64(k + 1)] | low < least | low:
+                    best, base = before[np.uint64(k + 1)], block - GAP
+                if best | low == last and place > block + k - GAP:
+                    continue
+                if block > begin or k == size - 1:
+                    last, place = best | low, base + np.int64(~best & low)
+                    chosen[place] = True
+            least = before[GAP]
+            for k in range(size - 1, -1, -1):
+                least = min(least, own[np.uint64(k)])
+                before[np.uint64(k)] = least
 
 
 def ranks(batch: pa.RecordBatch, keep: str) -> Ids:
@@ -299,16 +313,15 @@ def cut_passages(
 def _exempt(texts: Texts, rows: Sequence[int]) -> dict[int, Spans]:
     """Return the bytes of these documents in lines of code and formulas; all of code as a whole."""
     some = pa.array(texts, pa.large_string()).take(pa.array(rows, pa.int64()))
-    found, sizes = structure(some), np.diff(text_buffers(some).offsets)
-    spans: dict[int, Spans] = {}
-    for i, (row, path) in enumerate(zip(rows, document_paths(found), strict=True)):
-        lines = np.arange(*found.doc_offsets[i : i + 2])
-        kept = lines[np.isin(found.kinds[lines], (CODE, FORMULA))]
-        base = int(found.starts[lines[0]]) if len(lines) else 0
-        own = zip(found.starts[kept] - base, found.ends[kept] - base, strict=True)
-        spans[row] = (
-            [(0, int(sizes[i]))] if path == CODE_PATH else [(int(a), int(b)) for a, b in own]
-        )
+    found, offsets = structure(some), text_buffers(some).offsets
+    spans: dict[int, Spans] = {row: [] for row in rows}
+    for i in np.flatnonzero(document_paths(found) == CODE_PATH).tolist():
+        spans[rows[i]].append((0, int(offsets[i + 1] - offsets[i])))
+    lines = np.flatnonzero(np.isin(found.kinds, (CODE, FORMULA)))
+    documents = np.searchsorted(found.doc_offsets, lines, side="right") - 1
+    edges = np.stack([found.starts[lines], found.ends[lines]], 1) - offsets[documents][:, None]
+    for i, (start, end) in zip(documents.tolist(), edges.tolist(), strict=True):
+        spans[rows[i]].append((start, end))
     return spans
 
 
