@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from curation.arrow import TextBuffers, Texts, cut_out, from_buffers, line_spans, text_buffers
 from curation.bytes.code_points import code_point
+from curation.columns import PROSE_PATH, document_paths
 from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, Uint64s, borrowing, kernel
 from curation.dedup import patterns
 from curation.dedup.characters import CharacterTable, character_table
@@ -38,7 +39,6 @@ from curation.dedup.keys import (
 )
 from curation.dedup.normalize import scratch_bytes, write_normalized
 from curation.hashing import mix64, unmix64, xxh64
-from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
 from curation.text.characters import ALPHA, SPACE, properties
 from curation.text.lines import characters

@@ -15,6 +15,7 @@ import regex
 from curation.arrow import Texts, cut_out
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point
+from curation.columns import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.compiled import (
     Bool,
     Bytes,
@@ -26,7 +27,6 @@ from curation.compiled import (
     borrowing,
 )
 from curation.filters.names import CONTENT, TEXT
-from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.text import characters as ch
 from curation.text.characters import properties
 from curation.text.noise import noise
@@ -65,7 +65,7 @@ class Content(NamedTuple):
     """Structure of a batch, and what follows from it."""
 
     structure: Structure
-    paths: npt.NDArray[np.uint8]  # [texts], index into curation.paths.PATHS
+    paths: npt.NDArray[np.uint8]  # [texts], index into curation.columns.PATHS
     signals: npt.NDArray[np.float64]  # [texts, len(CONTENT)]
 
 

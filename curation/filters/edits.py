@@ -17,12 +17,12 @@ import pyarrow as pa
 from curation.arrow import Texts, cut_out
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point, last_character
+from curation.columns import PROSE_PATH
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, borrowing, kernel
 from curation.filters import c4, dialects, line_ngrams, repeated, scratch
 from curation.filters.content import Content
 from curation.filters.filter_settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
-from curation.paths import PROSE_PATH
 from curation.text import characters as ch
 from curation.text.lines import BREAKING, all_lines, strip_left, strip_right
 from curation.text.plain import in_original
