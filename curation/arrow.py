@@ -83,6 +83,42 @@ def from_buffers(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) ->
     )
 
 
+def cut_out(
+    texts: TextBuffers, rows: npt.NDArray[np.int64], spans: npt.NDArray[np.int64]
+) -> tuple[pa.Array, pa.Array]:
+    """Return texts without some spans, and the text of each span: large_string each.
+
+    Args:
+        rows: [spans] the text of each.
+        spans: [spans, 2] bytes of `texts.data` that begin and end a character; ascending, disjoint.
+    """
+    offsets, data = texts
+    edges = np.concatenate([offsets[:1], spans.reshape(-1), offsets[-1:]]).reshape(-1, 2)
+    kept = np.concatenate([data[begin:end] for begin, end in edges.tolist()])
+    lost = np.bincount(rows, spans[:, 1] - spans[:, 0], len(texts)).astype(np.int64)
+    new_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) - lost)])
+    cut = [data[begin:end].tobytes() for begin, end in spans.tolist()]
+    return from_buffers(new_offsets, kept), pa.array(cut, pa.large_binary()).cast(pa.large_string())
+
+
+def line_spans(
+    texts: TextBuffers,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where lines begin and end in `texts.data`, feeds excluded, and the first of each text.
+
+    Lines are what line feeds separate; an empty text has none. int64 [lines], [lines], [texts + 1].
+    """
+    offsets, data = texts
+    feeds = np.flatnonzero(data[offsets[0] : offsets[-1]] == ord("\n")) + offsets[0]
+    filled = np.diff(offsets) > 0
+    before = np.searchsorted(feeds, offsets)
+    firsts = np.concatenate([[0], np.cumsum(np.diff(before) + filled)])
+    ends = np.insert(feeds, before[1:][filled], offsets[1:][filled])
+    starts = np.append(offsets[:1], ends + 1)[:-1]
+    starts[firsts[:-1][filled]] = offsets[:-1][filled]
+    return starts, ends, firsts
+
+
 #: Most levels of nesting in a column; Arrow's streams have 64 at most.
 _DEEPEST = 32
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}

@@ -22,7 +22,7 @@ from curation.classify.classify_settings import (
 )
 from curation.classify.features import measure
 from curation.classify.linear import LinearModel, load, sigmoid, softmax
-from curation.columns import BY_CONTENT
+from curation.columns import BY_CONTENT, PROSE_PATH, document_paths
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.fasttext import FastText, load_fasttext
@@ -30,7 +30,6 @@ from curation.language.identifier import with_language
 from curation.language.language_settings import default_settings as language_defaults
 from curation.language.windows import cut
 from curation.models import ModelFile, locate
-from curation.paths import PROSE_PATH, document_paths
 from curation.schema import conformed
 from curation.tables import as_given, known, texts_of
 from curation.text.plain import plain

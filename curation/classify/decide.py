@@ -1,4 +1,4 @@
-"""Which documents stay, by quality, topic and format."""
+"""Which documents stay, by quality, topic and format, and by further classifiers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from curation.classify.classify_settings import ClassifySettings
+from curation.classify.classify_settings import ClassifySettings, CustomClassifier
 from curation.columns import BY_CONTENT
-from curation.schema import Verdicts
+from curation.judging import Failure, answer_all, error_verdicts, opened
+from curation.schema import Verdicts, with_column
 
 if TYPE_CHECKING:
     from curation.classify.classifier import ClassifyResult
@@ -49,4 +51,38 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
         goes = np.array([label in dropped for label in labels.to_pylist()], bool)
         values = scores.cast(pa.float64()).to_numpy(zero_copy_only=False)
         verdicts = verdicts.otherwise(Verdicts.where(goes, reason, values))
+    return verdicts
+
+
+def classify_further(
+    batch: pa.RecordBatch, result: ClassifyResult, settings: ClassifySettings
+) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
+    """Add further columns; verdicts are `classify.<column>`, of code that fails `error.classify`."""
+    verdicts, failures = Verdicts.keep_all(batch.num_rows), list[Failure]()
+    for name, own in settings.classifiers.items():
+        if own.python is None:
+            values = result.views[name]
+            batch = with_column(batch, name, values)
+            verdicts = verdicts.otherwise(_by_limits(values, own, f"classify.{name}"))
+            continue
+        kind = pa.string() if own.gives == "label" else pa.float64()
+        function, called = opened(own.python, own.settings), own.python.reference
+        values, failed = answer_all(function, batch.column("text"), called, kind)
+        batch = with_column(batch, name, values)
+        verdicts = verdicts.otherwise(error_verdicts(failed, batch.num_rows, "classify"))
+        verdicts = verdicts.otherwise(_by_limits(values, own, f"classify.{name}"))
+        failures += failed
+    return batch, verdicts, failures
+
+
+def _by_limits(values: pa.Array, own: CustomClassifier, reason: str) -> Verdicts:
+    if own.gives == "label":
+        dropped = pc.is_in(values, pa.array(own.drop, pa.string()))
+        return Verdicts.where(dropped.to_numpy(zero_copy_only=False), reason)
+    scores = pc.fill_null(values, np.nan).to_numpy(zero_copy_only=False)
+    verdicts = Verdicts.keep_all(len(scores))
+    if own.min is not None:
+        verdicts = verdicts.otherwise(Verdicts.where(scores < own.min, reason, scores, own.min))
+    if own.max is not None:
+        verdicts = verdicts.otherwise(Verdicts.where(scores > own.max, reason, scores, own.max))
     return verdicts

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import Float64s, Int, Int64s, Uint32s, Uint64s, kernel
+from curation.compiled import Float64s, Int64s, Uint32s, kernel
 from curation.dedup.components import unique_edges
 from curation.dedup.dedup_settings import MinHashSettings, TextNormalization
 from curation.dedup.keys import Ids, run_starts, sort_with
@@ -40,7 +40,12 @@ def bucket_order(signatures: npt.NDArray[Any], bands: int, rows: int, text_hashe
     of `text_hashes` [documents], a hash that documents with the same text share: equal places mean
     documents that need no comparison.
     """
-    return _order(np.ascontiguousarray(signatures), bands, rows, text_hashes)
+    values = signatures[:, : bands * rows : rows].astype(np.uint64)
+    values &= np.uint64((1 << _SKETCH_BITS) - 1)
+    places = np.zeros_like(values)
+    for k in range(_SKETCH_VALUES):
+        places = places << np.uint64(_SKETCH_BITS) | np.roll(values, -1 - k, axis=1)
+    return places << np.uint64(32) | (text_hashes & np.uint64(0xFFFFFFFF))[:, None]
 
 
 def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
@@ -65,40 +70,17 @@ def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
     return unique_edges(np.concatenate([np.zeros((0, 2), np.uint64), *blocks]))
 
 
-@kernel
-def _order(signatures: Uint32s, bands: Int, rows: Int, text_hashes: Uint64s) -> Uint64s:
-    low = np.uint64(0xFFFFFFFF)
-    mask = np.uint64((1 << _SKETCH_BITS) - 1)
-    out = np.empty((len(signatures), bands), np.uint64)
-    for d in range(len(signatures)):
-        for band in range(bands):
-            sketch = np.uint64(0)
-            for k in range(_SKETCH_VALUES):
-                value = np.uint64(signatures[d, (band + 1 + k) % bands * rows])
-                sketch = sketch << np.uint64(_SKETCH_BITS) | (value & mask)
-            out[d, band] = sketch << np.uint64(32) | (text_hashes[d] & low)
-    return out
-
-
-@kernel
-def _window_pairs(keys: Uint64s, documents: Uint64s, window: Int, start: Int, end: Int) -> Uint64s:
+def _window_pairs(keys: Ids, documents: Ids, window: int, start: int, end: int) -> Ids:
     """Pairs of the records start:end with those after them."""
-    count = 0
-    for i in range(start, end):
-        j = i + 1
-        while j < len(keys) and j <= i + window and keys[j] == keys[i]:
-            j += 1
-        count += j - i - 1
-    pairs = np.empty((count, 2), np.uint64)
-    n = 0
-    for i in range(start, end):
-        j = i + 1
-        while j < len(keys) and j <= i + window and keys[j] == keys[i]:
-            pairs[n, 0] = min(documents[i], documents[j])
-            pairs[n, 1] = max(documents[i], documents[j])
-            n += 1
-            j += 1
-    return pairs
+    pairs = [np.zeros((0, 2), np.uint64)]
+    first = np.arange(start, end)
+    for step in range(1, window + 1):
+        first = first[: np.searchsorted(first, len(keys) - step)]
+        first = first[keys[first + step] == keys[first]]
+        if not len(first):
+            break
+        pairs.append(np.stack([documents[first], documents[first + step]], axis=1))
+    return np.sort(np.concatenate(pairs), axis=1)
 
 
 class ShingleSets(NamedTuple):
@@ -122,7 +104,10 @@ def shingle_sets(
     if normalization is not None:
         settings = settings.model_copy(update={"normalization": normalization})
     found = shingles(texts, settings)
-    return ShingleSets(*_unique(found.hashes, found.offsets))
+    owners = np.repeat(np.arange(len(found.offsets) - 1, dtype=np.uint64), found.counts)
+    own = np.unique(owners << np.uint64(32) | found.hashes.astype(np.uint32))
+    edges = np.arange(len(found.offsets), dtype=np.uint64) << np.uint64(32)
+    return ShingleSets(own.astype(np.uint32), np.searchsorted(own, edges))
 
 
 def jaccard(
@@ -144,25 +129,8 @@ def estimated_jaccard(
 
     Its standard error is sqrt(s (1 - s) / values): 0.043 at s = 0.7 with 112 values.
     """
-    return _equal_share(np.ascontiguousarray(signatures), first, second)
-
-
-@kernel
-def _unique(hashes: Uint64s, offsets: Int64s) -> tuple[Uint32s, Int64s]:
-    out = np.empty(len(hashes), np.uint32)
-    ends = np.zeros(len(offsets), np.int64)
-    n = 0
-    for d in range(len(offsets) - 1):
-        part = np.empty(offsets[d + 1] - offsets[d], np.uint32)
-        for i in range(len(part)):
-            part[i] = np.uint32(hashes[offsets[d] + i])
-        part.sort()
-        for i in range(len(part)):
-            if i == 0 or part[i] != part[i - 1]:
-                out[n] = part[i]
-                n += 1
-        ends[d + 1] = n
-    return out[:n].copy(), ends
+    equal: npt.NDArray[np.bool_] = signatures[first] == signatures[second]
+    return equal.mean(axis=1)
 
 
 @kernel
@@ -180,15 +148,4 @@ def _jaccard(hashes: Uint32s, offsets: Int64s, first: Int64s, second: Int64s) ->
             j += y <= x
         if total:
             out[p] = common / (total - common)
-    return out
-
-
-@kernel
-def _equal_share(signatures: Uint32s, first: Int64s, second: Int64s) -> Float64s:
-    out = np.zeros(len(first), np.float64)
-    for p in range(len(first)):
-        equal = 0
-        for k in range(signatures.shape[1]):
-            equal += signatures[first[p], k] == signatures[second[p], k]
-        out[p] = equal / signatures.shape[1]
     return out

@@ -21,9 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
+from curation.arrow import TextBuffers, Texts, cut_out, from_buffers, line_spans, text_buffers
 from curation.bytes.code_points import code_point
-from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, Uint64s, borrowing, kernel
+from curation.columns import PROSE_PATH, document_paths
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, Uint64s, borrowing, kernel
 from curation.dedup import patterns
 from curation.dedup.characters import CharacterTable, character_table
 from curation.dedup.dedup_settings import LineDedupSettings
@@ -38,7 +39,6 @@ from curation.dedup.keys import (
 )
 from curation.dedup.normalize import scratch_bytes, write_normalized
 from curation.hashing import mix64, unmix64, xxh64
-from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
 from curation.text.characters import ALPHA, SPACE, properties
 from curation.text.lines import characters
@@ -50,8 +50,6 @@ IGNORED = np.uint64(0)
 
 #: In place of a document: one of an earlier run has the line.
 NOBODY = np.uint64(2**64 - 1)
-
-_LINE_FEED = np.uint8(0x0A)
 
 #: A line is of words where it has this many letters (a letter of Han or kana counting as three,
 #: as it does for lengths), and three for each other visible character.
@@ -109,7 +107,6 @@ class LineRemoval(NamedTuple):
     cut_positions: npt.NDArray[np.int64]  # [cuts], byte in the text as it was
     cut_texts: pa.Array  # [cuts], large_string, the bytes that went, with their line feed
     characters_removed: npt.NDArray[np.int64]  # [documents], code points, line feeds included
-    characters_left: npt.NDArray[np.int64]  # [documents]
     lines: LineHashes  # of the texts as they were
     places: npt.NDArray[np.int64]  # [lines], row of each line in the frequent lines, -1 for none
     verdicts: npt.NDArray[np.uint8]  # [lines], index into patterns.VERDICTS
@@ -157,7 +154,9 @@ def _line_hashes(
     pattern = settings.rule == "pattern"
     if pattern:  # digits are folded in lines of words only
         plain = character_table(rules.model_copy(update={"digits": "keep"}))
-    doc_offsets, spans = _find_lines(buffers.data, buffers.offsets)
+    starts, ends, doc_offsets = line_spans(buffers)
+    begins = np.repeat(buffers.offsets[:-1], np.diff(doc_offsets))
+    spans = np.stack([starts - begins, ends - begins], axis=1)
     hashes = _hash_lines(
         buffers.data,
         buffers.offsets,
@@ -345,21 +344,28 @@ def remove_lines(
     if spared is not None:
         found[spared] = patterns.FIRST
     lost = patterns.CUTS[found]
-    out, out_offsets, cuts, cut_rows, removed, left = _cut_lines(
-        buffers.data, buffers.offsets, lines.doc_offsets, lines.spans, lost
-    )
-    cut_offsets, cut_data = _copy_spans(buffers.data, cuts)
-    return LineRemoval(
-        from_buffers(out_offsets, out),
-        cut_rows,
-        cuts[:, 0] - buffers.offsets[cut_rows],
-        from_buffers(cut_offsets, cut_data),
-        removed,
-        left,
-        lines,
-        places,
-        found,
-    )
+    cut_rows, cuts = _cuts(buffers, lines, lost)
+    kept, cut = cut_out(buffers, cut_rows, cuts)
+    removed = np.bincount(cut_rows, pc.utf8_length(cut), len(buffers)).astype(np.int64)
+    positions = cuts[:, 0] - buffers.offsets[cut_rows]
+    return LineRemoval(kept, cut_rows, positions, cut, removed, lines, places, found)
+
+
+def _cuts(
+    buffers: TextBuffers, lines: LineHashes, lost: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the document of each lost line [cuts], and its bytes of the buffer [cuts, 2].
+
+    With no kept line after it, a line goes with the feed before it, if one is left.
+    """
+    owners = np.repeat(np.arange(len(buffers)), np.diff(lines.doc_offsets))
+    last_kept = np.full(len(buffers), -1)
+    last_kept[owners[~lost]] = np.flatnonzero(~lost)  # of several the last is stored
+    gone, rows = np.flatnonzero(lost), owners[lost]
+    ends_text = (gone > last_kept[rows]) & (last_kept[rows] >= 0)
+    starts, ends = (buffers.offsets[rows] + lines.spans[gone].T).copy()
+    ends = np.where(ends_text, ends, np.minimum(ends + 1, buffers.offsets[rows + 1]))
+    return rows, np.stack([starts - ends_text, ends], axis=1)
 
 
 def verdicts(removal: LineRemoval, settings: LineDedupSettings) -> Verdicts:
@@ -408,36 +414,6 @@ def _spared(
     own = np.flatnonzero((places >= 0) & (frequent.first[places] == owners))
     hashes, positions = sort_pairs(lines.hashes[own], own.astype(np.uint64))
     return positions[run_starts(hashes)].astype(np.int64)
-
-
-@kernel
-def _find_lines(data: Bytes, text_offsets: Int64s) -> tuple[Int64s, Int64s]:
-    documents = len(text_offsets) - 1
-    doc_offsets = np.zeros(documents + 1, np.int64)
-    for d in range(documents):
-        lines = 0
-        if text_offsets[d + 1] > text_offsets[d]:  # an empty text has no line
-            lines = 1
-            for i in range(text_offsets[d], text_offsets[d + 1]):
-                lines += data[i] == _LINE_FEED
-        doc_offsets[d + 1] = doc_offsets[d] + lines
-    spans = np.empty((doc_offsets[-1], 2), np.int64)
-    line = 0
-    for d in range(documents):
-        first, end = text_offsets[d], text_offsets[d + 1]
-        if end == first:
-            continue
-        start = first
-        for i in range(first, end):
-            if data[i] == _LINE_FEED:
-                spans[line, 0] = start - first
-                spans[line, 1] = i - first
-                start = i + 1
-                line += 1
-        spans[line, 0] = start - first
-        spans[line, 1] = end - first
-        line += 1
-    return doc_offsets, spans
 
 
 @kernel
@@ -493,68 +469,6 @@ def _hash_lines(
                 # The one hash in 2^64 that means IGNORED moves aside.
                 hashes[line] = max(xxh64(scratch, 0, size, np.uint64(0)), np.uint64(1))
     return hashes
-
-
-@kernel
-def _cut_lines(
-    data: Bytes, text_offsets: Int64s, doc_offsets: Int64s, spans: Int64s, lost: Bools
-) -> tuple[Any, ...]:
-    documents = len(text_offsets) - 1
-    total = 0
-    for line in range(len(lost)):
-        total += lost[line]
-    cuts = np.empty((total, 2), np.int64)  # bytes of `data`
-    cut_rows = np.empty(total, np.int64)
-    removed = np.zeros(documents, np.int64)
-    left = np.zeros(documents, np.int64)
-    out = np.empty(text_offsets[-1] - text_offsets[0], np.uint8)
-    out_offsets = np.zeros(documents + 1, np.int64)
-    cut = 0
-    o = 0
-    for d in range(documents):
-        base, end = text_offsets[d], text_offsets[d + 1]
-        last_kept = doc_offsets[d + 1] - 1
-        while last_kept >= doc_offsets[d] and lost[last_kept]:
-            last_kept -= 1
-        at = base  # start of what is not yet copied
-        for line in range(doc_offsets[d], doc_offsets[d + 1]):
-            if not lost[line]:
-                continue
-            # With no kept line after it, a line goes with the feed before it, if one is left.
-            if line < last_kept or last_kept < doc_offsets[d]:
-                start = base + spans[line, 0]
-                stop = min(base + spans[line, 1] + 1, end)
-            else:
-                start = base + spans[line, 0] - 1
-                stop = base + spans[line, 1]
-            for i in range(at, start):
-                out[o] = data[i]
-                o += 1
-            at = stop
-            cuts[cut, 0] = start
-            cuts[cut, 1] = stop
-            cut_rows[cut] = d
-            cut += 1
-            removed[d] += characters(data, start, stop)
-        for i in range(at, end):
-            out[o] = data[i]
-            o += 1
-        out_offsets[d + 1] = o
-        left[d] = characters(out, out_offsets[d], o)
-    return out[:o], out_offsets, cuts, cut_rows, removed, left
-
-
-@kernel
-def _copy_spans(data: Bytes, spans: Int64s) -> tuple[Int64s, Bytes]:
-    """Text offsets and bytes of the given spans, laid end to end."""
-    offsets = np.zeros(len(spans) + 1, np.int64)
-    for i in range(len(spans)):
-        offsets[i + 1] = offsets[i] + spans[i, 1] - spans[i, 0]
-    out = np.empty(offsets[-1], np.uint8)
-    for i in range(len(spans)):
-        for k in range(spans[i, 1] - spans[i, 0]):  # slices would treble the time to compile
-            out[offsets[i] + k] = data[spans[i, 0] + k]
-    return offsets, out
 
 
 @dataclass(frozen=True)

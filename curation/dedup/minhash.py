@@ -22,12 +22,12 @@ import pyarrow as pa
 import xxhash
 
 from curation.arrow import Texts, large_strings, text_buffers
-from curation.compiled import Bytes, Int, Int64s, Kernel, Uint32s, Uint64s, borrowing, kernel
+from curation.compiled import Bytes, Int64s, Kernel, Uint32s, Uint64s, borrowing, kernel
 from curation.dedup.characters import character_table
 from curation.dedup.dedup_settings import DocumentDedupSettings, MinHashSettings, Scheme, defaults
 from curation.dedup.normalize import scratch_bytes, write_characters, write_normalized, write_tokens
 from curation.errors import ConfigError
-from curation.hashing import xxh64
+from curation.hashing import hash_spans, xxh64
 from curation.kernels import kept
 
 if TYPE_CHECKING:
@@ -292,24 +292,14 @@ def band_hashes(signatures: npt.NDArray[Any], bands: int, rows: int) -> npt.NDAr
         raise ConfigError(
             f"bands x rows = {bands} x {rows} does not fit signatures of {signatures.shape[1]}"
         )
-    values = np.ascontiguousarray(signatures)
-    size = values.dtype.itemsize
-    row_bytes = values.shape[1] * size
-    return _hash_bands(
-        values.reshape(-1).view(np.uint8), len(values), row_bytes, bands, rows * size
-    )
-
-
-@kernel
-def _hash_bands(
-    data: Bytes, documents: Int, row_bytes: Int, bands: Int, band_bytes: Int
-) -> Uint64s:
-    out = np.empty((documents, bands), np.uint64)
-    for d in range(documents):
-        for band in range(bands):
-            start = d * row_bytes + band * band_bytes
-            out[d, band] = xxh64(data, start, start + band_bytes, np.uint64(band))
-    return out
+    data = np.ascontiguousarray(signatures).view(np.uint8)
+    size = signatures.dtype.itemsize * rows
+    firsts = np.arange(len(data)) * data.shape[1]
+    found = [
+        hash_spans(data.reshape(-1), start, start + size, np.uint64(band))
+        for band, start in enumerate(firsts + band * size for band in range(bands))
+    ]
+    return np.stack(found, axis=1)
 
 
 def band_threshold(bands: int, rows: int) -> float:

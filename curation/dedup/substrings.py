@@ -23,12 +23,12 @@ import pyarrow as pa
 from curation.arrow import Texts, from_buffers, text_buffers
 from curation.bytes import ascii as by
 from curation.bytes.buffers import read_only
+from curation.columns import CODE_PATH, document_paths
 from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, Uint64s, kernel
 from curation.dedup.dedup_settings import LineDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.keys import run_lengths, run_starts
 from curation.dedup.lines import too_short
 from curation.hashing import hash_spans, scramble
-from curation.paths import CODE_PATH, document_paths
 from curation.schema import Verdicts
 from curation.text.characters import properties
 from curation.text.lines import next_sentence, strip_left

@@ -3,9 +3,8 @@
 import unicodedata
 
 import numpy as np
+import numpy.typing as npt
 import regex
-
-from curation.compiled import Int, Uint32s, borrowing
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
 # zero-width space (but between words of Thai, Lao, Burmese and Khmer), soft hyphen, word joiner, invisible operators, interlinear marks. Of the
@@ -46,18 +45,10 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-@borrowing
-def _longest_run(points: Uint32s) -> Int:
+def _longest_run(points: npt.NDArray[np.uint32]) -> int:
     """Length of the longest run of combining marks among code points."""
-    longest = 0
-    run = 0
-    for point in points:
-        if point >= 0x300 and point < len(IS_MARK) and IS_MARK[point]:
-            run += 1
-            longest = max(longest, run)
-        else:
-            run = 0
-    return longest
+    others = np.flatnonzero(IS_MARK[np.minimum(points, len(IS_MARK) - 1)] == 0)
+    return int(np.diff(others, prepend=-1, append=len(points)).max()) - 1
 
 
 def clean(text: str) -> str:

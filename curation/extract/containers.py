@@ -253,20 +253,6 @@ _LEVELS = 3  # elements that are alike around blocks of one kind
 _KINDS = 4096  # kinds of blocks distinguished; a power of two
 
 
-@kernel
-def _stand_in(keys: Uint64s, every: Int) -> Int32s:
-    out = np.empty(len(keys), np.int32)
-    seen = np.zeros(_KINDS, np.int32)
-    last = np.zeros(_KINDS, np.int32)
-    for b, key in enumerate(keys):
-        kind = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(_KINDS - 1))
-        if seen[kind] % every == 0:
-            last[kind] = b
-        seen[kind] += 1
-        out[b] = last[kind]
-    return out
-
-
 def representatives(page: Page, most: int) -> npt.NDArray[np.int32]:
     """The block [n] that is judged in place of each block of an enormous page, or itself.
 
@@ -275,4 +261,11 @@ def representatives(page: Page, most: int) -> npt.NDArray[np.int32]:
     each of the 4,096 kinds distinguished.
     """
     every = -(-len(page.b_start) // most)
-    return _stand_in(kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS), every)
+    keys = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS)
+    kinds = (keys ^ (keys >> np.uint64(32))) & np.uint64(_KINDS - 1)
+    order = np.argsort(kinds, kind="stable")
+    sizes = np.unique(kinds, return_counts=True)[1]
+    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # in its kind
+    out = np.empty(len(order), np.int32)
+    out[order] = order[np.arange(len(order)) - place % every]
+    return out

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import Bools, Float, Float32s, Float64s, Int32s, Int64s, kernel
+from curation.compiled import Bools, Float32s, Int64s, kernel
 from curation.config import read_values
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
@@ -29,9 +29,8 @@ from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Branches, Model, judge_rows, load
 from curation.extract.mojibake import mended, repaired
-from curation.extract.page_state import in_place, stated_article
+from curation.extract.page_state import in_place, linked_data, stated_article, stated_posts
 from curation.extract.scan import NOSCRIPT_BYTES, scan
-from curation.extract.stated_posts import linked_data, stated_posts
 from curation.extract.tables import DATA, Tables, find_tables, tables_of
 from curation.text.surrogates import well_formed
 
@@ -247,23 +246,12 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
 
 def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:
     """Return what the kept blocks of a page say about its quality; zeros where none has text."""
-    score, share = _means(decisions.kept, decisions.score, page.b_chars, page.b_link_chars)
-    return Evidence(round(float(score), 4), round(float(share), 4))
-
-
-@kernel
-def _means(kept: Bools, score: Float64s, chars: Int32s, link_chars: Int32s) -> tuple[Float, Float]:
-    """Of the characters of the kept blocks: their mean score, and the share that is in links."""
-    total = 0.0
-    sure = 0.0
-    links = 0.0
-    for b in range(len(kept)):
-        if kept[b]:
-            total += chars[b]
-            sure += chars[b] * score[b]
-            if link_chars[b] >= max(_LINK * chars[b], 1.0):
-                links += chars[b]
-    return (sure / total, links / total) if total > 0.0 else (0.0, 0.0)
+    kept = decisions.kept
+    chars = page.b_chars[kept].astype(np.float64)
+    links = chars[page.b_link_chars[kept] >= np.maximum(_LINK * chars, 1.0)].sum()
+    sure = (chars * decisions.score[kept]).cumsum()[-1:].sum()  # summed in order
+    total = chars.sum() or 1.0
+    return Evidence(round(float(sure / total), 4), round(float(links / total), 4))
 
 
 def _of_state(judged: Judged, settings: ExtractSettings) -> str:

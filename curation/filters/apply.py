@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.classify.classifier import quality_of
+from curation.columns import PATHS
 from curation.errors import ConfigError
 from curation.filters import blocklists, personal_hosts, pii
 from curation.filters.content import look_again, look_at
@@ -23,7 +24,6 @@ from curation.filters.rules import Judgement, RuleBook
 from curation.filters.signals import Meter
 from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.language.identifier import with_language
-from curation.paths import PATHS
 from curation.recipe import Recipe, load
 from curation.schema import EDITS, Verdicts, conformed, with_column
 from curation.tables import Given, as_given, known, texts_of

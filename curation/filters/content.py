@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import regex
 
-from curation.arrow import Texts, from_buffers
+from curation.arrow import Texts, cut_out
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point
+from curation.columns import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.compiled import (
     Bool,
-    Bools,
     Bytes,
     Int,
     Int64s,
@@ -25,10 +25,8 @@ from curation.compiled import (
     Records,
     Uint16s,
     borrowing,
-    kernel,
 )
 from curation.filters.names import CONTENT, TEXT
-from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.text import characters as ch
 from curation.text.characters import properties
 from curation.text.noise import noise
@@ -67,7 +65,7 @@ class Content(NamedTuple):
     """Structure of a batch, and what follows from it."""
 
     structure: Structure
-    paths: npt.NDArray[np.uint8]  # [texts], index into curation.paths.PATHS
+    paths: npt.NDArray[np.uint8]  # [texts], index into curation.columns.PATHS
     signals: npt.NDArray[np.float64]  # [texts, len(CONTENT)]
 
 
@@ -149,32 +147,11 @@ def has_blocks(found: Content) -> npt.NDArray[np.bool_]:
 
 def prose_of(texts: Texts, found: Content, rows: npt.NDArray[np.bool_]) -> pa.Array:
     """Return the texts, those of `rows` without their lines of code and formulas: large_string."""
-    offsets, data = read_only(texts)
-    if not rows.any():
-        return from_buffers(offsets - offsets[0], data[offsets[0] : offsets[-1]])
-    return from_buffers(*_prose(data, offsets, found.structure, rows))
-
-
-@kernel
-def _prose(data: Bytes, offsets: Int64s, found: Structure, rows: Bools) -> tuple[Int64s, Bytes]:
-    out = np.empty(offsets[-1] - offsets[0], np.uint8)
-    new_offsets = np.zeros(len(offsets), np.int64)
-    n = 0
-    for d in range(len(offsets) - 1):
-        if not rows[d]:
-            for i in range(offsets[d], offsets[d + 1]):
-                out[n] = data[i]
-                n += 1
-        else:
-            for k in range(found.doc_offsets[d], found.doc_offsets[d + 1]):
-                if found.kinds[k] == CODE or found.kinds[k] == FORMULA:
-                    continue
-                # with its line feed, which the last line lacks
-                for i in range(found.starts[k], min(found.ends[k] + 1, offsets[d + 1])):
-                    out[n] = data[i]
-                    n += 1
-        new_offsets[d + 1] = n
-    return new_offsets, out[:n]
+    buffers, held = read_only(texts), found.structure
+    owners = np.repeat(np.arange(len(rows)), np.diff(held.doc_offsets))
+    lines = np.flatnonzero(rows[owners] & ((held.kinds == CODE) | (held.kinds == FORMULA)))
+    ends = np.minimum(held.ends[lines] + 1, buffers.offsets[owners[lines] + 1])
+    return cut_out(buffers, owners[lines], np.stack([held.starts[lines], ends], axis=1))[0]
 
 
 @borrowing

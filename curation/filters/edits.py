@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts, from_buffers
-from curation.bytes.buffers import copy_bytes, read_only
+from curation.arrow import Texts, cut_out
+from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point, last_character
+from curation.columns import PROSE_PATH
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, borrowing, kernel
 from curation.filters import c4, dialects, line_ngrams, repeated, scratch
 from curation.filters.content import Content
 from curation.filters.filter_settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
-from curation.paths import PROSE_PATH
 from curation.text import characters as ch
 from curation.text.lines import BREAKING, all_lines, strip_left, strip_right
 from curation.text.plain import in_original
@@ -64,33 +64,25 @@ def edit(
     whole. None: everything is prose. With `plain`, the texts as `curation.text.plain` gives them,
     these are judged, and `found` is of them.
     """
-    offsets, data = read_only(texts if plain is None else plain)
-    space = scratch.allocate(offsets)
+    buffers = read_only(texts if plain is None else plain)
+    space = scratch.allocate(buffers.offsets)
     cuts = _find_cuts(
-        data,
-        offsets,
-        _stays(found, len(offsets) - 1),
+        buffers.data,
+        buffers.offsets,
+        _stays(found, len(buffers)),
         meter.kit,
         (settings.c4, settings.llama3),
         repeated.copies(settings.copies),
         space,
         np.empty(len(space.bytes), np.bool_),
     )
-    if not len(cuts):
-        none, as_it_was = np.zeros(0, np.int64), from_buffers(*read_only(texts))
-        return Edited(as_it_was, none, none, pa.array([], pa.string()), as_it_was[:0])
+    rows, spans = cuts[:, 0].copy(), cuts[:, 1:3]
     if plain is not None:
-        cuts[:, 1:3] = in_original(texts, cuts[:, 0], cuts[:, 1:3] - offsets[cuts[:, :1]])
-        offsets, data = read_only(texts)
-    new_offsets, new_data = _without(data, offsets, cuts)
-    cut = [data[a:b].tobytes() for a, b in cuts[:, 1:3].tolist()]
-    return Edited(
-        from_buffers(new_offsets, new_data),
-        cuts[:, 0].copy(),
-        cuts[:, 1] - offsets[cuts[:, 0]],
-        pa.array(np.array(REASONS, object)[cuts[:, 3]], pa.string()),
-        pa.array(cut, pa.large_binary()).cast(pa.large_string()),
-    )
+        spans = in_original(texts, rows, spans - buffers.offsets[rows, None])
+        buffers = read_only(texts)
+    kept, cut = cut_out(buffers, rows, spans)
+    reasons = pa.array(np.array(REASONS, object)[cuts[:, 3]], pa.string())
+    return Edited(kept, rows, spans[:, 0] - buffers.offsets[rows], reasons, cut)
 
 
 class _Stays(NamedTuple):
@@ -251,21 +243,3 @@ def _cut_last_breaks(
         if not properties[code_point(data, last)[0]] & _BREAK:
             break
         cuts[k, 1] = last
-
-
-@kernel
-def _without(data: Bytes, offsets: Int64s, cuts: Int64s) -> tuple[Int64s, Bytes]:
-    """Offsets and bytes of the texts without the cuts."""
-    new_offsets = np.zeros(len(offsets), np.int64)
-    out = np.empty(offsets[-1] - offsets[0], np.uint8)
-    size = 0
-    c = 0
-    for d in range(len(offsets) - 1):
-        at = offsets[d]
-        while c < len(cuts) and cuts[c, 0] == d:
-            size = copy_bytes(data, at, cuts[c, 1], out, size)
-            at = cuts[c, 2]
-            c += 1
-        size = copy_bytes(data, at, offsets[d + 1], out, size)
-        new_offsets[d + 1] = size
-    return new_offsets, out[:size]

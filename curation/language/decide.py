@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
+from curation.columns import MATH_PATH, PROSE_PATH, document_paths
 from curation.language.language_settings import UNKNOWN, LanguageSettings
-from curation.paths import MATH_PATH, PROSE_PATH, document_paths
 from curation.schema import Verdicts
 
 NOT_SELECTED = "language.not_selected"

@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.compiled import Bools, Float64s, kernel
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -46,9 +44,11 @@ class Evidence:
         self, first: Floats, second: Floats, sizes: Ints, large: Mask, foreign: Mask
     ) -> Floats:
         """Log evidence for every label from that of the two models: [texts, labels]."""
-        out = np.empty(first.shape)
-        _weigh(first, second, hats(sizes) @ self.weights.T, large, foreign, out)
-        return out
+        at = hats(sizes) @ self.weights.T
+        of = {name: at[:, i, None] for i, name in enumerate(WEIGHED)}
+        one = first * (of["first"] + of["first_large"] * large)
+        two = second * (of["second"] + of["second_large"] * large)
+        return one + two + of["large"] * large + of["foreign"] * foreign
 
     def refused(self, seen: Floats) -> Floats:
         """Probability that a text is in a language of neither model, from `REFUSAL`."""
@@ -59,20 +59,6 @@ def hats(sizes: Ints) -> Floats:
     """Shares of the knots in a weight for texts of these bytes: [texts, knots], rows sum to 1."""
     at = np.log2(np.maximum(sizes, 1)).clip(KNOTS[0], KNOTS[-1])
     return np.stack([np.interp(at, KNOTS, row) for row in np.eye(len(KNOTS))], 1)
-
-
-@kernel
-def _weigh(
-    first: Float64s, second: Float64s, at: Float64s, large: Bools, foreign: Bools, out: Float64s
-) -> None:
-    """Sums of what is `WEIGHED`, in that order of the models, in one pass."""
-    for text in range(out.shape[0]):
-        for label in range(out.shape[1]):
-            is_large = np.float64(large[label])
-            one = first[text, label] * (at[text, 0] + at[text, 2] * is_large)
-            two = second[text, label] * (at[text, 1] + at[text, 3] * is_large)
-            rest = at[text, 4] * is_large
-            out[text, label] = one + two + rest + at[text, 5] * np.float64(foreign[label])
 
 
 #: Scores and shares are rounded, so that bytes of outputs do not depend on the last bits of a sum.

@@ -112,7 +112,9 @@ class FastText:
             shares = scores.astype(np.float64)
             if file.loss == "softmax":
                 shares -= shares.max(1, keepdims=True)
-                _shared(np.exp(shares, out=shares), known[some], out[some])
+                np.exp(shares, out=shares)
+                sums = shares.cumsum(1)[:, -1:]  # in order, so that no bit depends on the machine
+                out[some] = shares / sums * known[some, None]
             else:
                 shares = 1 / (1 + np.exp(-shares))
                 if file.loss == "hs":
@@ -341,14 +343,3 @@ def _tree(shares: Float64s, known: Bools, tree: Tree, out: Float32s) -> None:
             nodes[tree.right[inner]] = mass * (share + _EPSILON)
         for label in range(labels):
             out[line, label] = nodes[label]
-
-
-@kernel
-def _shared(shares: Float64s, known: Bools, out: Float32s) -> None:
-    """Shares of each line over their sum."""
-    for line in range(len(shares)):
-        total = 0.0
-        for label in range(out.shape[1]):
-            total += shares[line, label]
-        for label in range(out.shape[1] if known[line] else 0):
-            out[line, label] = shares[line, label] / total

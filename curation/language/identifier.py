@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.compiled import Float32s, Float64s, Int64s, kernel
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
@@ -334,22 +333,12 @@ def average(windows: npt.NDArray[np.floating[Any]], of: Windows) -> npt.NDArray[
     All are 0 for a document without windows.
     """
     out = np.zeros((len(of.firsts) - 1, windows.shape[1]))
-    _average(np.ascontiguousarray(windows), of.letters, of.firsts, out)
+    some = np.diff(of.firsts) > 0
+    if some.any():
+        weighed, firsts = windows * of.letters[:, None].astype(np.float64), of.firsts[:-1][some]
+        letters = np.maximum(np.add.reduceat(of.letters, firsts), 1)
+        out[some] = np.add.reduceat(weighed, firsts) / letters[:, None]
     return out
-
-
-@kernel
-def _average(windows: Float32s, letters: Int64s, firsts: Int64s, out: Float64s) -> None:
-    for document in range(len(out)):
-        total = np.int64(0)
-        for window in range(firsts[document], firsts[document + 1]):
-            total += letters[window]
-            weight = np.float64(letters[window])
-            for label in range(out.shape[1]):
-                out[document, label] += np.float64(windows[window, label]) * weight
-        if total:
-            for label in range(out.shape[1]):
-                out[document, label] /= np.float64(total)
 
 
 def with_language(batch: pa.RecordBatch, settings: LanguageSettings) -> pa.RecordBatch:

@@ -348,14 +348,12 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
     None: they are sound UTF-8.
     """
-    from curation.readers.utf8 import survey  # compiled kernels
-
-    found = survey(content)
-    wide = _utf16_without_mark(content) if found.nul else None
+    is_ascii, nul = content.isascii(), b"\0" in content
+    wide = _utf16_without_mark(content) if nul else None
     # Signs that ASCII bytes are text in an encoding that shifts: ISO-2022 with ESC, HZ with ~{.
     # Single bytes are found many times faster than pairs.
-    odd = found.ascii and (found.nul or found.escape or (b"~" in content and b"~{" in content))
-    if found.sound and not wide and not odd:
+    odd = is_ascii and (nul or b"\x1b" in content or (b"~" in content and b"~{" in content))
+    if _is_utf8(content) and not wide and not odd:
         return None
     mostly_utf8 = functools.cache(lambda: _mostly_utf8(content))
     for name in (
@@ -367,11 +365,19 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
         if named == "utf-8" and mostly_utf8():
             return named
         # UTF-8 that is broken and taken for windows-1252 is repaired later (extract.mojibake)
-        utf8 = named not in (_DEFAULT, wide) and not found.ascii and mostly_utf8()
+        utf8 = named not in (_DEFAULT, wide) and not is_ascii and mostly_utf8()
         if named and named != "utf-8" and not utf8 and not _is_contradicted(content, named):
             return named
     escapes = odd and _ESCAPE.search(content)
     return "utf-8" if mostly_utf8() and not escapes else detect_encoding(content)
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _counts_as_utf8(content: bytes, characters: int, broken: int) -> bool:

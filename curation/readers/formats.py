@@ -80,15 +80,10 @@ def read_file(stream: Stream, name: str, kind: str, settings: ReaderSettings) ->
         content = decode_text(content, None)[0].encode("utf-8", "replace")
     yield Page(
         url=(kind == "html" and canonical_url(content)) or "file:" + quote(name),
-        date=None,
-        record_id="",
-        offset=0,
         content=content,
         kind=kind,
         charset="utf-8" if kind == "text" else None,
         mime=_MIMES[kind],
-        status=None,
-        fields=None,
         mended=mended,
         detail=detail,
         normalize=settings.normalize_text or "repair",

@@ -133,7 +133,6 @@ def to_event(
         charset=charset,
         mime=kind.mime,
         status=kind.head.status if kind.head else None,
-        fields=None,
         mended=problem.reason if problem else "",
         detail=problem.detail if problem else "",
         normalize=settings.normalize_text or "repair",

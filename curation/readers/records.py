@@ -29,15 +29,15 @@ class Page:
     """
 
     url: str
-    date: datetime | None  # UTC
-    record_id: str  # WARC-Record-ID, or empty
-    offset: int
-    content: bytes  # body without transfer and content codings; UTF-8 for text from text records
-    kind: str  # "html", "text" or "pdf"
-    charset: str | None  # from the HTTP header
-    mime: str
-    status: int | None  # of HTTP
-    fields: dict[str, Any] | None  # other columns of a table's row: values, or Arrow scalars
+    date: datetime | None = None  # UTC
+    record_id: str = ""  # WARC-Record-ID, or empty
+    offset: int = 0
+    content: bytes = b""  # body without transfer and content codings; text records': UTF-8
+    kind: str = "html"  # or "text", "pdf"
+    charset: str | None = None  # from the HTTP header
+    mime: str = "text/html"
+    status: int | None = None  # of HTTP
+    fields: dict[str, Any] | None = None  # other columns of a table's row: values, or Arrow scalars
     mended: str = ""
     detail: str = ""
     normalize: str = "repair"  # what extraction does to text: none, nfc, repair

@@ -150,13 +150,11 @@ def row_event(
         return Page(
             url=url,
             date=date,
-            record_id="",
             offset=offset,
             content=content,
             kind=kind,
             charset="utf-8" if isinstance(value, str) else None,
             mime=_MIME[kind],
-            status=None,
             fields={name: value for name, value in row.items() if name not in used},
             mended=reason,
             detail=detail,
@@ -313,7 +311,6 @@ def _set_aside_event(
     return Page(
         url=row["url"] or "",
         date=row["date"],
-        record_id="",
         offset=offset,
         content=row[kind],
         kind=kind,

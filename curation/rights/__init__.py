@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from curation.lazy import lazily
 
 if TYPE_CHECKING:
-    from curation.rights.directives import for_agents as for_agents
-    from curation.rights.directives import parse_directives as parse_directives
     from curation.rights.page import read_page as read_page
     from curation.rights.preferences import preferences as preferences
+    from curation.rights.robots import for_agents as for_agents
+    from curation.rights.robots import parse_directives as parse_directives
     from curation.rights.robots import parse_robots as parse_robots
     from curation.rights.tdm import reservation as reservation
 
 lazily(
     __name__,
     {
-        "for_agents": "directives",
-        "parse_directives": "directives",
+        "for_agents": "robots",
+        "parse_directives": "robots",
         "read_page": "page",
         "preferences": "preferences",
         "parse_robots": "robots",

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from curation.rights.directives import CLOSING, Directive, parse_directives
 from curation.rights.licences import Licence, licence_of
+from curation.rights.robots import CLOSING, Directive, parse_directives
 from curation.rights.rsl import MEDIA_TYPE
 from curation.rights.scan import (
     BADGE,

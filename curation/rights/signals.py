@@ -34,16 +34,17 @@ from urllib.parse import urljoin
 
 from curation.hosts import site_name
 from curation.readers.records import Page
-from curation.rights.directives import Directive, parse_directives
 from curation.rights.licences import licence_of, spdx_identifiers
 from curation.rights.page import PageRights
 from curation.rights.robots import (
     LICENCE,
     SIGNAL,
     USAGE,
+    Directive,
     RobotsFile,
     best_rule,
     matches,
+    parse_directives,
     path_of,
     pattern_of,
 )

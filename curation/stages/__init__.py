@@ -1,4 +1,4 @@
-"""The stages: every module of this package describes one; packages add theirs by entry points.
+"""The stages: modules of this package describe them; packages add theirs by entry points.
 
 Nothing else in the toolkit names a stage to say what holds for it: recipes, the command line,
 manifests, `why` and the report read these descriptions.
@@ -49,7 +49,8 @@ def counted_columns() -> dict[str, str]:
 def _of_this_package() -> list[Stage[Any]]:
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return [module.STAGE for module in modules if hasattr(module, "STAGE")]
+    ones = [module.STAGE for module in modules if hasattr(module, "STAGE")]
+    return [*ones, *(stage for module in modules for stage in getattr(module, "STAGES", ()))]
 
 
 def _of_entry_points() -> list[Stage[Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts
+from curation.arrow import Texts, line_spans
 from curation.bytes import ascii as by
 from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
@@ -35,7 +35,6 @@ from curation.compiled import (
     Uint32s,
     borrowing,
     inlined,
-    kernel,
     merged,
 )
 from curation.text import characters as ch
@@ -612,14 +611,12 @@ def structure(texts: Texts, found: npt.NDArray[np.float64] | None = None) -> Str
 
     `found` is the texts' `noise`, where it is known.
     """
-    offsets, data = read_only(texts)
-    counts = _count_lines(data, offsets)
-    doc_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    starts = np.empty(doc_offsets[-1], np.int64)
-    ends = np.empty(doc_offsets[-1], np.int64)
-    kinds = np.empty(doc_offsets[-1], np.uint8)
-    shares = np.zeros((len(counts), 2))
-    space = structure_space(int(counts.max(initial=0)))
+    buffers = read_only(texts)
+    offsets, data = buffers
+    starts, ends, doc_offsets = line_spans(buffers)
+    kinds = np.empty(len(starts), np.uint8)
+    shares = np.zeros((len(offsets) - 1, 2))
+    space = structure_space(int(np.diff(doc_offsets).max(initial=0)))
     _structure(data, offsets, ch.properties(), space, doc_offsets, (starts, ends), kinds, shares)
     rows = np.flatnonzero(shares.sum(1) > 0)
     if found is None:
@@ -632,17 +629,6 @@ def structure(texts: Texts, found: npt.NDArray[np.float64] | None = None) -> Str
         kinds[lines] = np.minimum(kinds[lines], PROSE)
         shares[text] = 0
     return Structure(starts, ends, kinds, doc_offsets, shares[:, 0].copy(), shares[:, 1].copy())
-
-
-@kernel
-def _count_lines(data: Bytes, offsets: Int64s) -> Int64s:
-    """Lines of each text: one more than it has line feeds, none in an empty text."""
-    counts = np.zeros(len(offsets) - 1, np.int64)
-    for d in range(len(counts)):
-        counts[d] = offsets[d + 1] > offsets[d]
-        for i in range(offsets[d], offsets[d + 1]):
-            counts[d] += data[i] == by.LF
-    return counts
 
 
 @borrowing
@@ -661,16 +647,6 @@ def _structure(
         first, past = doc_offsets[d], doc_offsets[d + 1]
         if first == past:
             continue
-        line = first
-        begin = offsets[d]
-        for i in range(offsets[d], offsets[d + 1]):
-            if data[i] == by.LF:
-                starts[line] = begin
-                ends[line] = i
-                begin = i + 1
-                line += 1
-        starts[line] = begin
-        ends[line] = offsets[d + 1]
         signs = classify_lines(
             data, starts[first:past], ends[first:past], past - first, properties, space
         )

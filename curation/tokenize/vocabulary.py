@@ -242,17 +242,16 @@ def find_pair(left: Int, right: Int, pairs: Uint64s, pair_bits: Uint64s) -> Int:
     return np.int64(-1)
 
 
-@borrowing
-def _byte_slots(blob: Bytes, offsets: Int64s, slots: Int32s) -> None:
-    for token in range(len(offsets) - 1):
-        add_bytes(token, blob, offsets, slots)
-
-
 @kernel
 def _pairs(blob: Bytes, offsets: Int64s, slots: Int32s) -> Int64s:
-    """Every (left, right, token) with token = left + right, in order of token, then split."""
+    """Fill the empty `slots`; return every (left, right, token) with token = left + right.
+
+    They are in order of token, then split.
+    """
     out = np.empty((len(blob), 3), np.int64)
     n = 0
+    for token in range(len(offsets) - 1):
+        add_bytes(token, blob, offsets, slots)
     for token in range(len(offsets) - 1):
         start, end = offsets[token], offsets[token + 1]
         for middle in range(start + 1, end):
@@ -279,17 +278,6 @@ def _pair_table(splits: Int64s, pairs: Uint64s, pair_bits: Uint64s) -> None:
         pairs[slot] = both << _ID_BITS | np.uint64(splits[k, 2])
 
 
-@kernel
-def _byte_pairs(byte_ids: Int32s, pairs: Uint64s, pair_bits: Uint64s) -> Int32s:
-    out = np.empty(1 << 16, np.int32)
-    for first in range(256):
-        for second in range(256):
-            out[first << 8 | second] = find_pair(
-                byte_ids[first], byte_ids[second], pairs, pair_bits
-            )
-    return out
-
-
 def _power_of_two(least: int) -> int:
     return 1 << max(4, (least - 1).bit_length())
 
@@ -310,7 +298,6 @@ def splits(tokens: list[bytes]) -> npt.NDArray[np.int64]:
     """Every (left, right, token) of ids with bytes(token) = bytes(left) + bytes(right): [m, 3]."""
     blob, offsets = flatten(tokens)
     slots = empty_slots(len(tokens))
-    _byte_slots(blob, offsets, slots)
     return _pairs(blob, offsets, slots)
 
 
@@ -318,14 +305,18 @@ def tables(tokens: list[bytes]) -> Tables:
     """Look-up tables of a vocabulary (tokens by rank; all 256 single bytes among them)."""
     blob, offsets = flatten(tokens)
     slots = empty_slots(len(tokens))
-    _byte_slots(blob, offsets, slots)
     found = _pairs(blob, offsets, slots)
     pairs = np.full(_power_of_two(len(found) * 3 // 2), _EMPTY)
     pair_bits = np.zeros(1 << (_BITS - 6), np.uint64)
     _pair_table(found, pairs, pair_bits)
     index = {token: rank for rank, token in enumerate(tokens) if len(token) == 1}
     byte_ids = np.array([index[bytes([b])] for b in range(256)], np.int32)
-    byte_pairs = _byte_pairs(byte_ids, pairs, pair_bits)
+    byte_of = np.full(len(tokens), -1)
+    byte_of[byte_ids] = np.arange(256)
+    first, second = byte_of[found[:, 0]], byte_of[found[:, 1]]
+    of_bytes = (first >= 0) & (second >= 0)
+    byte_pairs = np.full(1 << 16, -1, np.int32)
+    byte_pairs[(first << 8 | second)[of_bytes]] = found[of_bytes, 2]
     characters, unsafe = whole_characters(blob, offsets)
     return Tables(blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe)
 

@@ -124,18 +124,7 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
 def _html(content: bytes, options: argparse.Namespace) -> Page:
     if is_binary(content, options.charset):
         raise ConfigError(f"{options.page}: a binary file, neither HTML nor text")
-    return Page(
-        url=options.url or "",
-        date=None,
-        record_id="",
-        offset=0,
-        content=content,
-        kind="html",
-        charset=options.charset,
-        mime="text/html",
-        status=None,
-        fields=None,
-    )
+    return Page(options.url or "", content=content, charset=options.charset)
 
 
 def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:

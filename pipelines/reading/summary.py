@@ -27,7 +27,10 @@ from curation.summary.document import (
     to_add,
 )
 from curation.summary.figures import (
+    COLUMNS,
+    LABELS,
     Figure,
+    Tally,
     files,
     grouped_sql,
     quoted,
@@ -38,7 +41,6 @@ from curation.summary.figures import (
     total_sql,
 )
 from curation.summary.statements import statements
-from curation.summary.tally import COLUMNS, LABELS, Tally
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import Manifest, files_of, read_manifest

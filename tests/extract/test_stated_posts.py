@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curation.extract.page_state import stated_posts
 from curation.extract.scan import scan
-from curation.extract.stated_posts import stated_posts
 
 QUESTION = "How long may a bridge stay closed?"
 ANSWER = "Not longer than the council has decided in public, says the law."

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from curation.columns import CODE_PATH, PROSE_PATH
 from curation.filters import dialects
 from curation.filters.apply import load_filter
 from curation.filters.content import has_blocks, look_again, look_at
 from curation.filters.filter_settings import default_settings
 from curation.filters.names import CONTENT
 from curation.filters.signals import Meter
-from curation.paths import CODE_PATH, PROSE_PATH
 from curation.recipe import load as load_recipe
 
 LINES = (

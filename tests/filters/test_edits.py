@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation.columns import CODE_PATH, PROSE_PATH
 from curation.filters.content import look_at
 from curation.filters.edits import Edited, edit
 from curation.filters.filter_settings import (
@@ -18,7 +19,6 @@ from curation.filters.filter_settings import (
 )
 from curation.filters.line_ngrams import LineNgrams
 from curation.filters.signals import Meter
-from curation.paths import CODE_PATH, PROSE_PATH
 
 _COPIES = CopySettings(min_characters=20, max_share=0.9)
 _ALL = EditSettings(c4=True, llama3=True, copies=_COPIES)

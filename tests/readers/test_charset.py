@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from curation.readers import charset as charset_module
 from curation.readers.charset import declared_encoding, decode_html, encoding_of_label
-from curation.readers.utf8 import survey
 from curation.resources import root
 from tests.damage_of_texts import CZECH, LATVIAN, written
 
@@ -177,26 +176,6 @@ def test_large_pages_are_converted_in_pieces(
     for content in (sound, sound[:-9] + b"\xff"):
         expected, codec = decode_html(content, None)
         assert charset_module.utf8_html(content, None) == (expected.encode(), codec)
-
-
-_ALMOST_UTF8 = st.lists(
-    st.sampled_from(
-        [b"a" * 9, b"\0", b"\x1b", b"\xc2", b"\xe0", b"\xed", b"\xf0", b"\xf4", b"\x8f", b"\x90",
-         b"\x9f", b"\xa0", b"\xbf", b"\xf5", "é".encode(), "港".encode(), "😀".encode()]
-    ),
-    max_size=30,
-).map(b"".join)  # fmt: skip
-
-
-@given(content=_ALMOST_UTF8 | st.binary(max_size=40))
-def test_survey_agrees_with_python(content: bytes) -> None:
-    try:
-        content.decode("utf-8")
-        sound = True
-    except UnicodeDecodeError:
-        sound = False
-    expected = (content.isascii(), sound, b"\0" in content, b"\x1b" in content)
-    assert tuple(survey(content)) == expected
 
 
 def test_signs_that_relatives_share_need_no_detection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,12 +21,11 @@ from curation import stores
 from curation.errors import ConfigError, InputError, StoreError
 from curation.readers import members
 from curation.readers.discover import InputFile
-from curation.readers.index import read_records, with_archives
+from curation.readers.index import parse_where, read_records, with_archives
 from curation.readers.raw import RawFile
 from curation.readers.read import read
 from curation.readers.records import Damage, Page, Skipped
 from curation.readers.settings import ReaderSettings
-from curation.readers.where import parse_where
 from curation.recipe import load
 from curation.rights.sites import read_site_files
 from curation.stores import persist

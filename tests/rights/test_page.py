@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from benchmarks.rights import facts
 from curation.resources import root
 from curation.rights import for_agents, parse_directives, read_page, reservation
-from curation.rights.directives import Directive
 from curation.rights.licences import Licence, licence_of, matches_licence, spdx_identifiers
+from curation.rights.robots import Directive
 from curation.rights.tdm import Reservation, parse_tdm_file
 
 CASES = root().parent / "shared/data/rights/dev.jsonl.gz"

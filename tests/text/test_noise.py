@@ -8,8 +8,8 @@ import sysconfig
 import numpy as np
 import pytest
 
+from curation.columns import PROSE_PATH, document_paths
 from curation.filters.names import TEXT
-from curation.paths import PROSE_PATH, document_paths
 from curation.text.noise import noise
 from curation.text.structure import structure
 from tests.damage_of_texts import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
+from curation.columns import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.text.structure import BLANK, CODE, FORMULA, PROSE, SENTENCE, structure
 
 
