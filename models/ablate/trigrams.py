@@ -38,16 +38,11 @@ def _row(keys: Uint64s, key: Int) -> Int:
 
 
 @borrowing
-def _appeared(count: Int, step: Int) -> Int:
-    """Return 1 where a step makes a count positive, -1 where it makes it 0."""
-    return int(count + step > 0) - int(count > 0)
-
-
-@borrowing
 def _count(stream: Uint32s, boundary: Int, step: Int, tables: _Tables) -> None:
     """Add `step` to the count of every n-gram of a stream: 1, or -1 of what was counted."""
     unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables
     older = newer = np.uint64(boundary)
+    turn = max(step, 0)  # a kind is new at a count of 1, and gone at 0
     for place in range(len(stream)):
         token = np.uint64(stream[place])
         if token == boundary:
@@ -61,13 +56,13 @@ def _count(stream: Uint32s, boundary: Int, step: Int, tables: _Tables) -> None:
         key = (newer << np.uint64(21) | token) + np.uint64(1)
         row = _row(pair_keys, key)
         pair_keys[row] = key
-        contexts[newer, 1] += _appeared(pairs[row, 0], step)
         pairs[row, 0] += step
+        contexts[newer, 1] += step * (pairs[row, 0] == turn)
         key = (older << np.uint64(42) | newer << np.uint64(21) | token) + np.uint64(1)
         row = _row(triple_keys, key)
         triple_keys[row] = key
-        pairs[context, 2] += _appeared(triples[row], step)
         triples[row] += step
+        pairs[context, 2] += step * (triples[row] == turn)
         older, newer = newer, token
 
 

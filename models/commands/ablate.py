@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     from curation.tokenize.tokenizer import load_ranks
     from models.ablate import compare
     from models.ablate.experiment import check, save
-    from models.ablate.prepare import Text, experiment, smaller
+    from models.ablate.prepare import experiment, smaller
     from models.ablate.results import markdown, write
     from models.ablate.store import FILE as MEASURED
     from models.ablate.store import Store
@@ -84,16 +84,11 @@ def run(options: argparse.Namespace) -> int:
     full = load_ranks(options.tokenizer)
     end_dry_run(options, options.output)
     size = _INSTANT_VOCABULARY if options.instant else SIZES[options.size].vocabulary
-    reader = Corpora(options.stage, full)
-
-    def read(path: str) -> list[Text]:
-        texts = reader.texts(path)
-        return [text.one_line() for text in texts] if options.instant else texts
-
+    reader = Corpora(options.stage, full, one_line=options.instant)
     prepared = experiment(
         smaller(full, options.vocabulary or min(size, len(full.tokens))),
-        [(name, read(path)) for name, path in _named(options.runs)],
-        [(label, read(path)) for label, path in _named(options.eval)],
+        [(name, reader.texts(path)) for name, path in _named(options.runs)],
+        [(label, reader.texts(path)) for label, path in _named(options.eval)],
         [(label, list(_items(label, path))) for label, path in _named(options.task)],
     )
     check(prepared)
@@ -110,14 +105,9 @@ def run(options: argparse.Namespace) -> int:
         prepared = replace(prepared, notes=(*prepared.notes, accuracy()))
         outcome = compare.count_all(prepared, training.tokens, seeds, note)
     else:
+        store = Store(prepared, output / MEASURED)
         outcome = compare.train_all(
-            prepared,
-            training,
-            seeds,
-            options.device,
-            options.together,
-            note,
-            Store(prepared, output / MEASURED),
+            prepared, training, seeds, options.device, options.together, note, store
         )
     content = write(outcome, output)
     say(json.dumps(content, indent=1, ensure_ascii=False) if options.json else markdown(content))

@@ -31,10 +31,14 @@ _COLUMNS = ("text", "url", "repeats")
 
 @dataclass(frozen=True)
 class Corpora:
-    """Reads texts. `stage`: which stage of run folders; None: the last one with documents."""
+    """Reads texts. `stage`: which stage of run folders; None: the last one with documents.
+
+    `one_line`: with a space for all white space.
+    """
 
     stage: str | None
     tokenizer: AnyTokenizer  # tokenizer of token shards
+    one_line: bool = False
 
     def texts(self, path: str) -> list[Text]:
         """Return the texts of a run, stage, shards or files, in their order.
@@ -51,7 +55,7 @@ class Corpora:
         else:
             found = _files(path)
         if texts := list(found):
-            return texts
+            return [text.one_line() for text in texts] if self.one_line else texts
         raise InputError(f"{path}: no texts")
 
     def _run(self, path: str) -> Iterator[Text]:
