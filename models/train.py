@@ -30,7 +30,10 @@ COMMAND = "python models/train.py --data FOLDER --only {}"
 MORE = {
     "domain": " --corpus CORPUS  # made by models/domain/make_corpus.py",
     "quality": " --sites formasaurus-0.10.0.tar.gz  # models/quality/make_corpus.py says whence",
+    "educational": " --sites formasaurus-0.10.0.tar.gz",
 }
+#: Models of grades; the second is trained on the last file of models/quality/make_corpus.py.
+GRADED = ("quality", "educational")
 LICENCE = "Apache-2.0"
 VERSION = "1"
 LABELLED = (
@@ -48,6 +51,10 @@ GRADED_TEXTS = LABELLED + (
     "languages and 283 pages in English and German written for this by a language model "
     "(written.jsonl.gz, pages.written.jsonl.gz). Pages of Formasaurus (MIT) in 30 languages, "
     "graded in the same way."
+)
+LEARNT = (
+    "2,217 of the quality model's pages and texts, in 60 languages, graded by a language model that "
+    "read them for how much a reader learns (labels.tsv); only weights are distributed, no text."
 )
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
@@ -121,6 +128,12 @@ def quality_settings() -> LinearTraining:
     )
 
 
+def educational_settings() -> LinearTraining:
+    """One part for all languages, which learns to tell good texts from each other, too."""
+    settings = default_settings("quality", LinearTraining)
+    return settings.model_copy(update={"highest_grade": None})
+
+
 def class_settings(task: Any) -> LinearTraining:
     """Weights of the files; the first one has the real pages, by which the model is judged."""
     settings = default_settings(task, LinearTraining)
@@ -134,15 +147,15 @@ def main() -> None:
         "--corpus", type=Path, help="for the domains: made by models/domain/make_corpus.py"
     )
     parser.add_argument("--sites", type=Path, help="for the quality: the archive of Formasaurus")
-    names = ["corrector", "quality", "domain", "topic", "format"]
+    names = ["corrector", *GRADED, "domain", "topic", "format"]
     parser.add_argument("--only", choices=names)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     chosen = [name for name in names if options.only in (None, name)]
     if "domain" in chosen and options.corpus is None:
         parser.error("the domain model needs --corpus")
-    if "quality" in chosen and options.sites is None:
-        parser.error("the quality model needs --sites")
+    if set(GRADED) & set(chosen) and options.sites is None:
+        parser.error("models of grades need --sites")
     graded = options.data / "quality" / "dev.jsonl.gz"
     with tempfile.TemporaryDirectory() as folder:
         labelled: list[Path] = []
@@ -154,7 +167,7 @@ def main() -> None:
         if set(WEIGHTS) & set(chosen):
             labelled = labelled_files(options.data, Path(folder))
         graded_texts: list[Path] = []
-        if "quality" in chosen:
+        if set(GRADED) & set(chosen):
             graded_texts = quality.make(options.data, options.sites, Path(folder))
         tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {
             "corrector": (
@@ -164,8 +177,13 @@ def main() -> None:
             ),
             "quality": (
                 partial(train_quality, settings=quality_settings()),
-                graded_texts,
+                graded_texts[:-1],
                 GRADED_TEXTS,
+            ),
+            "educational": (
+                partial(train_quality, settings=educational_settings(), name="educational"),
+                graded_texts[-1:],
+                LEARNT,
             ),
             "domain": (
                 partial(train_classes, "domain", settings=domain_settings()),

@@ -3,7 +3,7 @@
   pip download --no-deps --no-binary formasaurus formasaurus==0.10.0
   python models/quality/make_corpus.py --data FOLDER --sites formasaurus-0.10.0.tar.gz OUT
 
-Writes six files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
+Writes seven files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
 `source`:
 
 - english.jsonl.gz, pages.jsonl.gz: real web pages in English and in other languages, those of
@@ -14,6 +14,8 @@ Writes six files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `lang
   teasers, forums, forms, a few articles.
 - written.jsonl.gz: pages in English and German that a language model wrote for this purpose, of
   kinds that the model misjudged (pages.written.jsonl.gz, free to use).
+- educational.jsonl.gz: those of the others that `models/educational/labels.tsv` names, by the
+  beginning of the SHA-256 of URL or text, with the grades given there: how much a reader learns.
 
 The other texts are those of FOLDER that `labels.tsv` names, and those of `written.jsonl.gz`, which
 a language model wrote for this purpose, free to use. A text is named by its folder and the
@@ -40,7 +42,7 @@ from models.training.inputs import rows
 
 HERE = Path(__file__).parent
 NAMES = ("english", "pages", "kinds", "languages", "sites", "written")
-FILES = tuple(f"{name}.jsonl.gz" for name in NAMES)
+FILES = tuple(f"{name}.jsonl.gz" for name in (*NAMES, "educational"))
 #: Sources of FOLDER/lid that are messages of programs.
 MESSAGES = ("mediawiki-i18n", "wordpress(azagniotov)")
 #: Languages that the first part of the model judges.
@@ -141,17 +143,28 @@ def site_pages(archive: Path) -> Iterator[dict[str, Any]]:
                 }
 
 
+def educational(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the examples that have a grade of how much a reader learns, with that grade."""
+    lines = (HERE.parent / "educational" / "labels.tsv").read_text("utf-8").splitlines()[1:]
+    grades = {name: float(grade) for name, _, grade in (line.split("\t") for line in lines)}
+    for row in found:
+        name = hashlib.sha256(row.get("url", row["text"]).encode()).hexdigest()[:12]
+        if name in grades:
+            yield row | {"quality": grades[name]}
+
+
 def make(data: Path, sites: Path, out: Path) -> list[Path]:
     """Write the files to the folder `out`; return their paths in the order of the module's head."""
     pages, texts = list(topic.pages(data)), list(graded(data))
-    kinds = (
+    kinds = [
         [row for row in pages if row["language"] == "en"],
         [row for row in pages if row["language"] != "en"],
         [row for row in texts if row["language"] in MAIN],
         [row for row in texts if row["language"] not in MAIN],
         list(site_pages(sites)),
         list(written("pages.written")),
-    )
+    ]
+    kinds.append(list(educational(row for kind in kinds for row in kind)))
     folder = out / "quality"
     folder.mkdir(parents=True, exist_ok=True)
     for name, found in zip(FILES, kinds, strict=True):
