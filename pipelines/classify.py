@@ -23,7 +23,7 @@ class ClassifyDocuments(Transform):
         judged = with_column(batch, "quality", found.quality)
         for name in ("domain", "topic", "format"):
             judged = with_column(judged, name, getattr(found, name))
-        judged, own, failures = custom.classify(judged, self.settings)
+        judged, own, failures = custom.classify(judged, self.settings, found.views)
         verdicts = decide(found, self.settings).otherwise(own)
         return with_errors(Outcome(judged, verdicts), batch, failures, "classify")
 

@@ -1,4 +1,6 @@
-"""The user's own classifiers: each adds a column, and verdicts by it."""
+"""Further classifiers: each adds a column, and verdicts by it."""
+
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +12,19 @@ from curation.schema import Verdicts, with_column
 
 
 def classify(
-    batch: pa.RecordBatch, settings: ClassifySettings
+    batch: pa.RecordBatch, settings: ClassifySettings, views: Mapping[str, pa.Array]
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
-    """Add the columns; the verdicts are `classify.<column>`, and `error.classify` of failures."""
+    """Add the columns; the verdicts are `classify.<column>`, and `error.classify` of failures.
+
+    Args:
+        views: scores of those that are models, by column.
+    """
     verdicts, failures = Verdicts.keep_all(batch.num_rows), list[Failure]()
     for name, own in settings.classifiers.items():
+        if own.python is None:
+            batch = with_column(batch, name, views[name])
+            verdicts = verdicts.otherwise(_decided(views[name], own, f"classify.{name}"))
+            continue
         kind = pa.string() if own.gives == "label" else pa.float64()
         function, called = opened(own.python, own.settings), own.python.reference
         values, failed = answer_all(function, batch.column("text"), called, kind)
