@@ -183,10 +183,9 @@ class Decontaminator:
         for pattern, places in self._matcher.gathered(tokens, missed) if missed else ():
             some = Scratch._make(array[places] for array in tokens)
             breaks = np.flatnonzero(np.diff(places) != 1) + 1
-            for hit in self._matcher.hits(some):
-                if hit[HIT.pattern] == pattern:
-                    items = self._of_hit(hit, some, breaks.tolist())
-                    yield from (one for one in items if one.action != _TOUCHED)
+            for hit in self._matcher.hits(some, pattern):
+                items = self._of_hit(hit, some, breaks.tolist())
+                yield from (one for one in items if one.action != _TOUCHED)
 
     def _of_hit(
         self, hit: npt.NDArray[np.int64], tokens: Scratch, breaks: Sequence[int] = ()
