@@ -57,7 +57,7 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
 def classify_by_code(
     batch: pa.RecordBatch, settings: ClassifySettings
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
-    """Add the user's own columns; verdicts are `classify.<column>`, of failures `error.classify`."""
+    """Add the user's own columns; verdicts are `classify.<column>`, or `error.classify`."""
     verdicts, failures = Verdicts.keep_all(batch.num_rows), list[Failure]()
     for name, own in settings.classifiers.items():
         kind = pa.string() if own.gives == "label" else pa.float64()
