@@ -185,6 +185,15 @@ class Planter:
         between = f"\n\n{self.stuff(12)}\n\n" if self.random.random() < 0.5 else "\n\n"
         return between.join(paragraphs)
 
+    def apart(self, text: str, language: str = "") -> str:
+        """The halves of a text, in either order, with 30 to 800 words between."""
+        parts = words(text, language)
+        half = len(parts) // 2
+        halves = [join(parts[:half], language), join(parts[half:], language)]
+        self.random.shuffle(halves)
+        between = self.stuff(self.random.choice([30, 200, 800]))
+        return self.around(f"\n\n{between}\n\n".join(halves))
+
 
 def plant(
     sets: dict[str, list[Item]], planter: Planter, each: int
@@ -251,6 +260,10 @@ def plant(
     ]
     for i in range(number):
         documents.append(Planted(*negatives[i % len(negatives)](), None))
+    for item in some(lambda i: size(i) >= 20):
+        documents.append(
+            Planted("halves apart", planter.apart(item.question, language(item)), item)
+        )
     return pool, documents
 
 

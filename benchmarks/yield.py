@@ -1,7 +1,7 @@
 """Yield of a whole recipe on real, graded pages: what is kept of good text and of rubbish.
 
     python benchmarks/yield.py --data DATA [--recipe llama3] [--set KEY=VALUE] [--output FOLDER]
-                               [--datatrove PYTHON] [--parts kept,structure,sources,bits]
+                               [--datatrove PYTHON] [--parts kept,structure,sources]
     python benchmarks/yield.py --data DATA --run RUN
 
 DATA has `extract/dev.tar.xz` (pages with gold text) and `quality/dev.jsonl.gz` (graded texts).
@@ -13,8 +13,6 @@ kept       share of good documents (grade 3 and more) and of rubbish (0 and 1) t
            lost with them
 structure  listings, formulas, table rows and list items from extraction to the last stage
 sources    files of Python's library and generated TeX, run apart: which come out whole
-bits       bits per byte (PPMd) of gold pages of held-out hosts, after equal bytes of the output
-           that the other hosts gave; needs `pip install pyppmd`
 
 --datatrove PYTHON runs FineWeb's pipeline on the English pages and prints the same tables for both
 on these pages (benchmarks/datatrove_fineweb.py says how to make such an interpreter).
@@ -32,14 +30,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from yields import bits, sources, structure
+from yields import sources, structure
 from yields.pages import Label, Page, pack, places, read_labels, read_pages
 from yields.runs import Fate, fates, run
 from yields.tables import by_grade, by_group, by_rule, compare
 from yields.theirs import datatrove
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-PARTS = ("kept", "structure", "sources", "bits")
+PARTS = ("kept", "structure", "sources")
 LEAST = 15  # documents of a group that has a line of its own
 Documents = list[tuple[Page, Label, Fate]]
 
@@ -99,8 +97,6 @@ def beside(ours: Documents, theirs: dict[str, Fate], parts: Sequence[str]) -> No
         )
     for name, documents in tools.items():
         show(name, documents, parts)
-    if "bits" in parts:
-        bits.measure("English pages", tools)
 
 
 def options() -> argparse.Namespace:
@@ -120,8 +116,6 @@ def options() -> argparse.Namespace:
     chosen.parts = (chosen.parts or default).split(",")
     if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"--parts: unknown {', '.join(sorted(unknown))}; choose of {', '.join(PARTS)}")
-    if "bits" in chosen.parts:
-        bits.bits_per_byte(b"", b"is it installed?")
     return chosen
 
 
@@ -140,8 +134,6 @@ def main() -> None:
                 run(chosen.recipe, pack(pages, folder / "input"), output, chosen.set)
             documents = judged(output, pages, read_labels())
             show("Curation, all languages", documents, chosen.parts)
-            if "bits" in chosen.parts:
-                bits.measure("All languages", {"Curation": documents})
             if chosen.datatrove:
                 english = [page for page, label, _ in documents if label.language == "en"]
                 theirs = datatrove(chosen.datatrove, english, folder)

@@ -265,16 +265,15 @@ def _moved() -> dict[str, str]:
 def _refuse_moved(tree: dict[str, Any], where: str) -> None:
     """Raise ConfigError for a key that is no setting any more, with its new place or the reason."""
     for path, place in _moved().items():
-        *above, last = path.split(".")
-        inner: Any = tree
-        for part in above:
-            inner = inner.get(part) if isinstance(inner, dict) else None
-        keys = list(inner) if isinstance(inner, dict) else []
-        found = keys[:1] if last == "*" else [last] if last in keys else []
-        if found:
-            raise ConfigError(
-                f"{where}: {'.'.join([*above, *found])}: no longer a setting: {place}"
-            )
+        for found in _keys(tree, *path.split(".")):
+            raise ConfigError(f"{where}: {found}: no longer a setting: {place}")
+
+
+def _keys(tree: Any, first: str, *rest: str) -> Iterator[str]:
+    """Yield the keys of a tree that a path names, of which `*` is any part."""
+    for key in list(tree) if isinstance(tree, dict) else ():
+        if first in ("*", key):
+            yield from (f"{key}.{inner}" for inner in _keys(tree[key], *rest)) if rest else [key]
 
 
 def _file_of(recipe: str) -> Path:

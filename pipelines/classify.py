@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import ClassifySettings
-from curation.classify.decide import classify_by_code, decide
+from curation.classify.decide import classify_further, decide
 from curation.schema import with_column
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, Transform, run_transform, with_errors
@@ -22,7 +22,7 @@ class ClassifyDocuments(Transform):
         judged = with_column(batch, "quality", found.quality)
         for name in ("domain", "topic", "format"):
             judged = with_column(judged, name, getattr(found, name))
-        judged, own, failures = classify_by_code(judged, self.settings)
+        judged, own, failures = classify_further(judged, found, self.settings)
         verdicts = decide(found, self.settings).otherwise(own)
         return with_errors(Outcome(judged, verdicts), batch, failures, "classify")
 

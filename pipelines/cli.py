@@ -48,6 +48,11 @@ COMMANDS = {
         "curate extract-file page.html --explain\n"
         "         curate extract-file crawl.warc.gz@9763 --json",
     ),
+    "plan": Command(
+        ".plan",
+        "show what a token budget would draw of a run's documents, by quality, and how often",
+        "curate plan --run out --tokens 20B",
+    ),
     "why": Command(
         ".why",
         "show every decision taken on one document",

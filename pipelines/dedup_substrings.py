@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from curation.dedup.dedup_settings import SubstringDedupSettings
+from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, losses_noted, most_frequent
+from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.substrings import (
-    Spans,
+    Copy,
     copies,
     cut_passages,
     evidence,
@@ -32,9 +33,15 @@ from pipelines.dedup.duplicates import (
 )
 from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
+from pipelines.engine.transform import (
+    Outcome,
+    Transform,
+    TransformShards,
+    batches_beside,
+    shard_tasks,
+)
 from pipelines.runners.chain import Pass
-from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.runners.tasks import Progress, Result, Task, records_of
 from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
@@ -47,6 +54,10 @@ from pipelines.storage.exchange import (
 from pipelines.storage.files import Folder
 
 _STAGE = "dedup-substrings"
+#: Folder of the audit: bytes that the documents of each language and host had and lost, by batch.
+_AUDIT = "audit"
+#: Key in a commit record's counts for the most frequent passages.
+_OFTEN = "frequent"
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,9 @@ def _with_texts(
     low, high = np.searchsorted(places, [first_row, first_row + batch.num_rows])
     own = (places[low:high] - first_row).tolist()
     texts = {row: batch.column("text")[row].as_py().encode() for row in set(own)}
-    return function(rows.slice(low, high - low), [texts[row] for row in own])
+    ids = batch.column("id").take(pa.array(own, pa.int64()))
+    some = with_column(rows.slice(low, high - low), "id", ids)
+    return function(some, [texts[row] for row in own])
 
 
 @dataclass(frozen=True)
@@ -173,29 +186,40 @@ class CheckOriginals(_OverTexts):
             return Result(files | {claimed: write_columns(folder, claimed, none)})
         rows = rows.take(pa.array(np.argsort(rows.column("key").to_numpy(), kind="stable")))
         parts, aside = self.over(task, folder, rows, rows.column("key"), _checked)
-        grown, claims = zip(*parts, strict=True)
+        grown, claims, often = zip(*parts, strict=True)
         files = {found: write_run(folder, found, "key", concatenated(grown))}
         files[claimed] = write_columns(folder, claimed, concatenated(claims))
-        return Result(files, noted(aside))
+        return Result(files, noted(aside) | {_OFTEN: most_frequent(chain.from_iterable(often))})
 
 
-def _checked(rows: pa.RecordBatch, texts: Sequence[bytes]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the copies of documents' passages, and what is claimed."""
-    found, claims = list[tuple[int, int, int]](), list[tuple[int, int, int]]()
-    names = ("key", "low", "high", "number", "start", "size", "at", *_EVIDENCE)
+def _checked(
+    rows: pa.RecordBatch, texts: Sequence[bytes]
+) -> tuple[pa.RecordBatch, pa.RecordBatch, list[dict[str, Any]]]:
+    """Return the copies of documents' passages, what is claimed, and the most frequent ones."""
+    found, claims, kept = list[tuple[int, int, int]](), list[tuple[int, int, int]](), list[str]()
+    names = ("id", "key", "low", "high", "number", "start", "size", "at", *_EVIDENCE)
     asked = zip(*(rows.column(n).to_pylist() for n in names), strict=True)
+    frequent: dict[tuple[int, int, int], dict[str, Any]] = {}
     for text, one in zip(texts, asked, strict=True):
-        key, low, high, number, start, size, at, *shown = one
-        longer = grown(text, at, size, shown)
+        name, key, low, high, number, start, size, at, *proof = one
+        longer = grown(text, at, size, proof)
         if longer is not None:
             found.append((number, start - longer[0], start + size + longer[1]))
             claims.append((key, max(0, low - longer[0]), high + longer[1]))
-    return _spans(found), _spans(claims)
+            kept.append(name)
+            passage = text[at - longer[0] : at + size + longer[1]]
+            shown = passage[:SHOWN].decode(errors="ignore")
+            nothing = {"passage": shown, "kept_id": name, "bytes": len(passage), "copies": 0}
+            frequent.setdefault((key, at, size), nothing)["copies"] += 1
+    return _spans(found, kept), _spans(claims), most_frequent(frequent.values())
 
 
-def _spans(spans: Sequence[tuple[int, int, int]]) -> pa.RecordBatch:
-    columns = np.array(spans, np.uint64).reshape(-1, 3).T
-    return pa.RecordBatch.from_pydict(dict(zip(("key", "start", "end"), columns, strict=True)))
+def _spans(spans: Sequence[tuple[int, int, int]], kept: Sequence[str] = ()) -> pa.RecordBatch:
+    """Return spans by document, with the document that has the original of each."""
+    numbers = np.array(spans, np.uint64).reshape(-1, 3).T
+    columns = dict(zip(("key", "start", "end"), numbers, strict=True))
+    names = pa.array(kept or [""] * len(spans), pa.string())
+    return pa.RecordBatch.from_pydict(columns | {"kept_id": names})
 
 
 @dataclass(frozen=True)
@@ -234,29 +258,32 @@ class CutPassages(Transform):
         assert self.cuts is not None and self.claimed is not None
         rows = first_row, first_row + batch.num_rows
         found, claimed = (_between(table, *rows) for table in (self.cuts, self.claimed))
-        done = cut_passages(batch.column("text"), found, claimed, self.settings)
+        claims = {row: [(one.start, one.end) for one in some] for row, some in claimed.items()}
+        done = cut_passages(batch.column("text"), found, claims, self.settings)
         edits = pa.RecordBatch.from_arrays(
             [
                 batch.column("id").take(pa.array(done.rows)),
                 pa.array(["substring.repeated"] * len(done.rows), pa.string()),
                 pa.array(done.positions, pa.int64()),
                 done.cuts,
+                pa.array(done.kept_ids, pa.string()),
             ],
-            schema=EDITS,
+            schema=EDITS.append(pa.field("kept_id", pa.string())),
         )
-        sizes = pc.sum(pc.binary_length(done.cuts)).as_py() or 0
-        extra = {"passages_cut": len(done.rows), "bytes_cut": sizes}
-        return Outcome(with_column(batch, "text", done.texts), done.verdicts, edits, extra)
+        lost = losses_by_source(batch, done)
+        extra = {"passages_cut": len(done.rows), "bytes_cut": int(done.sizes.sum())}
+        batch = with_column(batch, "text", done.texts)
+        return Outcome(batch, done.verdicts, edits, extra, {_AUDIT: lost})
 
 
-def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, Spans]:
+def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, list[Copy]]:
     """Return the spans of a batch's documents, by row in the batch."""
     rows = row_of(table.column("key").to_numpy())
     low, high = np.searchsorted(rows, [first, end])
-    own = [table.column(n)[low:high].to_pylist() for n in ("start", "end")]
-    found: dict[int, Spans] = {}
+    own = [table.column(n)[low:high].to_pylist() for n in ("start", "end", "kept_id")]
+    found: dict[int, list[Copy]] = {}
     for row, *span in zip((rows[low:high] - first).tolist(), *own, strict=True):
-        found.setdefault(row, []).append((span[0], span[1]))
+        found.setdefault(row, []).append(Copy(*span))
     return found
 
 
@@ -272,7 +299,10 @@ def run(run: StageRun) -> dict[str, Any]:
     check, gather = CheckOriginals(key, shards), GatherCuts(key, shards)
     applied = (run.folder, choose.name)
     apply = TransformShards(
-        run.stage, key, CutPassages(settings), writes_edits=True, counted=applied
+        *(run.stage, key, CutPassages(settings)),
+        writes_edits=True,
+        beside={_AUDIT: SOURCES},
+        counted=applied,
     )
     passes = [
         Pass(choose, tasks),
@@ -283,4 +313,7 @@ def run(run: StageRun) -> dict[str, Any]:
         Pass(apply, shard_tasks(run.inputs), beside=gather.name),
     ]
     run.chain(passes)
-    return run.finish(shard_tasks(run.inputs), run.compared)
+    often = chain.from_iterable(r["counts"][_OFTEN] for r in records_of(run.folder, check, tasks))
+    notes = {"most frequent passages cut": most_frequent(often)}
+    notes |= losses_noted(batches_beside(run, _AUDIT), defaults(DocumentDedupSettings).alarms)
+    return run.finish(shard_tasks(run.inputs), run.compared, {"notes": notes})

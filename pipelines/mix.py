@@ -38,8 +38,9 @@ from pipelines.storage.exchange import concatenated, read_columns, scratch, writ
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 from pipelines.storage.manifest import read_manifest
 
-_COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
-_COLUMNS += ["cluster_size", "minhash_cluster_size", "rights"]
+#: Columns that drawing needs, where documents have them.
+COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
+COLUMNS += ["cluster_size", "minhash_cluster_size", "rights"]
 _PLAN = f"{SCRATCH}/data/plan.json"
 #: Folder for the token ids of a mix's documents, in the order of `documents`.
 TOKENS = "tokens"
@@ -58,11 +59,11 @@ class CountTokens:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
         present = column_names(shard)
-        wanted = [c for c in _COLUMNS if c in present]
+        wanted = [c for c in COLUMNS if c in present]
         batches: list[pa.RecordBatch] = []
         aside: dict[int, str] = {}
         with _create_ids(folder, shard.name) as ids:
-            for part in over_documents("mix", shard, self._narrow, wanted):
+            for part in over_documents("mix", shard, self.narrow, wanted):
                 rows, tokens = part.answer
                 ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
                 batches.append(rows)
@@ -74,7 +75,7 @@ class CountTokens:
         files[_ids_name(shard.name)] = ids.record(table.num_rows)
         return Result(files, noted(aside))
 
-    def _narrow(
+    def narrow(
         self, batch: pa.RecordBatch, first_row: int
     ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
         """Return columns NARROW of documents, and their token ids end to end."""

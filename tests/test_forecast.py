@@ -15,7 +15,7 @@ from pipelines.cli import COMMANDS, build_parser, main, plug_ins
 from tests.test_overwriting import _ENDS, _MINE, rows, run, state
 
 _READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "runs", "completion"}
-_READ_ONLY |= {"cancel", "extract-file", "receipt"}
+_READ_ONLY |= {"cancel", "extract-file", "plan", "receipt"}
 
 
 @pytest.fixture

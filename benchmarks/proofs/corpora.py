@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from yields.pages import Page, pack, places
 from yields.runs import Fate, fates, run
 from yields.theirs import datatrove
 
-from proofs.pages import Gold, plain_text, site_of, split, unseen
+from proofs.pages import OTHER_LANGUAGES, plain_text, site_of, split, unseen
 
 #: What is compared, in the order of the tables: file name and what it has.
 CORPORA = {
@@ -23,12 +24,12 @@ CORPORA = {
     "llama3": "our recipe llama3",
 }
 PLAIN_TEXT, THEIRS = "plain-text", "datatrove-fineweb"
-GOLD = "gold"
+GOLD = "gold.parquet"
 Texts = Mapping[str, str]  # by page key
 
 
 def make(data: Path, python: Path, folder: Path) -> None:
-    """Write `<corpus>.parquet` of every pipeline and `gold-other-sites.parquet`, `-sets.parquet`.
+    """Write `<corpus>.parquet` of every pipeline and `gold.parquet`, of English texts.
 
     `python` is an interpreter with datatrove. The runs stay in `folder/runs`, and go on from there.
     """
@@ -53,9 +54,8 @@ def make(data: Path, python: Path, folder: Path) -> None:
     }
     for name, kept in texts.items():
         _write(pages, kept, folder / f"{name}.parquet")
-    for held_out in dict.fromkeys(text.held_out for text in gold):
-        some = [text for text in gold if text.held_out == held_out]
-        _write_gold(some, folder / f"{GOLD}-{held_out.replace(' ', '-')}.parquet")
+    rows = pa.Table.from_pylist([asdict(text) for text in gold if text.kind != OTHER_LANGUAGES])
+    pq.write_table(rows, folder / GOLD, compression="zstd", compression_level=19)
 
 
 def _before(fates: Mapping[str, Fate]) -> Texts:
@@ -75,9 +75,4 @@ def _write(pages: Sequence[Page], texts: Texts, path: Path) -> None:
         "site": [site_of(page.url) for page in kept],
         "unseen": [unseen(page) for page in kept],
     }
-    pq.write_table(pa.table(columns), path, compression="zstd", compression_level=19)
-
-
-def _write_gold(gold: Sequence[Gold], path: Path) -> None:
-    columns = {name: [getattr(text, name) for text in gold] for name in ("key", "url", "text")}
     pq.write_table(pa.table(columns), path, compression="zstd", compression_level=19)

@@ -1,8 +1,8 @@
-"""English pages to train on and gold texts to measure with: no site is on both sides."""
+"""Pages to train on and gold texts to measure with, by kind: no site is on both sides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,10 +29,16 @@ HELD_OUT_SETS = (
     "cleanportaleval",
     "mathcode-llmwebkit",
 )
-#: Gold texts of these sets are also measured apart.
-KINDS = {"news": ("l3s-gn1", "daniel"), "formulas-and-code": ("mathcode-llmwebkit",)}
-#: Of the sites of all other sets, one in so many is only measured with.
-ONE_SITE_IN = 5
+ARTICLES, DOCUMENTATION, OTHER_LANGUAGES = "articles", "documentation", "other languages"
+#: Kinds of gold text by the readers' format; all other formats are articles.
+KINDS = {
+    "documentation": DOCUMENTATION,
+    "data": DOCUMENTATION,
+    **dict.fromkeys(("qa_forum", "comments", "support"), "forums"),
+    **dict.fromkeys(("tutorial", "faq"), "instructions"),
+}
+#: Of the sites of all other sets, one in so many is only measured with: of kinds that are rare, more.
+ONE_SITE_IN, ONE_RARE_SITE_IN = 5, 2
 #: A page to train on shares no run of so many words with a gold text.
 SHARED_WORDS = 20
 #: Characters of a gold text: shorter ones are left out, longer ones cut.
@@ -46,7 +52,7 @@ class Gold:
 
     key: str
     url: str
-    held_out: str  # "other sites" or "other sets"
+    kind: str  # ARTICLES, OTHER_LANGUAGES or one of KINDS
     text: str
 
 
@@ -83,13 +89,11 @@ def archived(folder: Path) -> Iterator[Page]:
 def split(data: Path) -> tuple[list[Page], list[Gold]]:
     """Return distinct English pages to train on, and the gold texts of other sites and sets."""
     labels = read_labels()
-    pages = [page for page in read_pages(data) if _english(labels.get(page.key))]
-    gold = [text for page in pages if (text := _gold(page, labels[page.key]))]
-    sites = {site_of(page.url) for page in pages if _held_out(page)}
-    rest = [page for page in pages if not _held_out(page) and site_of(page.url) not in sites]
-    found = [page for page in archived(data / "warc") if site_of(page.url) not in sites]
-    rest += _in_english(found)
-    return _distinct(rest, gold), gold
+    found = read_pages(data)
+    gold = gold_of(found, labels)
+    rest = [page for page in found if _english(labels.get(page.key))]
+    rest = [*apart(rest, gold), *_in_english(apart(archived(data / "warc"), gold))]
+    return distinct(rest, gold), gold
 
 
 def _english(label: Label | None) -> bool:
@@ -105,24 +109,46 @@ def _in_english(pages: list[Page]) -> list[Page]:
     ]
 
 
-def _held_out(page: Page) -> str:
-    """Return how a page is held out; empty: to train on. Pages without a site are trained on."""
+def kind_of(label: Label) -> str:
+    """Return the kind of gold text that a page is; pages about code are documentation."""
+    if not _english(label):
+        return OTHER_LANGUAGES
+    return DOCUMENTATION if label.domain == "code" else KINDS.get(label.format, ARTICLES)
+
+
+def _held_out(page: Page, label: Label) -> bool:
+    """Return whether a page is only measured with. Pages without a site are trained on."""
     if set_of(page) in HELD_OUT_SETS:
-        return "other sets"
+        return True
+    one_in = ONE_SITE_IN if kind_of(label) == ARTICLES else ONE_RARE_SITE_IN
     site = site_of(page.url)
-    made_up = site.endswith(".example")
-    return "" if made_up or xxhash.xxh64_intdigest(site.encode()) % ONE_SITE_IN else "other sites"
+    return not site.endswith(".example") and xxhash.xxh64_intdigest(site.encode()) % one_in == 0
 
 
-def _gold(page: Page, label: Label) -> Gold | None:
-    """Return the gold text of a held-out page that readers would keep."""
-    held_out = _held_out(page)
-    if not held_out or label.grade < GOOD or not page.gold or len(page.gold) < LEAST:
-        return None
-    return Gold(page.key, page.url, held_out, page.gold[:MOST])
+def gold_of(pages: Sequence[Page], labels: Mapping[str, Label]) -> list[Gold]:
+    """Return the gold texts of held-out pages that readers would keep."""
+    return [
+        Gold(page.key, page.url, kind_of(label), page.gold[:MOST])
+        for page in pages
+        if (label := labels.get(page.key))
+        and _held_out(page, label)
+        and label.grade >= GOOD
+        and page.gold
+        and len(page.gold) >= LEAST
+    ]
 
 
-def _distinct(pages: Sequence[Page], gold: Sequence[Gold]) -> list[Page]:
+def apart(pages: Iterable[Page], gold: Sequence[Gold]) -> list[Page]:
+    """Return the pages to train on: of sets and sites without gold texts."""
+    sites = {site_of(text.url) for text in gold}
+    return [
+        page
+        for page in pages
+        if set_of(page) not in HELD_OUT_SETS and site_of(page.url) not in sites
+    ]
+
+
+def distinct(pages: Sequence[Page], gold: Sequence[Gold]) -> list[Page]:
     """Return the first page of each kind, without those that share text with what is measured."""
     texts = [plain_text(page) for page in pages]
     clusters = near_duplicates([*(text.text for text in gold), *texts]).to_pylist()

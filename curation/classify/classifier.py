@@ -75,6 +75,7 @@ class ClassifyResult:
     format: pa.Array  # string
     format_score: pa.Array  # float32: probability of the format
     domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
+    views: dict[str, pa.Array]  # float32 by name: probability of a high grade in another view
     prose: npt.NDArray[np.bool_]  # [documents]: neither code nor formulas from end to end
 
     def __len__(self) -> int:
@@ -103,10 +104,12 @@ class Classifier:
         """
         models = self._linear_models()
         quality_model, domain_model, topic_model, format_model = models
+        views = {name: _load(file, "quality") for name, file in self.settings.views.items()}
         read = plain(texts)
-        measured = {size: measure(read, size) for size in {model.max_bytes for model in models}}
+        sizes = {model.max_bytes for model in (*models, *views.values())}
+        measured = {size: measure(read, size) for size in sizes}
         foreign = quality_model.of_others(languages, len(texts))
-        graded = quality_model.outputs_by_part(measured[quality_model.max_bytes], foreign)
+        graded = quality_model.graded(measured[quality_model.max_bytes], languages)
         evidence = self.settings.weights
         formats = softmax(format_model.outputs(measured[format_model.max_bytes]))
         of_formats = format_log_odds(formats, format_model.labels, evidence.format)
@@ -129,6 +132,10 @@ class Classifier:
             format=form,
             format_score=form_score,
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
+            views={
+                name: _float32(sigmoid(model.graded(measured[model.max_bytes], languages)[:, 1]))
+                for name, model in views.items()
+            },
         )
 
     def apply_to(self, batch: pa.RecordBatch) -> ClassifyResult:
@@ -140,6 +147,8 @@ class Classifier:
         """Load the models now. Raises ConfigError when one is absent, or not what it should be."""
         settings = self.settings
         self._linear_models()
+        for file in settings.views.values():
+            _load(file, "quality")
         _ = settings.weights
         if settings.fasttext is not None:
             _load_words(settings.fasttext)
@@ -169,8 +178,7 @@ def quality_of(
     As `Classifier` gives it where it knows nothing of pages.
     """
     held = _load(model, "quality")
-    foreign = held.of_others(languages, len(texts))
-    graded = held.outputs_by_part(measure(texts, held.max_bytes), foreign)
+    graded = held.graded(measure(texts, held.max_bytes), languages)
     return sigmoid(graded[:, 1]).round(DECIMALS)
 
 

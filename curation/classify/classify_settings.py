@@ -66,10 +66,17 @@ class ClassifierCode(UserCode):
 
 
 class CustomClassifier(CodeSettings):
-    """A classifier of the user's own: a column, by which documents can be removed."""
+    """A classifier that adds a column, by which documents can be removed.
 
-    python: ClassifierCode = Field(
-        description="function of texts that returns a score or a label for each"
+    Either code of the user's own, or a view of quality: a model whose probability is the score.
+    """
+
+    python: ClassifierCode | None = Field(
+        None, description="function of texts that returns a score or a label for each"
+    )
+    model: ModelFile | None = Field(
+        None,
+        description="in its place: made by `curate train quality` or `curate train target`",
     )
     gives: Literal["score", "label"] = "score"
     min: float | None = Field(None, description="score below which a document is removed")
@@ -78,8 +85,10 @@ class CustomClassifier(CodeSettings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.gives == "label" and (self.min is not None or self.max is not None):
-            raise ValueError("min and max go with scores; `gives: label` goes with drop")
+        if (self.python is None) == (self.model is None):
+            raise ValueError("give one of python and model")
+        if self.gives == "label" and (self.min is not None or self.max is not None or self.model):
+            raise ValueError("model, min and max go with scores; `gives: label` goes with drop")
         if self.gives == "score" and self.drop:
             raise ValueError("drop goes with `gives: label`")
         return self
@@ -127,7 +136,7 @@ class ClassifySettings(Settings):
     )
 
     classifiers: dict[ColumnName, CustomClassifier] = Field(
-        description="further classifiers by the name of the column that each adds"
+        description="further classifiers and views of quality by the name of the column that each adds"
     )
 
     @model_validator(mode="after")
@@ -143,6 +152,11 @@ class ClassifySettings(Settings):
     def weights(self) -> Evidence:
         """The weights of the evidence. Raises ConfigError."""
         return Evidence() if self.evidence is None else read_values(self.evidence, Evidence)
+
+    @property
+    def views(self) -> dict[str, ModelFile]:
+        """The models among the further classifiers, by column."""
+        return {n: own.model for n, own in self.classifiers.items() if own.model is not None}
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

@@ -1,4 +1,4 @@
-"""Which documents stay, by quality, topic and format, and by the user's own classifiers."""
+"""Which documents stay, by quality, topic and format, and by further classifiers."""
 
 from __future__ import annotations
 
@@ -54,12 +54,17 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
     return verdicts
 
 
-def classify_by_code(
-    batch: pa.RecordBatch, settings: ClassifySettings
+def classify_further(
+    batch: pa.RecordBatch, result: ClassifyResult, settings: ClassifySettings
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
-    """Add the user's own columns; verdicts are `classify.<column>`, or `error.classify`."""
+    """Add further columns; verdicts are `classify.<column>`, of code that fails `error.classify`."""
     verdicts, failures = Verdicts.keep_all(batch.num_rows), list[Failure]()
     for name, own in settings.classifiers.items():
+        if own.python is None:
+            values = result.views[name]
+            batch = with_column(batch, name, values)
+            verdicts = verdicts.otherwise(_by_limits(values, own, f"classify.{name}"))
+            continue
         kind = pa.string() if own.gives == "label" else pa.float64()
         function, called = opened(own.python, own.settings), own.python.reference
         values, failed = answer_all(function, batch.column("text"), called, kind)

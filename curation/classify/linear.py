@@ -108,18 +108,14 @@ class LinearModel:
                 out = out + shape[:, column, None] * sums[:, number * k : (number + 1) * k]
         return out
 
-    def outputs_by_part(
-        self, features: Features, foreign: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.float64]:
-        """Return the outputs of every text, of `foreign` ones by the other part: [texts, k]."""
+    def graded(self, features: Features, languages: pa.Array | None) -> npt.NDArray[np.float64]:
+        """Return the outputs of every text, each by the part for its language: [texts, k]."""
+        foreign = self.of_others(languages, len(features))
         if self.others is None or not foreign.any():
             return self.outputs(features)
         out = np.empty((len(features), len(self.labels)))
-        for model, rows in (
-            (self, np.flatnonzero(~foreign)),
-            (self.others, np.flatnonzero(foreign)),
-        ):
-            out[rows] = model.outputs(features.take(rows))
+        for model, rows in ((self, ~foreign), (self.others, foreign)):
+            out[rows] = model.outputs(features.take(np.flatnonzero(rows)))
         return out
 
     def of_others(self, languages: pa.Array | None, texts: int) -> npt.NDArray[np.bool_]:

@@ -90,7 +90,8 @@ class Found(NamedTuple):
     start: int  # bytes of the text
     end: int
     pattern: int
-    tokens: slice  # of the text
+    tokens: Tokens
+    pieces: tuple[tuple[int, int], ...]  # bytes of the text, in the item's order; largest: start
 
 
 class Decontaminated(NamedTuple):
@@ -142,11 +143,11 @@ class Decontaminator:
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
+            found += self._gathered(found, tokens)
             others = _Others(found, self.index)
             found = [
                 one._replace(action=_TOUCHED)
-                if self._of_another(one, others, tokens)
-                or self._is_other_text(one, data[begin:end], tokens)
+                if self._of_another(one, others) or self._is_other_text(one, data[begin:end])
                 else one
                 for one in found
             ]
@@ -173,7 +174,22 @@ class Decontaminator:
             dict(Counter(f"{REASON}.{f.set}.{f.action}" for some in found for f in some)),
         )
 
-    def _of_hit(self, hit: npt.NDArray[np.int64], tokens: Scratch) -> Iterator[Found]:
+    def _gathered(self, found: Sequence[Found], tokens: Scratch) -> Iterator[Found]:
+        """Yield the items whose pieces are in several places of a document, none of them enough."""
+        whole = {one.pattern for one in found if one.score >= one.threshold}
+        missed = sorted({one.pattern for one in found} - whole)
+        for pattern, places in self._matcher.gathered(tokens, missed) if missed else ():
+            some = Scratch._make(array[places] for array in tokens)
+            breaks = np.flatnonzero(np.diff(places) != 1) + 1
+            for hit in self._matcher.hits(some):
+                if hit[HIT.pattern] == pattern:
+                    items = self._of_hit(hit, some, breaks.tolist())
+                    yield from (one for one in items if one.action != _TOUCHED)
+
+    def _of_hit(
+        self, hit: npt.NDArray[np.int64], tokens: Scratch, breaks: Sequence[int] = ()
+    ) -> Iterator[Found]:
+        """Yield the items of a hit; at `breaks`, tokens go on elsewhere in the text."""
         index, pattern = self._catalog.patterns, int(hit[HIT.pattern])
         whole = max(1, int(index.totals[pattern]))
         length = int(index.offsets[pattern + 1] - index.offsets[pattern])
@@ -184,6 +200,10 @@ class Decontaminator:
                 hit = self._reordered(hit, owner, tokens)
             score = float(hit[HIT.score]) / whole
             start, end = int(hit[HIT.start]), int(hit[HIT.end])
+            edges = [start, *(place for place in breaks if start < place < end), end]
+            pieces = tuple(
+                (int(tokens.starts[a]), int(tokens.ends[b - 1])) for a, b in pairwise(edges)
+            )
             name = self._catalog.items["set"][owner.item].as_py()
             of_set = self._settings.evals[name]
             threshold = of_set.threshold or self._settings.threshold
@@ -201,10 +221,10 @@ class Decontaminator:
                 round(min(score, 1.0), 4),
                 threshold,
                 round(int(hit[HIT.covered]) / length, 4),
-                int(tokens.starts[start]),
-                int(tokens.ends[end - 1]),
+                *max(pieces, key=lambda piece: piece[1] - piece[0]),
                 pattern,
-                slice(start, end),
+                tokens.hashes[start:end].astype(np.uint32),
+                pieces,
             )
 
     def _reordered(
@@ -242,12 +262,12 @@ class Decontaminator:
         hit[HIT.found] = np.isin(own[flagged & NUMBER != 0], near).sum()
         return hit
 
-    def _of_another(self, one: Found, others: _Others, tokens: Scratch) -> bool:
+    def _of_another(self, one: Found, others: _Others) -> bool:
         """Return whether the match is another item of the template, or what the item asks about."""
         if one.action == _TOUCHED:
             return False
         own = self.index.pattern(one.pattern)
-        span = tokens.hashes[one.tokens].astype(np.uint32)
+        span = one.tokens
         words = int(self.index.sizes[one.pattern]) // WORD
         weights = self.index.weights_of(one.pattern)
         if one.part == "question":
@@ -265,18 +285,19 @@ class Decontaminator:
         """Whether an item's question is code."""
         return is_code(self._catalog.items["question"][item].as_py())
 
-    def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8], tokens: Scratch) -> bool:
+    def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8]) -> bool:
         """Return whether what the tokens leave out decides: operators of code, a question mark."""
         if one.action == _TOUCHED or one.part not in ("question", "answer"):
             return False
         item: str = self._catalog.items[one.part][one.item].as_py()
-        span = text[one.start : one.end + _AFTER].tobytes().decode("utf-8", "ignore")
+        parts = [text[start : end + _AFTER].tobytes() for start, end in one.pieces]
+        span = b"\n".join(parts).decode("utf-8", "ignore")
         if is_code(item):
             return is_other_code(item, span, self._rules.code)
         if one.part != "question" or not _QUESTION_MARK.search(item) or _QUESTION_MARK.search(span):
             return False
         own = self.index.pattern(one.pattern)
-        lost = losses(own, tokens.hashes[one.tokens].astype(np.uint32))
+        lost = losses(own, one.tokens)
         short = self.index.sizes[one.pattern] < self._rules.short_words * WORD
         # A lost last word may have taken the mark with it.
         return bool(lost[: self._rules.quotation.asking].any() and (short or not lost[-1]))
@@ -447,7 +468,7 @@ class _Cut(NamedTuple):
 def _cut(texts: pa.Array, found: Sequence[Sequence[Found]], margin: int) -> _Cut:
     result = _Cut([], [])
     for i, some in enumerate(found):
-        spans = sorted((f.start, f.end, f.set) for f in some if f.action == "cut")
+        spans = sorted((*piece, f.set) for f in some if f.action == "cut" for piece in f.pieces)
         result.texts.append(None)
         if not spans:
             continue

@@ -12,6 +12,7 @@ patterns, a run is chained with a bounded number of runs before it, and an align
 number of cells for each token that its runs cover.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,8 @@ LOOK_BACK = 48
 #: Weight that an insertion costs: more than a common word that it reaches.
 INSERTION = 8 * STEPS
 _FAR = -(1 << 30)
+#: Places of a document from which one item is put together.
+_MOST_PIECES = 4
 _MOST_NUMBERS = 64
 
 
@@ -464,3 +467,41 @@ class Matcher:
         out = np.empty((len(runs), len(HIT)), np.int64)
         before = sums(tokens.sizes)
         return out[: verify(tokens.hashes, before, runs, self._index, self._least, out)].copy()
+
+    def gathered(
+        self, tokens: Scratch, patterns: Iterable[int]
+    ) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """Yield the patterns of which a document has pieces in several places.
+
+        With the tokens of these pieces, in the order of the pattern, as one text would have them.
+        """
+        runs = self.runs(tokens)
+        runs = runs[np.argsort(runs[:, RUN.pattern], kind="stable")]
+        for pattern in patterns:
+            low, high = np.searchsorted(runs[:, RUN.pattern], [pattern, pattern + 1])
+            pieces = _pieces(runs[low:high], len(self._index.pattern(pattern)))
+            if len(pieces) > 1:
+                places = [np.arange(max(a, 0), min(b, len(tokens.hashes))) for a, b in pieces]
+                yield pattern, np.concatenate(places)
+
+
+def _pieces(runs: npt.NDArray[np.int32], m: int) -> list[tuple[int, int]]:
+    """Return where a document may have parts of a pattern of m tokens, in the pattern's order.
+
+    Runs on about one diagonal are a piece; it reaches to where its neighbours begin.
+    """
+    diagonals = runs[:, RUN.place] - runs[:, RUN.position]
+    order = np.argsort(diagonals, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(diagonals[order]) > BAND) + 1)
+    chosen: list[tuple[int, int, int, int]] = []
+    for part in sorted(parts, key=lambda part: -int(runs[part, RUN.length].sum())):
+        low = int(runs[part, RUN.position].min())
+        high = int((runs[part, RUN.position] + runs[part, RUN.length]).max())
+        inside = sum(max(0, min(high, b) - max(low, a)) for a, b, *_ in chosen)
+        if 2 * inside < high - low and len(chosen) < _MOST_PIECES:
+            chosen.append((low, high, int(diagonals[part].min()), int(diagonals[part].max())))
+    chosen.sort()
+    begins = [0, *(high for _, high, *_ in chosen[:-1])]
+    ends = [*(low for low, *_ in chosen[1:]), m]
+    found = zip(begins, ends, chosen, strict=True)
+    return [(min(a, one[0]) + one[2], max(b, one[1]) + one[3]) for a, b, one in found]

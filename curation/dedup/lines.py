@@ -383,13 +383,15 @@ def too_short(
     Args:
         lost: characters that each document lost; int64 [documents].
     """
-    offsets, data = text_buffers(texts)
-    characters_left = pc.utf8_length(texts).to_numpy()
+    characters = pc.utf8_length(texts).to_numpy()
+    gutted = characters <= settings.max_share_left * (characters + lost)
+    rows = np.flatnonzero((lost > 0) & (characters < settings.min_characters) & gutted)
+    offsets, data = text_buffers(texts.take(pa.array(rows)))
+    left = np.full(len(lost), np.inf)
     dense = _dense_letters(data, offsets, properties())
-    left = characters_left + dense * (settings.characters_per_letter - 1)
-    gutted = characters_left <= settings.max_share_left * (characters_left + lost)
-    short = (lost > 0) & (left < settings.min_characters) & gutted
-    return Verdicts.where(short, reason, left.astype(np.float64), float(settings.min_characters))
+    left[rows] = characters[rows] + dense * (settings.characters_per_letter - 1)
+    least = float(settings.min_characters)
+    return Verdicts.where(left < least, reason, left, least)
 
 
 def _places(lines: LineHashes, frequent: LineTotals) -> npt.NDArray[np.int64]:

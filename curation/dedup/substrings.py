@@ -11,6 +11,7 @@ copy of every byte stays. A row of one sign is the same at every place: copies o
 """
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ Spans = list[tuple[int, int]]
 #: Windows of which one is chosen, and bytes around an original by which its copies may grow.
 GAP = 100
 _BASE = np.uint64(0x9E3779B97F4A7C15)
+_PLACES = 127  # bits for the place of a window among GAP
 _DIGEST = 16  # bytes
 _SECONDS, _SIZE = 36, 28  # bits of a rank
 
@@ -64,30 +66,43 @@ def windows(texts: Texts, min_bytes: int) -> Windows:
 
 @kernel
 def _choose(data: Bytes, offsets: Int64s, width: Int, chosen: Bools) -> None:
+    """Mark the least of each GAP windows: of the block that they end in, or of that before it.
+
+    Of equal ones the last is marked, and others while it is among the GAP are not.
+    """
     power = np.uint64(1)
-    for _ in range(width):
+    for _ in range(width - 1):
         power *= _BASE
-    recent = np.empty(GAP, np.uint64)
+    low = np.uint64(_PLACES)
+    own = np.empty(GAP, np.uint64)  # of a block: hash, and complement of the place in low bits
+    before = np.empty(GAP + 1, np.uint64)  # the least of the block before from each place on
     for d in range(len(offsets) - 1):
-        begin, last = offsets[d], offsets[d + 1] - width
+        begin, end = offsets[d], offsets[d + 1] - width + 1
         rolled = np.uint64(0)
-        for i in range(begin, min(begin + width, offsets[d + 1])):
+        for i in range(begin, min(begin + width - 1, offsets[d + 1])):
             rolled = rolled * _BASE + np.uint64(data[i])
-        place = begin
-        least = scramble(rolled)
-        for start in range(begin, last + 1):
-            if start > begin:
-                rolled = rolled * _BASE + np.uint64(data[start + width - 1])
-                rolled -= np.uint64(data[start - 1]) * power
-            value = scramble(rolled)
-            recent[start % GAP] = value
-            if value < least or start - place >= GAP:
-                least, place = value, start
-                for back in range(start - 1, max(begin, start - GAP + 1) - 1, -1):
-                    if recent[back % GAP] < least:
-                        least, place = recent[back % GAP], back
-            if start - begin >= GAP - 1 or start == last:
-                chosen[place] = True
+        before[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
+        last, place = np.uint64(0), begin - GAP
+        for block in range(begin, end, GAP):
+            size = min(GAP, end - block)
+            least = before[GAP]
+            for k in range(size):
+                rolled = rolled * _BASE + np.uint64(data[np.uint64(block + k + width - 1)])
+                own[np.uint64(k)] = (scramble(rolled) | low) - np.uint64(k)
+                least = min(least, own[np.uint64(k)])
+                rolled -= np.uint64(data[np.uint64(block + k)]) * power
+                best, base = least, block
+                if before[np.uint64(k + 1)] | low < least | low:
+                    best, base = before[np.uint64(k + 1)], block - GAP
+                if best | low == last and place > block + k - GAP:
+                    continue
+                if block > begin or k == size - 1:
+                    last, place = best | low, base + np.int64(~best & low)
+                    chosen[place] = True
+            least = before[GAP]
+            for k in range(size - 1, -1, -1):
+                least = min(least, own[np.uint64(k)])
+                before[np.uint64(k)] = least
 
 
 def ranks(batch: pa.RecordBatch, keep: str) -> Ids:
@@ -250,6 +265,14 @@ def _common(one: bytes, other: bytes) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
+class Copy(NamedTuple):
+    """A passage of a document of which the original is elsewhere."""
+
+    start: int  # bytes of the text
+    end: int
+    kept_id: str  # document that has the original
+
+
 class Cutting(NamedTuple):
     """Texts without the passages that stand elsewhere."""
 
@@ -257,19 +280,21 @@ class Cutting(NamedTuple):
     rows: npt.NDArray[np.int64]  # [cuts], document of each cut, ascending
     positions: npt.NDArray[np.int64]  # [cuts], byte in the text as it was
     cuts: pa.Array  # [cuts], large_string
+    sizes: npt.NDArray[np.int64]  # [cuts], bytes
+    kept_ids: list[str]  # [cuts], document in which a copy stays
     verdicts: Verdicts  # [documents]
 
 
 def cut_passages(
     texts: Texts,
-    found: Mapping[int, Spans],
+    found: Mapping[int, Sequence[Copy]],
     claimed: Mapping[int, Spans],
     settings: SubstringDedupSettings,
 ) -> Cutting:
     """Cut passages out of texts, at the ends of their units.
 
     Args:
-        found: bytes of each document of which there are originals.
+        found: passages of each document of which there are originals.
         claimed: bytes of each document that are originals of copies elsewhere.
 
     A document that lost text and has too little left is removed (`substring.too_short`), unless
@@ -277,39 +302,55 @@ def cut_passages(
     """
     offsets, data = read_only(texts)
     exempt = {} if settings.paths.get("code") else _exempt(texts, sorted(found))
-    cuts, gone, free = list[tuple[int, int, int]](), list[str](), list[int]()
+    cuts, gone, kept, free = list[tuple[int, int, int]](), list[str](), list[str](), list[int]()
     for row in sorted(found):
         raw, claims = data[offsets[row] : offsets[row + 1]].tobytes(), claimed.get(row, [])
         stays = claims if settings.unit == "bytes" else []
-        spans = _without(_joined(found[row]), [*exempt.get(row, ()), *stays])
+        copies = _outer(found[row])
+        spans = _without(
+            _joined((one.start, one.end) for one in copies), [*exempt.get(row, ()), *stays]
+        )
         spans = _without(_whole(raw, spans, settings.unit), stays)
         if not _without(_joined(claims), spans):
             free.append(row)
-        for start, end in _parted(spans, [_character(raw, a, 1) for a, _ in found[row]]):
+        places = [_character(raw, one.start, 1) for one in copies]
+        parts = _parted(spans, places)
+        for (start, end), (after, _) in pairwise([*parts, (-1, -1)]):
             cuts.append((row, start, end))
+            # What few windows have that begin before a longer passage is cut there, too.
+            ends_it = after == end < start + GAP and settings.unit != "bytes"
+            kept.append(copies[bisect_right(places, end if ends_it else start) - 1].kept_id)
             gone.append(raw[start:end].decode())
     rows, starts, ends = np.array(cuts, np.int64).reshape(-1, 3).T
     out = _cut_out(data, offsets, rows, np.stack([starts, ends], 1))
     lost = np.bincount(rows, [len(one) for one in gone], len(offsets) - 1).astype(np.int64)
     lost[np.setdiff1d(rows, free)] = 0
     short = too_short(out, lost, defaults(LineDedupSettings), "substring.too_short")
-    return Cutting(out, rows, starts, pa.array(gone, pa.large_string()), short)
+    return Cutting(out, rows, starts, pa.array(gone, pa.large_string()), ends - starts, kept, short)
 
 
 def _exempt(texts: Texts, rows: Sequence[int]) -> dict[int, Spans]:
     """Return the bytes of these documents in lines of code and formulas; all of code as a whole."""
     some = pa.array(texts, pa.large_string()).take(pa.array(rows, pa.int64()))
-    found, sizes = structure(some), np.diff(text_buffers(some).offsets)
-    spans: dict[int, Spans] = {}
-    for i, (row, path) in enumerate(zip(rows, document_paths(found), strict=True)):
-        lines = np.arange(*found.doc_offsets[i : i + 2])
-        kept = lines[np.isin(found.kinds[lines], (CODE, FORMULA))]
-        base = int(found.starts[lines[0]]) if len(lines) else 0
-        own = zip(found.starts[kept] - base, found.ends[kept] - base, strict=True)
-        spans[row] = (
-            [(0, int(sizes[i]))] if path == CODE_PATH else [(int(a), int(b)) for a, b in own]
-        )
+    found, offsets = structure(some), text_buffers(some).offsets
+    spans: dict[int, Spans] = {row: [] for row in rows}
+    for i in np.flatnonzero(document_paths(found) == CODE_PATH).tolist():
+        spans[rows[i]].append((0, int(offsets[i + 1] - offsets[i])))
+    lines = np.flatnonzero(np.isin(found.kinds, (CODE, FORMULA)))
+    documents = np.searchsorted(found.doc_offsets, lines, side="right") - 1
+    edges = np.stack([found.starts[lines], found.ends[lines]], 1) - offsets[documents][:, None]
+    for i, (start, end) in zip(documents.tolist(), edges.tolist(), strict=True):
+        spans[rows[i]].append((start, end))
     return spans
+
+
+def _outer(found: Iterable[Copy]) -> list[Copy]:
+    """Return passages in order, without those inside others."""
+    outer: list[Copy] = []
+    for one in sorted(found, key=lambda c: (c.start, -c.end, c.kept_id)):
+        if not outer or one.end > outer[-1].end:
+            outer.append(one)
+    return outer
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
@@ -326,19 +367,21 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
 def _without(spans: Spans, others: Iterable[tuple[int, int]]) -> Spans:
     """Return what is left of joined spans outside others."""
     left: Spans = []
-    others = _joined(others)
+    borders = [border for other in _joined(others) for border in other]
     for start, end in spans:
-        edges = [start, *(p for o in others if o[1] > start and o[0] < end for p in o), end]
-        left += [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
+        low, high = bisect_right(borders, start), bisect_left(borders, end)
+        # An odd number of borders before a place: it is inside another span.
+        edges = [start] * (low % 2 == 0) + borders[low:high] + [end] * (high % 2 == 0)
+        left += zip(edges[::2], edges[1::2], strict=True)
     return left
 
 
-def _parted(spans: Spans, places: Iterable[int]) -> Spans:
-    """Return joined spans, divided at places within them: a cut each for repeats that touch."""
+def _parted(spans: Spans, places: Sequence[int]) -> Spans:
+    """Return joined spans, divided at ascending places: a cut each for repeats that touch."""
     parted: Spans = []
     for start, end in spans:
-        edges = sorted({start, *(p for p in places if start < p < end), end})
-        parted += pairwise(edges)
+        inside = places[bisect_right(places, start) : bisect_left(places, end)]
+        parted += pairwise([start, *dict.fromkeys(inside), end])
     return parted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from curation.dedup.keys import string_keys
 from curation.errors import InputError
+from curation.hashing import mix64
 from curation.inputs import source_names
-from curation.mix.keys import draw_phases, topic_values
-from curation.mix.mix_settings import MISSING_QUALITY, Mixture
-from curation.mix.ranks import Ranks, groups, rank
-from curation.mix.repeats import UNIT, Scales, repeating
+from curation.mix.mix_settings import Mixture
+from curation.mix.ranks import Ranks
+from curation.mix.repeats import BUCKETS, UNIT, Scales, bucket_of, repeating
 from curation.rights.licences import matches_licence
 from curation.schema import RIGHTS, column_of
 
@@ -77,6 +77,30 @@ def grouped(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.RecordBat
     return batch.set_column(place, "domain", batch.column("source"))
 
 
+U64 = npt.NDArray[np.uint64]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+# Independent streams of one seed.
+_DRAW, _TOPIC, _COPY = 1, 2, 4
+
+
+def _uniform_bits(id_hashes: U64, seed: int, stream: int) -> U64:
+    """64 uniform bits per document, which depend on nothing but its id."""
+    salt = mix64(np.array([seed], np.uint64) + mix64(np.array([stream], np.uint64)))
+    return mix64(id_hashes ^ salt)
+
+
+def open_unit(bits: U64) -> F64:
+    """Uniform values in (0, 1), multiples of 2^-52 shifted by half a step."""
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+
+def copy_bits(id_hashes: U64, seed: int) -> U64:
+    """64 uniform bits per document, which say where its copies are."""
+    return _uniform_bits(id_hashes, seed, _COPY)
+
+
 class Rows(NamedTuple):
     """Documents as used for drawing; arrays have one entry per document.
 
@@ -88,6 +112,7 @@ class Rows(NamedTuple):
     tokens: npt.NDArray[np.int64]
     rates: npt.NDArray[np.float64]  # copies expected at level 1
     phases: npt.NDArray[np.float64]  # in [0, 1)
+    most: npt.NDArray[np.int64]  # copies at any level
     places: npt.NDArray[np.float64]  # on the curve by which it repeats; NaN: there is none
     topic_values: npt.NDArray[np.float64]
     topic_shares: npt.NDArray[np.float64]  # 1 where the topic isn't downsampled
@@ -111,7 +136,18 @@ class Rows(NamedTuple):
 
     def copies(self, levels: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """How often each document is drawn at the levels [cells], eligible or not."""
-        return np.floor(levels[self.cells] * self.rates + self.phases).astype(np.int64)
+        copies = np.floor(levels[self.cells] * self.rates + self.phases).astype(np.int64)
+        return np.minimum(copies, self.most)
+
+    def fitted(self, copies: Sequence[Sequence[float]]) -> Rows:
+        """Return the documents with the copies fitted to their buckets; see `Learned`."""
+        if not any(copies):
+            return self
+        table = np.array([cell or [np.nan] * BUCKETS for cell in copies])
+        found = table[self.cells, bucket_of(self.places)]
+        chosen = ~np.isnan(found)
+        most = np.where(chosen, np.ceil(np.nan_to_num(found)), self.most).astype(np.int64)
+        return self._replace(rates=np.where(chosen, found, self.rates), most=most)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Rows:
         """Return the documents selected by a mask."""
@@ -134,11 +170,12 @@ def rows(
     settings: Mixture,
     ranks: Ranks | None = None,
     scales: Scales | None = None,
+    copies: Sequence[Sequence[float]] = (),
 ) -> Rows:
     """Columns of `NARROW` as flat arrays; InputError on a (source, domain) not in `cells`.
 
-    Without `ranks` the rates and phases of domains that are ranked mean nothing; without `scales`
-    rates are those of the curves as they are written.
+    Without `ranks` the rates of domains that repeat mean nothing; without `scales` rates are those
+    of the curves as they are written.
     """
     places = {cell: k for k, cell in enumerate(cells)}
     for cell in cell_names(batch):
@@ -150,21 +187,19 @@ def rows(
     longest = np.iinfo(np.int64).max if settings.max_tokens is None else settings.max_tokens
     varieties = _flat(batch, "variety").to_numpy(zero_copy_only=False).astype(np.float64)
     rates, on_curves = np.ones(batch.num_rows), np.full(batch.num_rows, np.nan)
-    weights = np.full(batch.num_rows, np.nan)
     if ranks is not None:
-        weights = _weights(batch, settings, ranks)
         for group in repeating(batch, settings, ranks):
             scale = scales[group.domain][group.label] if scales else 1.0
             rates[group.rows] = group.units / UNIT * scale
             on_curves[group.rows] = group.places
-            weights[group.rows] = np.nan
-    return Rows(
+    found = Rows(
         _cells(batch, places),
         tokens,
         rates,
-        draw_phases(hashes, weights, settings.seed),
+        1 - open_unit(_uniform_bits(hashes, settings.seed, _DRAW)),
+        np.full(batch.num_rows, np.iinfo(np.int32).max, np.int64),
         on_curves,
-        topic_values(hashes, settings.seed),
+        open_unit(_uniform_bits(hashes, settings.seed, _TOPIC)),
         topic_shares,
         topic_shares * _shares(batch, "format", settings.formats),
         tokens < (settings.min_tokens or 0),
@@ -173,6 +208,7 @@ def rows(
         varieties < (settings.min_variety or 0),
         _unlicensed(batch, settings),
     )
+    return found.fitted(copies)
 
 
 def _flat(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
@@ -213,27 +249,3 @@ def _cells(
         sources.indices.to_numpy(zero_copy_only=False),
         domains.indices.to_numpy(zero_copy_only=False),
     ]
-
-
-def _weights(
-    batch: pa.RecordBatch | pa.Table, settings: Mixture, ranks: Ranks
-) -> npt.NDArray[np.float64]:
-    """Weight of each document; NaN where all of its domain are drawn alike."""
-    out = np.full(batch.num_rows, np.nan)
-    if settings.quality_weights:
-        quality = pc.fill_null(_flat(batch, "quality").cast(pa.float64()), MISSING_QUALITY)
-        out = _interpolated(quality.to_numpy(zero_copy_only=False), settings.quality_weights)
-    for domain, mix in settings.domains.items():
-        if mix.rank_weights:
-            ((_, ours),) = groups(batch, domain, "domain")
-            if ours.any():
-                found = rank(batch.filter(pa.array(ours)), ranks[domain][""])
-                out[ours] = _interpolated(found, mix.rank_weights)
-    return out
-
-
-def _interpolated(
-    values: npt.NDArray[np.float64], points: list[tuple[float, float]]
-) -> npt.NDArray[np.float64]:
-    places, weights = zip(*points, strict=True)
-    return np.interp(values, places, weights)

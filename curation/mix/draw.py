@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from curation.arrow import repeated
 from curation.errors import ConfigError
-from curation.mix.columns import Rows, grouped, rows
-from curation.mix.keys import copy_bits, open_unit
+from curation.mix.columns import F64, Bools, Rows, copy_bits, grouped, open_unit, rows
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import first_place
 from curation.mix.schedule import places, spans, streams
@@ -69,7 +68,7 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     repeats = copies.sum(axis=0, dtype=np.int32)
     main = phases[0].stream
     last = max(k for k, span in enumerate(phases) if span.stream == main)
-    verdicts = _verdicts(every[main], mix, levels[last, :, 1], repeats == 0)
+    verdicts = _verdicts(every[main], mix, main, levels[last, :, 1], repeats == 0)
     return Draw(repeats, verdicts, _places(batch, mix, copies) if mix.settings.phases else None)
 
 
@@ -100,12 +99,11 @@ def _places(
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.array(found))
 
 
-def _verdicts(
-    r: Rows, mix: MixPlan, levels: npt.NDArray[np.float64], gone: npt.NDArray[np.bool_]
-) -> Verdicts:
+def _verdicts(r: Rows, mix: MixPlan, main: int, levels: F64, gone: Bools) -> Verdicts:
     """Why documents are not drawn, by the first of the reasons."""
-    curves = [mix.settings.repeats_of(cell.domain) for cell in mix.cells]
-    begins = np.array([np.nan if c is None else first_place(c) for c in curves], np.float64)
+    curves = (mix.settings.repeats_of(cell.domain) for cell in mix.cells)
+    pairs = zip(curves, mix.streams[main].copies, strict=True)
+    begins = np.array([np.nan if c is None else first_place(c, f) for c, f in pairs], np.float64)
     first = (1 - r.phases) / np.where(r.rates > 0, r.rates, np.nan)
     # reason, where it applies, value, threshold
     nothing = np.full(len(gone), np.nan)

@@ -11,20 +11,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.mix.columns import NARROW, Rows, cell_names, grouped, rows
+from curation.mix.columns import F64, NARROW, Bools, Rows, cell_names, grouped, rows
 from curation.mix.mix_settings import Mixture
-from curation.mix.plan import Learned, MixPlan, Supply, check_shares, plan
+from curation.mix.plan import Learned, MixPlan, Supply, check_shares, most_epochs, plan
 from curation.mix.ranks import Batch, learn
-from curation.mix.repeats import UNIT, learn_scales
+from curation.mix.repeats import BUCKETS, UNIT, bucket_of, fitted, learn_scales
 from curation.mix.schedule import spans, streams
 
-F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) -> MixPlan:
-    """Plan a mix: ranks, scales, targets and levels; `tables` are rows of `NARROW`.
+    """Plan a mix: ranks, scales, targets, copies by quality, levels; `tables` are of `NARROW`.
 
     Raises ConfigError as `plan`, InputError on documents without a domain.
     """
@@ -33,15 +31,32 @@ def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) 
     check_shares({domain for _, domain in cells}, settings)
     eligible = [rows(table, cells, settings).eligible for table in held]
     drawn = streams(settings)
-    learned = tuple(_learn(held, eligible, stream) for stream in drawn)
+    learned = [_learn(held, eligible, stream) for stream in drawn]
     own = _rows(held, eligible, cells, drawn[0], learned[0])
-    mix = replace(plan(supplies(own, cells), settings), streams=learned)
+    mix = plan(supplies(own, cells), settings)
     used = {span.stream for span in spans(settings)}
-    for k, (stream, taken) in enumerate(zip(drawn, learned, strict=True)):
+    for k, stream in enumerate(drawn):
+        copies: list[list[float]] = [[] for _ in cells]
         if k in used:
-            parts = _rows(held, eligible, cells, stream, taken) if k else own
-            mix = settle(mix, parts, k)
-    return mix
+            parts = _rows(held, eligible, cells, stream, learned[k]) if k else own
+            copies = [_fit(mix, parts, stream, k, i) for i in range(len(cells))]
+            mix = settle(mix, parts.fitted(copies), k)
+        learned[k] = learned[k]._replace(copies=copies)
+    return replace(mix, streams=tuple(learned))
+
+
+def _fit(mix: MixPlan, r: Rows, stream: Mixture, place: int, cell: int) -> list[float]:
+    """Copies of a cell's buckets of quality in a stream; empty if none follow from its target."""
+    chosen = mix.cells[cell]
+    repeats = stream.repeats_of(chosen.domain)
+    every = zip(chosen.targets, spans(mix.settings), strict=True)
+    target = sum(tokens for tokens, span in every if span.stream == place)
+    if repeats is None or not repeats.fitted or not target:
+        return []
+    ours = r.only(r.cells == cell)
+    tokens = np.bincount(bucket_of(ours.places), ours.tokens, BUCKETS).astype(np.float64)
+    most = most_epochs(chosen.domain, chosen.source, stream)
+    return fitted(tokens, target, most, stream.is_limited)
 
 
 def _learn(held: Sequence[Batch], eligible: Sequence[Bools], stream: Mixture) -> Learned:

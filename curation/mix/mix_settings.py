@@ -1,10 +1,12 @@
 """Settings of the mix stage."""
 
+import re
 from datetime import date
+from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from curation.config import Settings, Share, nearest
 from curation.inputs import UNNAMED
@@ -13,11 +15,14 @@ from curation.rights.rights_settings import Licences
 #: A document that no classifier graded counts as the lowest grade.
 MISSING_QUALITY = 0.0
 Weight = Annotated[float, Field(gt=0)]
+#: Powers of ten in a number of tokens, as `20B`.
+_POWERS = {"K": 3, "M": 6, "B": 9, "T": 12}
 
 
-def _check_points(name: str, points: list[tuple[float, float]]) -> None:
-    if any(b <= a for (a, _), (b, _) in pairwise(points)):
-        raise ValueError(f"{name} must go from lower to higher quality")
+def tokens_of(value: Any) -> Any:
+    """Return the number that `500M`, `20B` or `1.5T` means; any other value as it is."""
+    found = isinstance(value, str) and re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMBT])", value.upper())
+    return int(Decimal(found[1]).scaleb(_POWERS[found[2]])) if found else value
 
 
 Copies = Annotated[float, Field(ge=0)]
@@ -30,12 +35,15 @@ class Repeats(Settings):
     """How often documents repeat, by their quality, date, length or duplicates.
 
     One of `curve`, `steps` and `half_life` gives the copies expected of a document; the copies
-    themselves are whole numbers, drawn by the document's key.
+    themselves are whole numbers, drawn by the document's key. By quality none is needed: the best
+    go first, and the tokens wanted say how often.
     """
 
-    by: Literal["quality", "date", "length", "duplicates"] = Field(
-        description="`quality`: by rank, 0 to 1, among the group's documents of the same language; "
-        "`date`; `length` in tokens; or `duplicates`: the documents of its cluster, itself included"
+    by: Literal["quality", "budget", "date", "length", "duplicates"] = Field(
+        description="`quality`: by rank, 0 to 1, among the group's documents of the same language, "
+        "without a curve the best first; `budget`: the same where `mix.budget` is a number, else "
+        "all alike; `date`; `length` in tokens; or `duplicates`: the documents of its cluster, "
+        "itself included"
     )
     within: Literal["domain", "topic", "format"] = Field(
         default="domain",
@@ -67,6 +75,10 @@ class Repeats(Settings):
     @model_validator(mode="after")
     def _one_shape(self) -> Self:
         given = [name for name in ("curve", "steps", "half_life") if getattr(self, name)]
+        if self.by == "budget" and (given or self.mean or self.means):
+            raise ValueError("repeats by budget take no curve and no mean: write by: quality")
+        if not given and self.by in ("quality", "budget") and not (self.mean or self.means):
+            return self
         if len(given) != 1:
             named = " and ".join(given) or "none"
             hint = "; null or [] takes away what another recipe or mix gave" if given else ""
@@ -101,6 +113,11 @@ class Repeats(Settings):
         """The points of `curve` or `steps`, whichever is given."""
         return self.curve or self.steps
 
+    @property
+    def fitted(self) -> bool:
+        """Whether the copies follow from the tokens wanted, not from a curve."""
+        return not self.points and self.half_life is None
+
     def mean_of(self, label: str) -> float | None:
         """`mean` of a topic or format; the empty label is the whole domain."""
         return self.means.get(label, self.mean)
@@ -111,22 +128,9 @@ class DomainMix(Settings):
 
     share: Share = Field(description="Part of the token budget; all shares sum to 1")
     max_epochs: float = Field(gt=0, description="How often its documents may repeat at most")
-    rank_weights: list[tuple[Share, Weight]] = Field(
-        default=[],
-        description="Points (rank, weight) that take the place of `quality_weights` for this "
-        "domain; a document's rank is the share of the domain's documents of its language that "
-        "have lower quality; empty: none",
-    )
     repeats: Repeats | None = Field(
         default=None, description="In place of `mix.repeats` for this domain"
     )
-
-    @model_validator(mode="after")
-    def _ascending(self) -> Self:
-        _check_points("rank_weights", self.rank_weights)
-        if self.rank_weights and self.repeats:
-            raise ValueError("rank_weights and repeats exclude each other: give one of them")
-        return self
 
 
 class Phase(Settings):
@@ -157,7 +161,7 @@ class Phase(Settings):
         "phases of the mix's own seed left",
     )
     repeats: Repeats | None = Field(
-        default=None, description="In this phase, in place of all other `repeats` and weights"
+        default=None, description="In this phase, in place of all other `repeats`"
     )
 
     @model_validator(mode="after")
@@ -185,9 +189,12 @@ class SourceMix(Settings):
 class Mixture(Settings):
     """How many tokens of which documents are drawn. Defaults: `configs/defaults/mix.yaml`."""
 
-    budget: Literal["auto", "all"] | Annotated[int, Field(gt=0)] = Field(
-        description="Tokens in all; or `auto`: the most that shares and epochs allow; or `all`: "
-        "each document once, or as often as its curve expects, whatever the shares"
+    budget: Annotated[
+        Literal["auto", "all"] | Annotated[int, Field(gt=0)], BeforeValidator(tokens_of)
+    ] = Field(
+        description="Tokens in all (`20B`), filled by the best documents first; or `auto`: the "
+        "most that shares and epochs allow; or `all`: each document once, or as often as its "
+        "curve expects, whatever the shares"
     )
     on_shortage: Literal["relax", "shrink", "stop"] = Field(
         description="What happens where a domain can't fill its share: it gives what it has, and "
@@ -202,10 +209,6 @@ class Mixture(Settings):
     sources: dict[str, SourceMix] = Field(
         description="Weight and epochs by named input; `weight` and `max_epochs` of the recipe's "
         "`inputs` are stored here"
-    )
-    quality_weights: list[tuple[float, Weight]] = Field(
-        description="Points (quality, weight) joined by straight lines: how likely a document is "
-        "drawn before another; empty: all alike"
     )
     repeats: Repeats | None = Field(
         description="How often documents repeat by quality, date or length; null: every document "
@@ -261,17 +264,13 @@ class Mixture(Settings):
         total = sum(domain.share for domain in self.domains.values())
         if abs(total - 1) > 1e-9:
             raise ValueError(f"shares of the domains sum to {total:g}, not 1")
-        _check_points("quality_weights", self.quality_weights)
-        if self.repeats and self.quality_weights:
-            raise ValueError("repeats and quality_weights exclude each other: give one of them")
         return self
 
     @property
     def ranked(self) -> dict[str, str]:
         """Domains whose documents are ranked by quality, and the column within which they are."""
-        weighted = {name: "domain" for name, mix in self.domains.items() if mix.rank_weights}
         curves = {name: self.repeats_of(name) for name in self.domains}
-        return weighted | {n: r.within for n, r in curves.items() if r and r.by == "quality"}
+        return {n: r.within for n, r in curves.items() if r and r.by == "quality"}
 
     @property
     def all_repeats(self) -> list[tuple[str, Repeats]]:
@@ -282,9 +281,21 @@ class Mixture(Settings):
         return [(key, repeats) for key, repeats in found.items() if repeats]
 
     def repeats_of(self, domain: str) -> Repeats | None:
-        """How often documents of a domain repeat; None: all alike, or by weight."""
-        mix = self.domains[domain]
-        return mix.repeats or (None if mix.rank_weights else self.repeats)
+        """How often documents of a domain repeat; None: all alike."""
+        found = self.domains[domain].repeats or self.repeats
+        if found is None or found.by != "budget":
+            return found
+        return found.model_copy(update={"by": "quality"}) if self.is_limited else None
+
+    def curve_of(self, domain: str) -> Repeats | None:
+        """The curve that the recipe gives a domain; None: it gives none."""
+        found = self.repeats_of(domain)
+        return None if found is None or found.fitted else found
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the budget is a number, which the best documents are to fill."""
+        return isinstance(self.budget, int)
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -1,10 +1,19 @@
-"""Tables of mixes: token counts, and shortages."""
+"""Tables of mixes: token counts, shortages, and what a budget draws by quality."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from curation.mix.columns import grouped, rows
+from curation.mix.draw import draw
 from curation.mix.plan import MixPlan, Shortage
+from curation.mix.ranks import groups, learn, rank
+from curation.mix.repeats import BUCKETS, bucket_of
 from curation.mix.schedule import shares
+
+_COUNTS = ("documents", "tokens", "distinct", "drawn")
 
 
 def align(lines: Sequence[Sequence[str]]) -> str:
@@ -68,7 +77,7 @@ def advice(mix: MixPlan) -> list[str]:
             f"a budget of {mix.most:,} tokens would be filled with what there is "
             "(mix.on_shortage: shrink)"
         )
-    return [*lines, *_binding(mix)]
+    return [*lines, *_binding(mix), *_unranked(mix)]
 
 
 def lacking(mix: MixPlan) -> str | None:
@@ -102,7 +111,7 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
         )
     key = f"{_key(mix, short.domain)}.max_epochs"
     epochs = f"{short.epochs_needed:.2f} epochs ({key})"
-    if mix.settings.repeats_of(short.domain):
+    if mix.settings.curve_of(short.domain):
         epochs = f"an average of {short.epochs_needed:.2f} epochs (`mean` of its repeats, {key})"
     return (
         f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
@@ -113,6 +122,85 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
 def _key(mix: MixPlan, domain: str) -> str:
     """Return the key of a domain's settings, or of a named input's."""
     return f"mix.{'inputs' if mix.settings.inputs else 'domains'}.{domain}"
+
+
+def _unranked(mix: MixPlan) -> list[str]:
+    """Return which domains a budget can't choose from, since no document is better than another."""
+    ranks = mix.streams[0].ranks if mix.streams and mix.settings.is_limited else {}
+    flat = []
+    for domain, labels in ranks.items():
+        values = [v for languages in labels.values() for v in languages.values() if len(v) > 1]
+        flat += [domain] if values and all(v[0] == v[-1] for v in values) else []
+    line = f"{', '.join(flat)}: no quality to choose by, so all are drawn alike; classify adds it"
+    return [line] if flat else []
+
+
+def by_quality(table: pa.Table, mix: MixPlan, times: int = 1) -> dict[str, Any]:
+    """Return what a mix draws of documents, rows of `NARROW`: in all, by quality and by domain.
+
+    `buckets` are those of quality rank, each up to its rank `to`, the worst first; those below all
+    that is drawn are one. `rank` is the mean of the tokens drawn, `rank_at_random` that of all that
+    may be drawn. Counts are multiplied by `times`.
+    """
+    batch, places = grouped(table, mix.settings), np.zeros(table.num_rows)
+    ranks = learn([batch], dict.fromkeys(mix.settings.domains, "domain"))
+    for domain in mix.settings.domains:
+        ((_, ours),) = groups(batch, domain, "domain")
+        places[ours] = rank(batch.filter(pa.array(ours)), ranks[domain].get("", {}))
+    allowed = rows(batch, mix.cell_names, mix.settings).eligible
+    copies = draw(table, mix).repeats
+    tokens = np.where(allowed, batch.column("tokens").to_numpy(), 0)
+    buckets = bucket_of(places)
+    columns = {
+        "domain": batch.column("domain"),
+        "to": np.maximum(buckets + 1, buckets[copies > 0].min(initial=BUCKETS)) / BUCKETS,
+        "documents": times * allowed,
+        "tokens": times * tokens,
+        "distinct": times * tokens * (copies > 0),
+        "drawn": times * tokens * copies,
+    }
+    domains = _sums(pa.table(columns), "domain")
+    total = {name: sum(row[name] for row in domains) for name in _COUNTS}
+    return _shares(total) | {
+        "rank": float((places * tokens * copies).sum() / max((tokens * copies).sum(), 1)),
+        "rank_at_random": float((places * tokens).sum() / max(tokens.sum(), 1)),
+        "domains": domains,
+        "buckets": _sums(pa.table(columns), "to"),
+    }
+
+
+def _sums(table: pa.Table, key: str) -> list[dict[str, Any]]:
+    sums = table.group_by(key).aggregate([(name, "sum") for name in _COUNTS])
+    return [*map(_shares, sums.rename_columns([key, *_COUNTS]).sort_by(key).to_pylist())]
+
+
+def _shares(row: dict[str, Any]) -> dict[str, Any]:
+    tokens = max(row["tokens"], 1)
+    return row | {"kept_share": row["distinct"] / tokens, "epochs": row["drawn"] / tokens}
+
+
+def budget_table(found: Mapping[str, Any]) -> str:
+    """Format `by_quality`, the best first, and what follows from it."""
+    lines = [["quality rank", "documents", "tokens", "epochs", "tokens drawn"]]
+    for row in [*reversed(found["buckets"]), found]:
+        name = f"up to {row['to']:.2f}" if "to" in row else "all"
+        counts = (f"{row[column]:,}" for column in ("documents", "tokens"))
+        lines.append([name, *counts, f"{row['epochs']:.2f}", f"{row['drawn']:,}"])
+    facts = {"documents of": f"{found['stage']} ({found['counted']} counted)"}
+    facts |= {row["domain"]: _kept(row) for row in found["domains"]}
+    facts["quality"] = f"mean rank {found['rank']:.2f}; at random {found['rank_at_random']:.2f}"
+    for more in found["more"]:
+        facts[f"crawl x {more['times']}"] = f"{_kept(more)}, mean rank {more['rank']:.2f}"
+    facts["rules overruled"] = f"by quality for {found['overruled']:,} documents"
+    facts["in a recipe"] = found["recipe"]
+    width = max(map(len, facts))
+    told = (f"{name.ljust(width)}  {text}" for name, text in facts.items())
+    return "\n".join([align(lines), "", *told, *found["advice"]])
+
+
+def _kept(found: Mapping[str, Any]) -> str:
+    copies = found["drawn"] / max(found["distinct"], 1)
+    return f"{found['kept_share']:.0%} of the tokens, each {copies:.2f} times"
 
 
 def _binding(mix: MixPlan) -> list[str]:

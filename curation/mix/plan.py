@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from curation.config import nearest
 from curation.errors import ConfigError
@@ -68,6 +71,8 @@ class Learned(NamedTuple):
 
     ranks: Ranks  # of domains whose documents are ranked
     scales: Scales  # of groups that repeat by a curve
+    #: By cell: copies of each bucket of quality, the worst first; empty where no budget gives them.
+    copies: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True)
@@ -167,27 +172,16 @@ class MixPlan:
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values; `from_dict` reads it."""
-        return {
-            "settings": self.settings.model_dump(mode="json"),
-            "budget": self.budget,
-            "limits": dict(self.limits),
-            "wanted": dict(self.wanted),
-            "cells": [asdict(cell) for cell in self.cells],
-            "short": [asdict(shortage) for shortage in self.short],
-            "streams": [learned._asdict() for learned in self.streams],
-        }
+        return _plain().dump_python(self, mode="json")  # type: ignore[no-any-return]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MixPlan:
-        return cls(
-            Mixture.model_validate(values["settings"]),
-            values["budget"],
-            dict(values["limits"]),
-            dict(values["wanted"]),
-            tuple(_read_cell(cell) for cell in values["cells"]),
-            tuple(Shortage(**shortage) for shortage in values["short"]),
-            tuple(Learned(**learned) for learned in values["streams"]),
-        )
+        return _plain().validate_python(values)
+
+
+@functools.cache
+def _plain() -> TypeAdapter[MixPlan]:
+    return TypeAdapter(MixPlan)
 
 
 def _drawn(cells: Sequence[Cell], total: int) -> dict[str, Any]:
@@ -200,17 +194,6 @@ def _drawn(cells: Sequence[Cell], total: int) -> dict[str, Any]:
         "kept": kept,
         "kept_share": kept / total if total else 0.0,
     }
-
-
-def _read_cell(values: dict[str, Any]) -> Cell:
-    """A cell from plain values, in which tuples are lists."""
-    levels, kept = values["levels"], values["kept"]
-    read = {
-        "targets": tuple(values["targets"]),
-        "levels": None if levels is None else tuple((low, high) for low, high in levels),
-        "kept": None if kept is None else tuple(kept),
-    }
-    return Cell(**values | read)
 
 
 def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
@@ -319,7 +302,7 @@ def check_domains(named: Iterable[str], known: Collection[str], key: str) -> Non
             )
 
 
-def _epochs(domain: str, source: str, settings: Mixture) -> float:
+def most_epochs(domain: str, source: str, settings: Mixture) -> float:
     """How often documents of a domain and an input may be drawn at most."""
     of_domain, of_source = settings.domains[domain].max_epochs, settings.source(source).max_epochs
     return of_domain if of_source is None else min(of_domain, of_source)
@@ -327,8 +310,8 @@ def _epochs(domain: str, source: str, settings: Mixture) -> float:
 
 def _cap(supply: Supply, settings: Mixture) -> int:
     """Tokens that one input can give of a domain at most."""
-    epochs = math.floor(supply.available * _epochs(supply.domain, supply.source, settings))
-    curved = settings.repeats_of(supply.domain) is not None
+    epochs = math.floor(supply.available * most_epochs(supply.domain, supply.source, settings))
+    curved = settings.curve_of(supply.domain) is not None
     return min(epochs, supply.expected) if curved else epochs
 
 
@@ -344,7 +327,7 @@ def _shortage(
 def _repeats_at_most(domain: str, cells: list[Cell], settings: Mixture) -> float:
     """How often tokens of a domain can be drawn on average."""
     ours = [cell for cell in cells if cell.domain == domain and cell.at_most]
-    if settings.repeats_of(domain) is None or not ours:
+    if settings.curve_of(domain) is None or not ours:
         return settings.domains[domain].max_epochs
     return sum(cell.at_most for cell in ours) / sum(cell.available for cell in ours)
 

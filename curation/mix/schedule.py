@@ -52,9 +52,9 @@ def streams(settings: Mixture) -> list[Mixture]:
     for phase in settings.phases:
         changes: dict[str, Any] = {} if phase.seed is None else {"seed": phase.seed}
         if phase.repeats is not None:
-            plain: dict[str, Any] = {"repeats": None, "rank_weights": []}
+            plain = {"repeats": None}
             domains = {d: m.model_copy(update=plain) for d, m in settings.domains.items()}
-            changes |= {"repeats": phase.repeats, "domains": domains, "quality_weights": []}
+            changes |= {"repeats": phase.repeats, "domains": domains}
         stream = found[0].model_copy(update=changes)
         if stream not in found:
             found.append(stream)

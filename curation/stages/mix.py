@@ -31,7 +31,7 @@ class _Mix(Stage[MixSettings]):
         every = [settings.mixture(name) for name in ("", *self.mixes(settings))]
         needed = [] if all(mixture.inputs for mixture in every) else ["domain"]
         for _, repeats in (one for mixture in every for one in mixture.all_repeats):
-            needed += ["quality"] if repeats.by == "quality" else []
+            needed += ["quality"] if repeats.by == "quality" and not repeats.fitted else []
             needed += [repeats.within] if repeats.within != "domain" else []
         return Columns(tuple(dict.fromkeys(needed)), used)
 

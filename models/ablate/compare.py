@@ -20,7 +20,7 @@ from models.ablate.training import SIZES, Training, check
 from models.ablate.windows import Measured
 
 if TYPE_CHECKING:
-    from models.ablate.trainer import Job, Watch
+    from models.ablate.trainer import Job
 
 Note = Callable[[str], None]
 
@@ -33,7 +33,6 @@ def train_all(
     together: int | None,
     note: Note,
     store: Store,
-    watch: Watch | None = None,
 ) -> Outcome:
     """Train a transformer for every run and seed that `store` lacks. Raises ConfigError.
 
@@ -41,11 +40,17 @@ def train_all(
     a process with one thread each (default: one).
     """
     runs = range(len(experiment.corpora))
-    # All runs of a seed come first: what there is when time runs out can be compared.
-    models = [(run, seed, training) for seed in seeds for run in runs]
-    every = train_each(experiment, models, device, together, note, store, watch)
-    found = [[every[k * len(runs) + run] for k in range(len(seeds))] for run in runs]
+    check(training)
     training = training.in_whole_steps()
+    # All runs of a seed come first: what there is when time runs out can be compared.
+    models = [(run, seed) for seed in seeds for run in runs]
+    if missing := [model for model in models if store.find(*model, training) is None]:
+        from models.ablate.trainer import Job
+
+        jobs = [Job(*model, training) for model in missing]
+        _train(experiment, jobs, device, together, note, store)
+    every = [measured for model in models if (measured := store.find(*model, training))]
+    found = [[every[k * len(runs) + run] for k in range(len(seeds))] for run in runs]
     count = layout(SIZES[training.size], experiment.vocabulary_size + 1).count
     model = {
         "transformer of": f"{count:,} parameters",
@@ -56,32 +61,6 @@ def train_all(
     return Outcome(experiment, model, training.tokens, seeds, found)
 
 
-def train_each(
-    experiment: Experiment,
-    models: Sequence[tuple[int, int, Training]],
-    device: str,
-    together: int | None,
-    note: Note,
-    store: Store,
-    watch: Watch | None = None,
-) -> list[Measured]:
-    """Return what models of a run, a seed and a training each measure. Raises ConfigError.
-
-    Trainings differ in learning rate and weight decay alone. What `store` has isn't trained. What
-    `watch` raises (see `trainer.train`) ends the training of what is missing.
-    """
-    for _, _, training in models:
-        check(training)
-    models = [(run, seed, training.in_whole_steps()) for run, seed, training in models]
-    missing = [model for model in models if store.find(*model) is None]
-    if missing:
-        from models.ablate.trainer import Job
-
-        jobs = [Job(*model) for model in missing]
-        _train(experiment, jobs, device, together, note, store, watch)
-    return [measured for model in models if (measured := store.find(*model))]
-
-
 def _train(
     experiment: Experiment,
     jobs: Sequence[Job],
@@ -89,7 +68,6 @@ def _train(
     together: int | None,
     note: Note,
     store: Store,
-    watch: Watch | None,
 ) -> None:
     """Train group after group; keep what each measures."""
     from models.ablate.trainer import device_of, machine, room
@@ -106,7 +84,7 @@ def _train(
         groups = [list(jobs[first : first + step]) for first in range(0, len(jobs), step)]
         processes = 1
     begun = time.monotonic()
-    for group, found in _measured(experiment, groups, device, processes, watch):
+    for group, found in _measured(experiment, groups, device, processes):
         for job, measured in zip(group, found, strict=True):
             store.add(job.run, job.seed, job.training, measured, where)
             name, shown = experiment.corpora[job.run].name, _shown(experiment, measured)
@@ -118,14 +96,13 @@ def _measured(
     groups: Sequence[Sequence[Job]],
     device: str,
     processes: int,
-    watch: Watch | None,
 ) -> Iterator[tuple[Sequence[Job], list[Measured]]]:
     """Yield the groups in order, with what their models measure."""
     from models.ablate.trainer import train
 
     if processes < 2:
         for group in groups:
-            yield group, train(experiment, group, device, watch)
+            yield group, train(experiment, group, device)
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:

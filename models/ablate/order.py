@@ -52,6 +52,12 @@ def stream(
     return np.concatenate(parts)
 
 
+def length(corpus: Corpus, piece: int) -> int:
+    """Return the tokens of an epoch in pieces, the mark before each counted."""
+    bounds, keys = _cut(corpus.documents.bounds, corpus.keys, piece)
+    return int(bounds[-1]) + len(keys)
+
+
 def _cut(
     bounds: npt.NDArray[np.int64], keys: npt.NDArray[np.uint64], most: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:

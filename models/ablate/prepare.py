@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -23,6 +23,14 @@ class Text:
     text: str
     url: str = ""
     repeats: int = 1
+
+    def one_line(self) -> Text:
+        """Return the text with one space for all white space.
+
+        Where lines break is the custom of an extractor and of those who wrote gold texts, and
+        would decide between runs of the same words.
+        """
+        return replace(self, text=" ".join(self.text.split()))
 
 
 def smaller(tokenizer: Tokenizer, size: int) -> Tokenizer:

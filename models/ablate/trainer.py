@@ -28,11 +28,8 @@ from models.ablate.windows import (
     text_windows,
 )
 
-Watch = Callable[[int, int], None]  # steps done, steps in all
-
 _SCORED_AT_ONCE = 4_096  # tokens of windows, padded, by all models on a CPU
 _SCORED_AT_ONCE_BY_GPU = 32_768
-_WATCHED = (10, 40)  # steps between which nothing is set up: they tell the time of all
 #: Bytes that a model needs on a GPU: for a weight (itself, gradient, two means, a copy in
 #: bfloat16), for a layer's value of a token, for a token's logit. The last two are rounded up.
 _OF_WEIGHT, _OF_VALUE, _OF_LOGIT = 18, 160, 20
@@ -79,14 +76,11 @@ class Job:
     training: Training
 
 
-def train(
-    experiment: Experiment, jobs: Sequence[Job], device: str, watch: Watch | None = None
-) -> list[Measured]:
+def train(experiment: Experiment, jobs: Sequence[Job], device: str) -> list[Measured]:
     """Train models together and measure them; they differ in run, seed, rate and decay at most.
 
     Seed and run decide everything: the weights at the start and the order of documents are the
-    same for all runs. A CPU gives the same bits again, for which one thread does all. `watch` is
-    told of steps done and steps in all, early and at the points of the curve; it may raise.
+    same for all runs. A CPU gives the same bits again, for which one thread does all.
     """
     torch = torch_module()
     from models.ablate.optimizer import AdamW, update
@@ -131,18 +125,10 @@ def train(
         inputs.copy_(streams[:, (done - 1) * read : done * read + 1])
         rate.copy_(rates[done - 1])
         step()
-        if watch and (done in marks or done in _WATCHED):
-            _wait(device)
-            watch(done, training.steps)
         if done in marks and curve:
             for found, bits in zip(points, _bits(models, curve, len(curve), device), strict=True):
                 found.append((done * read, float(bits.sum()) / whole))
     return _measured(models, experiment, training, device, points)
-
-
-def _wait(device: str) -> None:
-    if device == "cuda":
-        torch_module().cuda.synchronize()
 
 
 @functools.cache

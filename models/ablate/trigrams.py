@@ -38,8 +38,14 @@ def _row(keys: Uint64s, key: Int) -> Int:
 
 
 @borrowing
-def _count(stream: Uint32s, boundary: Int, tables: _Tables) -> None:
-    """Add every n-gram of a stream."""
+def _appeared(count: Int, step: Int) -> Int:
+    """Return 1 where a step makes a count positive, -1 where it makes it 0."""
+    return int(count + step > 0) - int(count > 0)
+
+
+@borrowing
+def _count(stream: Uint32s, boundary: Int, step: Int, tables: _Tables) -> None:
+    """Add `step` to the count of every n-gram of a stream: 1, or -1 of what was counted."""
     unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables
     older = newer = np.uint64(boundary)
     for place in range(len(stream)):
@@ -47,21 +53,21 @@ def _count(stream: Uint32s, boundary: Int, tables: _Tables) -> None:
         if token == boundary:
             older = newer = token
             continue
-        unigrams[token] += 1
-        contexts[newer, 0] += 1
+        unigrams[token] += step
+        contexts[newer, 0] += step
         context = _row(pair_keys, (older << np.uint64(21) | newer) + np.uint64(1))
         pair_keys[context] = (older << np.uint64(21) | newer) + np.uint64(1)
-        pairs[context, 1] += 1
+        pairs[context, 1] += step
         key = (newer << np.uint64(21) | token) + np.uint64(1)
         row = _row(pair_keys, key)
         pair_keys[row] = key
-        contexts[newer, 1] += pairs[row, 0] == 0
-        pairs[row, 0] += 1
+        contexts[newer, 1] += _appeared(pairs[row, 0], step)
+        pairs[row, 0] += step
         key = (older << np.uint64(42) | newer << np.uint64(21) | token) + np.uint64(1)
         row = _row(triple_keys, key)
         triple_keys[row] = key
-        pairs[context, 2] += triples[row] == 0
-        triples[row] += 1
+        pairs[context, 2] += _appeared(triples[row], step)
+        triples[row] += step
         older, newer = newer, token
 
 
@@ -128,7 +134,11 @@ class Trigrams:
 
     def train(self, stream: U32) -> None:
         """Count a stream."""
-        _count(stream, self._boundary, self._tables)
+        _count(stream, self._boundary, np.int64(1), self._tables)
+
+    def forget(self, stream: U32) -> None:
+        """Take a stream's n-grams away, all of which have been counted."""
+        _count(stream, self._boundary, np.int64(-1), self._tables)
 
     def loss(self, stream: U32) -> float:
         """Return the mean loss of a held-out stream, in nats per token."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from curation.errors import ConfigError
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     from curation.tokenize.tokenizer import load_ranks
     from models.ablate import compare
     from models.ablate.experiment import check, save
-    from models.ablate.prepare import experiment, smaller
+    from models.ablate.prepare import Text, experiment, smaller
     from models.ablate.results import markdown, write
     from models.ablate.store import FILE as MEASURED
     from models.ablate.store import Store
@@ -84,10 +85,15 @@ def run(options: argparse.Namespace) -> int:
     end_dry_run(options, options.output)
     size = _INSTANT_VOCABULARY if options.instant else SIZES[options.size].vocabulary
     reader = Corpora(options.stage, full)
+
+    def read(path: str) -> list[Text]:
+        texts = reader.texts(path)
+        return [text.one_line() for text in texts] if options.instant else texts
+
     prepared = experiment(
         smaller(full, options.vocabulary or min(size, len(full.tokens))),
-        [(name, reader.texts(path)) for name, path in _named(options.runs)],
-        [(label, reader.texts(path)) for label, path in _named(options.eval)],
+        [(name, read(path)) for name, path in _named(options.runs)],
+        [(label, read(path)) for label, path in _named(options.eval)],
         [(label, list(_items(label, path))) for label, path in _named(options.task)],
     )
     check(prepared)
@@ -99,6 +105,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     training, seeds = training_of(options, prepared)
     if options.instant:
+        from models.ablate.instant import accuracy
+
+        prepared = replace(prepared, notes=(*prepared.notes, accuracy()))
         outcome = compare.count_all(prepared, training.tokens, seeds, note)
     else:
         outcome = compare.train_all(

@@ -31,6 +31,7 @@ _CODE = "code as `identify-language` writes it"
 #: Models that are trained on labelled examples, with their purpose.
 _LABELLED = {
     "quality": "grades of a page's value, or good and bad examples",
+    "target": "a view of quality: likeness to texts you name, against those of a crawl",
     "domain": "general, math_reasoning or code",
     "topic": "a topic classifier for the labels in the data",
     "format": "a format classifier for the labels in the data",
@@ -38,9 +39,15 @@ _LABELLED = {
     "corrector": "a second language model that corrects the first",
 }
 _GRADED = {"positive": "good examples", "negative": "bad examples"}
+#: The same for a target, by their options.
+_TOWARDS = {
+    "towards": ("positive", "texts that a corpus should be like; decontaminate them first"),
+    "against": ("negative", "texts of the crawl, for example a run's documents"),
+}
 #: Options that name further files of examples, by model.
 _FURTHER = {
     "quality": _GRADED,
+    "target": _GRADED,
     "corrector": {
         "pages": "web texts without labels",
         "words": "lists of words by frequency: a label and `words`, an object of counts",
@@ -52,11 +59,16 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the models that can be trained and their options."""
     tasks = parser.add_subparsers(metavar="MODEL", required=True)
     for task, purpose in _LABELLED.items():
-        example = f"curate train {task} --input labelled.jsonl.gz --output my-{task}"
-        one = _task(tasks, task, purpose, example)
+        options = "--towards gold.jsonl.gz --against 'corpus/filter/documents/*.parquet'"
+        options = options if task == "target" else "--input labelled.jsonl.gz"
+        one = _task(tasks, task, purpose, f"curate train {task} {options} --output my-{task}")
+        one.set_defaults(command=_labelled, input=[])
+        if task == "target":
+            for option, (dest, what) in _TOWARDS.items():
+                _add_files(one, option, what, required=True, dest=dest)
+            continue
         for option, what in {"input": _FILES, **_FURTHER.get(task, {})}.items():
             _add_files(one, option, what)
-        one.set_defaults(command=_labelled)
     one = _task(
         tasks,
         "tokenizer",
@@ -85,11 +97,16 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _add_files(
-    parser: argparse.ArgumentParser, option: str, what: str, required: bool = False
+    parser: argparse.ArgumentParser, option: str, what: str, required: bool = False, dest: str = ""
 ) -> None:
-    default: list[str] | None = None if required else []
     parser.add_argument(
-        f"--{option}", nargs="+", required=required, default=default, metavar="GLOB", help=what
+        f"--{option}",
+        nargs="+",
+        required=required,
+        default=None if required else [],
+        metavar="GLOB",
+        help=what,
+        dest=dest or option,
     )
 
 
@@ -173,6 +190,7 @@ def _labelled(options: argparse.Namespace) -> int:
 
     own: dict[str, tuple[Callable[..., object], type[LabelledTraining]]] = {
         "quality": (train_quality, LinearTraining),
+        "target": (functools.partial(train_quality, name="target"), LinearTraining),
         "language": (train_language, LanguageTraining),
         "corrector": (train_corrector, CorrectorTraining),
     }

@@ -27,9 +27,6 @@ from models.training.report import About, Report, write_card
 from models.training.saving import save_linear
 from models.training.settings import LinearTraining, default_settings
 
-FILE = "quality.npz"
-
-
 def train_quality(
     inputs: Sequence[Path | str],
     output: Path | str,
@@ -37,10 +34,11 @@ def train_quality(
     settings: LinearTraining | None = None,
     positive: Sequence[Path | str] = (),
     negative: Sequence[Path | str] = (),
+    name: str = "quality",
 ) -> Report:
     """Train on graded examples, or on files of good and of bad ones, and write model and card.
 
-    Writes `quality.npz` and `card.yaml` into the folder `output`. With `others` in the settings the
+    Writes `quality.npz`, or by another `name`, and `card.yaml` into the folder `output`. With `others` in the settings the
     model has a second part, for other languages. Metrics are of predictions for
     groups (sites) that the model had not seen. Raises InputError when an example lacks its text or
     a numeric label, when all are good or all bad, or when good and bad files (labels 1 and 0) come
@@ -91,7 +89,7 @@ def train_quality(
         second, of_others = part(own, others.file_weights, others.judged)
         model = replace(model, languages=others.languages, others=second)
         found["other_languages"] = of_others
-    path = Path(output) / FILE
+    path = Path(output) / f"{name}.npz"
     save_linear(model, path)
     metrics = {"good_from": least, **found}
     return write_card(path, "quality", about, examples.files, settings, metrics)

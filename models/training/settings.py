@@ -9,7 +9,7 @@ from pydantic import Field
 
 from curation.config import Natural, Positive, Settings, Share, built_in_settings
 
-Task = Literal["quality", "domain", "topic", "format", "language", "corrector"]
+Task = Literal["quality", "target", "domain", "topic", "format", "language", "corrector"]
 
 
 class LabelledTraining(Settings):

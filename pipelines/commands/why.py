@@ -91,7 +91,9 @@ def _decision_text(decision: dict[str, Any], known: Mapping[str, Any]) -> Iterat
     beside = find(decision["stage"]).tell(decision.get("beside", []))
     yield from (f"    {line}" for line in beside)
     for cut in decision.get("cut", []):
-        yield f"    cut by {cut['reason']} at byte {cut['position']}: {cut['text'].strip()}"
+        kept = f" (a copy stays in {cut['kept_id']})" if "kept_id" in cut else ""
+        what = f"cut by {cut['reason']} at byte {cut['position']}{kept}"
+        yield f"    {what}: {cut['text'].strip()}"
     for span in decision.get("spans", []):
         yield "    " + ", ".join(f"{k} {v}" for k, v in span.items() if k != "id")
 

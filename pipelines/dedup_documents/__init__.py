@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from curation.dedup.audit import losing_alarm
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import range_tasks, verdict_passes
 from pipelines.dedup.graph import Labels, Solve, label_components
@@ -175,9 +176,5 @@ def _alarms(
     for found in large[:SAMPLES]:
         what = f"cluster of {found['documents']:,} documents, above {settings.cluster_size:,}"
         alarms.append({"alarm": what, **found})
-    for found in losing[:SAMPLES]:
-        name = f"host {found['host']}" if "host" in found else f"file {found['file']}"
-        lost, documents = found["removed"], found["documents"]
-        what = f"{name} loses {lost:,} of {documents:,} documents, above {settings.lost_share:.0%}"
-        alarms.append({"alarm": what, **found})
-    return alarms
+    share = settings.lost_share
+    return alarms + [losing_alarm(found, "documents", share) for found in losing[:SAMPLES]]

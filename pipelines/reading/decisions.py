@@ -140,8 +140,11 @@ def decision(
         found["rights"] = rights
     found |= _judged(stage, _settings(folder, stage), row)
     cuts = _about(place, f"edits/{shard}", _of_id(row))
-    edits = [{name: cut[name] for name in ("reason", "position", "text")} for cut in cuts]
+    edits = [{name: cut[name] for name in _OF_CUT if cut.get(name) is not None} for cut in cuts]
     return found | ({"cut": edits} if edits else {})
+
+
+_OF_CUT = ("reason", "position", "text", "kept_id")
 
 
 @functools.lru_cache(maxsize=64)

@@ -84,6 +84,17 @@ def test_questions_are_found_however_they_are_wrapped() -> None:
     assert reasons(FILLER) == [None]
 
 
+def test_halves_in_different_places_are_seen_together() -> None:
+    words = TRAIN.split()
+    halves = " ".join(words[:15]), " ".join(words[15:])
+    for first, second in (halves, halves[::-1]):
+        text = f"{FILLER}{first}\n{FILLER * 6}{second}\n{FILLER}"
+        assert reasons(text) == ["contamination.sums"]
+        assert reasons(f"{FILLER}{first}\n{FILLER * 6}") == [None]
+        cut = judged(text, action="cut")
+        assert [row["text"] for row in cut.edits.to_pylist()] == [first, second]
+
+
 def test_the_same_template_with_other_numbers_and_words_stays() -> None:
     other = (
         TRAIN.replace("340", "85")

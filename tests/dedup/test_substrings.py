@@ -15,7 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup import substrings
-from curation.dedup.dedup_settings import SubstringDedupSettings, defaults
+from curation.dedup.audit import losses_by_source, losses_noted
+from curation.dedup.dedup_settings import (
+    DocumentDedupSettings,
+    SubstringDedupSettings,
+    defaults,
+)
 from pipelines import cli
 
 WIDTH = 32
@@ -49,7 +54,9 @@ def cut(texts: list[str], **changed: Any) -> Found:
         )
         longer = substrings.grown(raw[one["key"]], one["at"], size, shown)
         assert longer is not None
-        found[one["number"]].append((start - longer[0], start + size + longer[1]))
+        found[one["number"]].append(
+            substrings.Copy(start - longer[0], start + size + longer[1], str(one["key"]))
+        )
         claim = max(0, one["low"] - longer[0]), one["high"] + longer[1]
         claimed[one["key"]].append(claim)
     return substrings.cut_passages(batch.column("text"), found, claimed, chosen)
@@ -108,7 +115,7 @@ def test_all_copies_but_one_go(data: st.DataObject) -> None:
         lost = (is_copy & ~stood).nonzero()[0]
         assert all(_root(first, (row, int(at))) in standing for at in lost)
     assert all(r[~s].all() for r, s in zip(repeated, stands, strict=True))
-    # Near its ends a repeat may have windows that its original lacks, which is cut at the next copy.
+    # Near its ends a repeat may have windows that its original lacks, cut at the next copy.
     most = WIDTH + 3 * substrings.GAP
     long = defaultdict(set)
     for row, text in enumerate(raw):
@@ -189,7 +196,8 @@ def _stage(tmp_path: Path, name: str, *options: str) -> Path:
     rows[30] = f"{notice}\nNo more."
     for part in range(3):
         lines = [
-            json.dumps({"id": f"d{i}", "text": rows[i]}) for i in range(20 * part, 20 * part + 20)
+            json.dumps({"id": f"d{i}", "text": rows[i], "url": f"https://a.example/{i}"})
+            for i in range(20 * part, 20 * part + 20)
         ]
         (tmp_path / f"texts-{part}.jsonl").write_text("\n".join(lines))
     output, inputs = tmp_path / name, str(tmp_path / "texts-*.jsonl")
@@ -203,7 +211,9 @@ def _rows(output: Path, kind: str) -> list[dict[str, Any]]:
     return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
-def test_the_stage_accounts_for_every_cut(tmp_path: Path) -> None:
+def test_the_stage_accounts_for_every_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = _stage(tmp_path, "one", "--workers", "0")
     kept, edits = _rows(output, "documents"), _rows(output, "edits")
     assert [row["id"] for row in kept if PASSAGE in row["text"]] == ["d0"]
@@ -213,5 +223,24 @@ def test_the_stage_accounts_for_every_cut(tmp_path: Path) -> None:
     assert {row["reason"] for row in edits} == {"substring.repeated"}
     facts = json.loads((output / "dedup-substrings" / "manifest.json").read_text())
     assert facts["counts"]["bytes_cut"] == sum(len(row["text"].encode()) for row in edits)
+    assert {row["kept_id"] for row in edits} == {"d0"}
+    assert cli.main(["why", "d7", "--run", str(output)]) == 0
+    assert "(a copy stays in d0): Every page" in capsys.readouterr().out
+    often = facts["notes"]["most frequent passages cut"][0]
+    assert often["copies"] > 40 and often["kept_id"] == "d0" and PASSAGE[:99] in often["passage"]
+    (host,) = facts["notes"]["bytes cut by host"]
+    removed_bytes = len(removed["text"].encode())
+    assert host["documents"] == 60 and host["removed"] > removed_bytes
     other = _stage(tmp_path, "two", "--workers", "2")
     assert (output / "SHA256SUMS").read_text() == (other / "SHA256SUMS").read_text()
+
+
+def test_a_site_that_loses_its_text_is_an_alarm() -> None:
+    texts = [f"{PASSAGE}{PASSAGE[:5]}" for _ in range(120)] + [other(i) for i in range(120)]
+    urls = [f"https://{'ab'[i // 120]}.example/{i}" for i in range(240)]
+    batch = pa.RecordBatch.from_pydict({"text": texts, "url": urls})
+    rows = losses_by_source(batch, cut(texts))
+    notes = losses_noted([rows], defaults(DocumentDedupSettings).alarms)
+    (alarm,) = notes["alarms"]
+    assert alarm["alarm"].startswith("host a.example loses ") and alarm["documents"] == 120
+    assert [row["host"] for row in notes["bytes cut by host"]] == ["a.example", "b.example"]

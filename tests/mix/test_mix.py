@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from curation.errors import ConfigError, InputError
-from curation.mix.columns import NARROW
+from curation.mix.columns import NARROW, rows
 from curation.mix.draw import draw
-from curation.mix.keys import draw_phases, negative_log
 from curation.mix.levels import plan_tables
 from curation.mix.mix_settings import MixSettings, Mixture
 from curation.mix.mix_table import advice, lacking, plan_table
@@ -33,8 +32,9 @@ START = np.datetime64("2015-01-01", "us")
 
 
 def mixing(**changes: Any) -> Mixture:
+    """The default mix, but that all documents of a domain are drawn alike."""
     defaults = yaml.safe_load((root() / "configs/defaults/mix.yaml").read_text())
-    return MixSettings.model_validate(defaults | {"seed": 1} | changes).mixture()
+    return MixSettings.model_validate(defaults | {"seed": 1, "repeats": None} | changes).mixture()
 
 
 def narrow(rows: int, seed: int = 0, sources: tuple[str, ...] = ("books", "web")) -> pa.Table:
@@ -65,10 +65,10 @@ def drawn_by(table: pa.Table, repeats: np.ndarray, column: str) -> dict[str, int
 
 
 @pytest.mark.parametrize("budget", ["auto", 2_000_000])
-@pytest.mark.parametrize("weights", [[], [[0, 1], [5, 4]]])
-def test_shares_are_exact_to_half_a_document_per_cell(budget: Any, weights: Any) -> None:
+@pytest.mark.parametrize("repeats", [None, {"by": "budget"}, {"by": "quality"}])
+def test_shares_are_exact_to_half_a_document_per_cell(budget: Any, repeats: Any) -> None:
     table = narrow(20_000)
-    s = mixing(budget=budget, quality_weights=weights)
+    s = mixing(budget=budget, repeats=repeats)
     mix = plan_tables([table], s)
     got = drawn_by(table, draw(table, mix).repeats, "domain")
     for domain, share in zip(DOMAINS, (0.5, 0.25, 0.17, 0.08), strict=True):
@@ -105,7 +105,7 @@ def test_partition_and_order_change_nothing(cuts: list[int], seed: int) -> None:
 def test_the_level_equals_walking_the_documents_in_order() -> None:
     table = narrow(2000, 5, ("web",))
     mix = plan_tables([table], mixing(budget=600_000))
-    phases = draw_phases(table.column("id_hash").to_numpy(), np.full(len(table), np.nan), 1)
+    phases = rows(table, mix.cell_names, mix.settings).phases
     repeats = draw(table, mix).repeats
     names = table.column("domain").to_numpy(zero_copy_only=False)
     tokens = table.column("tokens").to_numpy()
@@ -201,12 +201,12 @@ def test_what_is_lacking_is_one_sentence() -> None:
     assert lacking(plan_tables([scarce(1250)], mixing(on_shortage="shrink"))) is None
 
 
-@pytest.mark.parametrize("weights", [[], [[0, 1], [5, 4]]])
+@pytest.mark.parametrize("repeats", [None, {"by": "budget"}, {"by": "quality"}])
 @pytest.mark.parametrize("phases", [[], [{"end": 1}, {"end": 4, "shares": LATER}]])
-def test_all_documents_may_be_drawn_once_whatever_the_shares(weights: Any, phases: Any) -> None:
+def test_all_documents_may_be_drawn_once_whatever_the_shares(repeats: Any, phases: Any) -> None:
     table = scarce(1250)
     table = pa.concat_tables([table, narrow(500, 9, ("web",))])
-    chosen = mixing(budget="all", quality_weights=weights, phases=phases, on_shortage="stop")
+    chosen = mixing(budget="all", repeats=repeats, phases=phases, on_shortage="stop")
     mix = plan_tables([table], chosen)
     result = draw(table, mix)
     assert set(result.repeats.tolist()) == {1}
@@ -280,20 +280,9 @@ def test_a_full_source_hands_its_part_to_the_others() -> None:
     assert draw(table, mix).repeats.sum() == 500
 
 
-def test_quality_weights_draw_good_documents_more_often() -> None:
-    table = narrow(40_000, 7)
-    quality = table.column("quality").to_numpy()
-    weighted = mixing(budget=2_000_000, quality_weights=[[0, 1], [2.5, 1], [2.6, 3], [5, 3]])
-    drawn = draw(table, plan_tables([table], weighted)).repeats > 0
-    general = table.column("domain").to_numpy(zero_copy_only=False) == "general"
-    odds = drawn[general & (quality > 2.6)].mean() / drawn[general & (quality < 2.5)].mean()
-    # Few are drawn of many, so chances are nearly proportional to weight.
-    assert odds == pytest.approx(3, rel=0.15)
-    plain = draw(table, plan_tables([table], mixing(budget=2_000_000))).repeats > 0
-    assert plain[quality > 2.6].mean() == pytest.approx(plain[quality < 2.5].mean(), rel=0.1)
-
-
-def test_rank_weights_prefer_the_best_of_every_language() -> None:
+@pytest.mark.parametrize(("share", "epochs"), [(0.01, 0.32), (0.03, 0.96), (0.045, 1.44)])
+def test_the_best_of_every_language_go_first(share: float, epochs: float) -> None:
+    """Without a budget: each as far as its share goes, and none twice before all are drawn."""
     table = narrow(40_000, 8, sources=("web",))
     german = table.column("language").to_numpy(zero_copy_only=False) == "de"
     # a judge that knows less of German: its scores are a tenth
@@ -301,19 +290,25 @@ def test_rank_weights_prefer_the_best_of_every_language() -> None:
     place = table.schema.get_field_index("quality")
     table = table.set_column(place, "quality", pa.array(quality))
     domains = mixing().model_dump()["domains"]
-    domains["multilingual"] |= {"rank_weights": [[0, 1], [0.5, 1], [0.51, 4], [1, 4]]}
-    s = mixing(budget=2_000_000, domains=domains)
+    domains["general"]["share"] += domains["multilingual"]["share"] - share
+    domains["multilingual"]["share"] = share
+    alike = mixing(domains=domains)
+    domains["multilingual"]["repeats"] = {"by": "quality"}
+    s = mixing(domains=domains)
     mix = plan_tables([table.slice(0, 17_000), table.slice(17_000)], s)
-    drawn = draw(table, MixPlan.from_dict(json.loads(json.dumps(mix.as_dict())))).repeats > 0
-    assert (drawn == (draw(table, plan_tables([table], s)).repeats > 0)).all()
+    drawn = draw(table, MixPlan.from_dict(json.loads(json.dumps(mix.as_dict())))).repeats
+    assert (drawn == draw(table, plan_tables([table], s)).repeats).all()
     multilingual = table.column("domain").to_numpy(zero_copy_only=False) == "multilingual"
-    chances = []
-    for rows in (multilingual & german, multilingual & ~german):
-        better = quality > np.median(quality[rows])
-        assert drawn[rows & better].mean() > 2 * drawn[rows & ~better].mean()
-        chances.append(drawn[rows].mean())
-    assert chances[0] == pytest.approx(chances[1], rel=0.35)
-    others = draw(table, plan_tables([table], mixing(budget=2_000_000))).repeats > 0
+    for ours in (multilingual & german, multilingual & ~german):
+        assert drawn[ours].mean() == pytest.approx(epochs, rel=0.1)
+        ordered = drawn[ours][np.argsort(quality[ours])]
+        if epochs < 1:
+            assert set(ordered) == {0, 1}
+            places = [int((1 - epochs + off) * len(ordered)) for off in (-0.08, 0.08)]
+            assert not ordered[: max(places[0], 0)].any() and ordered[places[1] :].mean() > 0.95
+        else:
+            assert set(ordered) == {1, 2}
+    others = draw(table, plan_tables([table], alike)).repeats
     assert (drawn == others)[~multilingual].all()
 
 
@@ -365,11 +360,6 @@ def test_a_plan_survives_json() -> None:
     assert MixPlan.from_dict(mix.as_dict()) == mix
 
 
-@given(st.floats(2**-53, 1 - 2**-53))
-def test_logarithm_agrees_with_the_library(u: float) -> None:
-    assert negative_log(np.array([u]))[0] == pytest.approx(-math.log(u), rel=1e-14)
-
-
 def test_nothing_to_draw_is_an_empty_mix() -> None:
     for each in (mixing(), mixing(budget=1000)):
         mix = plan_tables([narrow(0)], each)
@@ -383,11 +373,6 @@ def test_nothing_to_draw_is_an_empty_mix() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValidationError, match="sum to"):
         mixing(domains={"general": {"share": 0.5, "max_epochs": 1}})
-    with pytest.raises(ValidationError, match="lower to higher"):
-        mixing(quality_weights=[[1, 1], [1, 2]])
-    with pytest.raises(ValidationError, match="rank_weights must go from lower"):
-        ranked = {"share": 1, "max_epochs": 1, "rank_weights": [[1, 1], [0, 2]]}
-        mixing(domains={"code": ranked})
     domains = mixing().model_dump()["domains"] | {"coed": {"share": 0, "max_epochs": 1}}
     with pytest.raises(ConfigError, match=r"of the domain 'coed'; did you mean 'code'\? \(there "):
         plan_tables([narrow(50)], mixing(domains=domains))

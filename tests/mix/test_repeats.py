@@ -16,12 +16,11 @@ from pydantic import ValidationError
 
 from curation.errors import ConfigError
 from curation.mix.draw import draw
-from curation.mix.keys import halved
 from curation.mix.levels import plan_tables
 from curation.mix.mix_settings import Mixture, Repeats
 from curation.mix.mix_table import advice
 from curation.mix.plan import MixPlan
-from curation.mix.repeats import copies
+from curation.mix.repeats import UNIT, copies, fitted, halved
 from curation.recipe import check_order, load
 from tests.mix.test_mix import DOMAINS, START, drawn_by, mixing, narrow
 
@@ -233,7 +232,9 @@ def test_curves_by_quality_never_fall(points: list[tuple[float, float]]) -> None
 @pytest.mark.parametrize(
     ("repeats", "message"),
     [
-        ({"by": "quality"}, "one of curve, steps and half_life, not none"),
+        ({"by": "length"}, "one of curve, steps and half_life, not none"),
+        ({"by": "quality", "mean": 2}, "one of curve, steps and half_life, not none"),
+        ({"by": "budget", "curve": OLMO}, "by budget take no curve"),
         ({"by": "quality", "curve": OLMO, "steps": OLMO}, "not curve and steps"),
         ({"by": "quality", "curve": [[0, 2], [1, 1]]}, "better documents must not repeat less"),
         ({"by": "quality", "curve": [[0, 0], [2, 1]]}, "2.0 is no rank"),
@@ -252,13 +253,111 @@ def test_impossible_curves_are_refused(repeats: dict[str, Any], message: str) ->
         Repeats.model_validate(repeats)
 
 
-def test_two_ways_to_prefer_documents_exclude_each_other() -> None:
-    curve = {"by": "quality", "curve": OLMO}
-    with pytest.raises(ValidationError, match="repeats and quality_weights exclude"):
-        mixing(repeats=curve, quality_weights=[[0, 1], [5, 4]])
-    ranked = {"share": 1, "max_epochs": 1, "rank_weights": [[0, 1], [1, 2]], "repeats": curve}
-    with pytest.raises(ValidationError, match="rank_weights and repeats exclude"):
-        mixing(domains={"general": ranked})
+def supply(rows: int) -> pa.Table:
+    return narrow(rows, 11, ("web",))
+
+
+def ranked(table: pa.Table) -> np.ndarray:
+    """The rank of each document among those of its domain and language."""
+    ranks = np.empty(len(table))
+    groups = [f"{d} {g}" for d, g in zip(table["domain"], table["language"], strict=True)]
+    for group in set(groups):
+        rows = np.flatnonzero(np.array(groups) == group)
+        order = np.argsort(np.array(table["quality"])[rows])
+        ranks[rows[order]] = (np.arange(len(rows)) + 0.5) / len(rows)
+    return ranks
+
+
+@pytest.mark.parametrize("times", [0.03, 0.1, 0.5, 1, 2, 3.9])
+def test_a_budget_is_met_by_the_best_documents(times: float) -> None:
+    table, tokens = supply(40_000), np.array(supply(40_000)["tokens"])
+    only = {d: {"share": float(d == "general"), "max_epochs": 4} for d in DOMAINS}
+    here = np.array(table["domain"]) == "general"
+    budget = int(times * tokens[here].sum())
+    found = copies_of(table, mixing(budget=budget, domains=only, repeats={"by": "budget"}))
+    assert abs((found * tokens).sum() - budget) <= tokens.max() / 2
+    assert found.max() <= 4
+    buckets = (ranked(table)[here] * 20).astype(int)
+    means = [found[here][buckets == k].mean() for k in range(20)]
+    noise = 4 * 0.5 / np.sqrt(min(np.bincount(buckets)))
+    assert all(better >= worse - noise for worse, better in itertools.pairwise(means))
+    # the curves by which it is chosen: a bucket begins where a further epoch of the best is worth
+    # as little, and no repeat is worth less than the first epoch of what is left out
+    worth = np.exp(-1.12 * np.maximum(0.9 - (np.arange(20) + 0.5) / 20, 0))
+    last = worth * np.exp(-np.maximum(np.array(means) - 1, 0) / 15.39)
+    left_out = max([w for w, m in zip(worth, means, strict=True) if m < 1 - noise], default=0)
+    repeated = [v for v, m in zip(last, means, strict=True) if 1 + noise < m]
+    assert all(value >= left_out * 0.97 for value in repeated)
+
+
+def test_more_supply_is_kept_less_of() -> None:
+    shares = []
+    for rows in (2000, 4000, 20_000, 80_000):
+        table = supply(rows)
+        s = mixing(budget=4_000_000, repeats={"by": "budget"}, on_shortage="relax")
+        shares.append((copies_of(table, s) > 0).mean())
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0.5 and shares[-1] < 0.2
+
+
+@given(st.lists(st.integers(0, 10**13), min_size=20, max_size=20), st.floats(0, 1), st.booleans())
+@settings(max_examples=100)
+def test_better_buckets_are_never_drawn_less(tokens: list[int], part: float, limited: bool) -> None:
+    most = 4.0
+    target = int(part * most * sum(tokens))
+    found = fitted(tokens, target, most, limited)
+    assert found == sorted(found) and found[0] >= 0 and found[-1] <= most
+    drawn = sum(n * t for n, t in zip(found, tokens, strict=True))
+    assert drawn == pytest.approx(target, abs=sum(tokens) / UNIT + 1)
+    if not limited and 0 < target <= sum(tokens):  # nothing twice while something is left
+        assert max(found) <= 1 + 1 / UNIT
+
+
+def test_documents_without_quality_are_drawn_alike() -> None:
+    table = supply(5000)
+    place = table.schema.get_field_index("quality")
+    table = table.set_column(place, "quality", pa.nulls(5000, pa.float64()))
+    by_budget = copies_of(table, mixing(budget=900_000, repeats={"by": "budget"}))
+    assert (by_budget == copies_of(table, mixing(budget=900_000))).all()
+
+
+def test_a_curve_or_none_keeps_its_say_under_a_budget() -> None:
+    table = supply(20_000)
+    curve = {"by": "quality", "steps": [[0, 0], [0.5, 1]]}
+    domains = mixing().model_dump()["domains"]
+    domains["general"]["repeats"] = curve
+    s = mixing(budget=2_000_000, domains=domains, repeats={"by": "budget"})
+    general = np.array(table["domain"]) == "general"
+    found = copies_of(table, s)
+    written = copies_of(table, mixing(budget=2_000_000, domains=domains))
+    alike = copies_of(table, mixing(budget=2_000_000))
+    assert (found[general] == written[general]).all()
+    assert (found != alike)[~general].any() and (written == alike)[~general].all()
+    assert load("llama3").mix.repeats_of("general") is None
+    chosen = load("llama3", ["mix.budget=20B"]).mix
+    assert chosen.budget == 20 * 10**9 and chosen.repeats_of("general").fitted
+    assert load("llama3", ["mix.budget=20B", "mix.repeats=null"]).mix.repeats_of("code") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("20B", 2 * 10**10), ("1.5t", 15 * 10**11), ("500M", 5 * 10**8), (7, 7)]
+)
+def test_a_budget_may_be_written_short(text: Any, tokens: int) -> None:
+    assert mixing(budget=text).budget == tokens
+
+
+@pytest.mark.parametrize(
+    ("assignment", "place"),
+    [
+        ("mix.quality_weights=[[0, 1], [5, 4]]", "mix.repeats"),
+        ("mix.mixes={late: {quality_weights: []}}", "mix.repeats"),
+        ("mix.domains.code.rank_weights=[[0, 1]]", "repeats: {by: quality}"),
+        ("mix.mixes={late: {domains: {code: {rank_weights: []}}}}", "repeats: {by: quality}"),
+    ],
+)
+def test_weights_of_earlier_versions_name_the_new_place(assignment: str, place: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load("llama3", [assignment])
+    assert "no longer a setting" in str(refused.value) and place in str(refused.value)
 
 
 def test_a_named_mix_has_its_own_curve_or_none() -> None:

@@ -277,6 +277,110 @@ def test_workers_change_no_byte(corpus: Path, mixed: Path, tmp_path: Path) -> No
     assert differences(mixed, tmp_path) == []
 
 
+def test_a_budget_is_drawn_alike_after_an_interruption(
+    corpus: Path, mixed: Path, tmp_path: Path
+) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(mixed, again)
+    for left in ("manifest.json", ".manifest.json"):
+        (again / "mix" / left).unlink()
+    next((again / "mix" / "documents").glob("web*")).unlink()
+    arguments = ["--stages", "mix,tokenize", "--input", f"{corpus}/in", "--output", str(again)]
+    assert main(["run", str(corpus / "three.yaml"), *arguments, "--workers", "0", "--quiet"]) == 0
+    assert differences(mixed, again) == []
+
+
+def planned(capsys: pytest.CaptureFixture[str], run: Path, *arguments: str) -> dict:
+    before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
+    assert main(["plan", "--run", str(run), "--json", *arguments]) == 0
+    assert {p: p.stat().st_mtime_ns for p in run.rglob("*")} == before
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_planned_budget_is_what_its_mix_draws(
+    mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = planned(capsys, mixed, "--tokens", "40K")
+    notes = manifest(mixed / "mix")["notes"]
+    drawn = {row["domain"]: row["kept"] for row in notes["mix"]}
+    assert {row["domain"]: row["drawn"] for row in found["domains"]} == drawn
+    available = {row["domain"]: row["available"] for row in notes["mix"]}
+    assert {row["domain"]: row["tokens"] for row in found["domains"]} == available
+    for rows in (found["domains"], found["buckets"]):
+        for name in ("documents", "tokens", "distinct", "drawn"):
+            assert sum(row[name] for row in rows) == found[name]
+    assert found["recipe"] == "mix: {budget: 40_000}" and found["rank"] > found["rank_at_random"]
+    twice, tenfold = found["more"]
+    assert found["kept_share"] > twice["kept_share"] > tenfold["kept_share"]
+    assert found["rank"] < twice["rank"] < tenfold["rank"]
+
+
+def test_a_plan_fits_on_a_terminal_and_takes_other_settings(
+    mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["plan", "--run", str(mixed), "--tokens", "60000"]
+    assert main([*command, "--set", "mix.domains.code.max_epochs=0.5"]) == 0
+    table, _, facts = capsys.readouterr().out.partition("\n\n")
+    assert all(len(line) <= 80 for line in table.splitlines())
+    assert table.splitlines()[1].startswith("up to 1.00") and "code is short of" in facts
+    assert planned(capsys, mixed, "--tokens", "60000")["distinct"] < sum(
+        row["available"] for row in manifest(mixed / "mix")["notes"]["mix"]
+    )
+    alike = planned(capsys, mixed, "--tokens", "60000", "--set", "mix.repeats=null")
+    assert alike["rank"] == pytest.approx(alike["rank_at_random"], abs=0.1)
+
+
+def test_a_large_run_is_planned_by_a_sample(
+    mixed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = planned(capsys, mixed, "--tokens", "40000")
+    monkeypatch.setattr("pipelines.commands.plan._MOST", 150)
+    found = planned(capsys, mixed, "--tokens", "40000")
+    assert whole["counted"] == "450 of 450" and found["counted"].endswith(" of 450")
+    assert found["counted"] != whole["counted"]
+    for name in ("tokens", "drawn"):
+        assert found[name] == pytest.approx(whole[name], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tokens", "many"], "argument --tokens: expected a number, got 'many'"),
+        (["--tokens", "8191"], "less than one sequence of 8,192 tokens (tokenize.context_length)"),
+        (["--tokens", "1B", "--set", "mix.on_shortage=stop"], "code is short of"),
+        (["--tokens", "1B", "--set", "filter.x=1"], "plan takes keys below mix and tokenize"),
+        (["--tokens", "1B", "--set", "mix.repeat=1"], "did you mean 'repeats'?"),
+    ],
+)
+def test_an_impossible_budget_is_refused(
+    mixed: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["plan", "--run", str(mixed), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_budget_needs_a_quality_to_choose_by(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pq.read_table(next((corpus / "in").glob("web-0*")))
+    place = table.schema.get_field_index("quality")
+    for name, rows in {
+        "none": table.drop_columns(["quality"]),
+        "null": table.set_column(place, "quality", pa.nulls(150, pa.float64())),
+    }.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(rows, tmp_path / name / "web.parquet")
+        out = tmp_path / f"out-{name}"
+        mix = ["mix", f"--input={tmp_path}/{name}", f"--output={out}", "--set", "mix.budget=20K"]
+        assert main([*mix, "--workers", "0", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["plan", "--run", str(tmp_path / "out-none"), "--tokens", "10K"]) == 2
+    assert "run the recipe as far as `classify`" in capsys.readouterr().err
+    found = planned(capsys, tmp_path / "out-null", "--tokens", "10K")
+    (line,) = (line for line in found["advice"] if "no quality to choose by" in line)
+    assert "general" in line and len(found["buckets"]) <= 2
+
+
 def test_the_plan_is_what_is_drawn_then(
     corpus: Path, mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

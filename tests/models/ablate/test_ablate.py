@@ -13,6 +13,7 @@ import pytest
 
 from models.ablate.compare import Note, count_all, train_all
 from models.ablate.experiment import Corpus, Experiment
+from models.ablate.instant import accuracy, exchange
 from models.ablate.layout import layout
 from models.ablate.prepare import Text, experiment
 from models.ablate.results import RESULTS, Outcome, summary, write
@@ -46,6 +47,17 @@ def test_trigrams() -> None:
     _each_is_best_at_its_own(count_all(made(), 2000, [1, 2], _silent))
 
 
+def test_what_is_exchanged_for_another_topic_is_missing() -> None:
+    found = made()
+    some = experiment(
+        vocabulary(), [("law", texts("law", 9, 4)), ("fish", texts("fish", 9, 4))], [], []
+    )
+    measured = exchange(replace(found, corpora=(found.corpora[0], *some.corpora)), [1, 2])
+    bits = [[one.texts["fish"].sum() for one in seeds] for seeds in measured]
+    assert min(bits[1]) > bits[0][0] and bits[0][0] == bits[0][1]
+    assert max(bits[2]) < min(bits[1])
+
+
 def test_counting_more_than_there_is_counts_all() -> None:
     found = made()
     once, again = (count_all(found, k * found.corpora[0].tokens, [1], _silent) for k in (1, 3))
@@ -63,7 +75,6 @@ def test_learning_rates_rise_and_fall(schedule: str) -> None:
 
 
 _TINY = Training("tiny", 4096, context=32, batch=4, points=2)
-_LONGER = replace(_TINY, tokens=8192)
 
 
 def _train(
@@ -105,23 +116,6 @@ def test_what_is_measured_already_needs_no_torch(
     whole = summary(_train(made(), tmp_path))
     monkeypatch.setitem(sys.modules, "torch", None)
     assert summary(_train(made(), tmp_path)) == whole
-
-
-def test_who_watches_may_end_the_training(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    told: list[tuple[int, int]] = []
-
-    def watch(done: int, steps: int) -> None:
-        told.append((done, steps))
-        if len(told) == 6:  # in the second model
-            raise TimeoutError
-
-    found = made()
-    store = Store(found, tmp_path / FILE)
-    with pytest.raises(TimeoutError):
-        train_all(found, _LONGER, [1], "cpu", 1, _silent, store, watch)
-    assert told == [(10, 64), (32, 64), (40, 64), (64, 64), (10, 64), (32, 64)]
-    assert [store.find(run, 1, _LONGER) is not None for run in (0, 1)] == [True, False]
 
 
 def test_other_data_are_other_models(tmp_path: Path) -> None:
@@ -236,6 +230,7 @@ def test_the_command(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == 0
     shown = capsys.readouterr()
     assert "- a is better than other by" in shown.out and "other, seed 3" in shown.err
+    assert accuracy() in shown.out
     content = json.loads((files / "out" / "results.json").read_text())
     assert [run["name"] for run in content["runs"]] == ["a", "other"]
     assert {m["label"] for m in content["measures"]} == {"gold", "law", "mmlu"}

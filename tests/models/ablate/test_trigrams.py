@@ -56,6 +56,19 @@ def test_it_equals_a_plain_model(a: np.ndarray, b: np.ndarray, test: np.ndarray)
     assert model.loss(test) == pytest.approx(reference_loss(train, test, 0.75), abs=1e-12)
 
 
+@settings(max_examples=60)
+@given(STREAM, STREAM, STREAM)
+def test_what_is_forgotten_was_never_counted(
+    kept: np.ndarray, gone: np.ndarray, test: np.ndarray
+) -> None:
+    model, plain = (Trigrams(VOCABULARY, len(kept) + len(gone), 0.75) for _ in range(2))
+    model.train(gone)
+    model.train(kept)
+    model.forget(gone)
+    plain.train(kept)
+    assert model.loss(test) == plain.loss(test)
+
+
 def test_more_text_teaches_more() -> None:
     rng = np.random.default_rng(0)
     # Steps of 1 to 3 on a ring: more text shows more of what may follow two tokens.
