@@ -81,8 +81,9 @@ def _shares(run: StageRun) -> list[dict[str, Any]]:
     left = found.filter(pc.and_(kept, pc.not_equal(found["action"], "cut")))
     judge = load(run.settings_key, run.settings)
     detectable = judge.detectable()
+    parts = {name: run.settings.parts_of(name) for name in run.settings.evals}
     rows = [
-        overlap(name, judge.items, detectable, some.to_batches(), FOUND, run.settings.parts)
+        overlap(name, judge.items, detectable, some.to_batches(), FOUND, parts)
         for name, some in (("before", found), ("after", left))
     ]
     return summary(pa.concat_tables(rows))

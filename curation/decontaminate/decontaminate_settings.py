@@ -60,6 +60,7 @@ class Mapping(NamedTuple):
     licence: str
     fields: Fields
     splits: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()  # parts written for the set; empty: what the stage's `parts` says
     note: str = ""
 
 
@@ -166,13 +167,20 @@ class DecontaminationSettings(Settings):
     evals: dict[str, EvalSettings] = Field(description="evaluation sets by name")
     action: Action = Field(description="remove the document, cut the span, or only mark it")
     parts: tuple[Part, ...] = Field(
-        min_length=1, description="parts of an item whose hits act; the others are marked"
+        min_length=1,
+        description="parts of an item whose hits act, besides those that a mapping calls the set's "
+        "`own`; the others are marked",
     )
     threshold: float = Field(gt=0, le=1, description="share of an item's weight")
     touched: float = Field(gt=0, le=1, description="share from which an item counts as touched")
     rules: NamedFile = Field(description="limits by which a match is another text")
     margin: Natural = Field(description="bytes cut on each side of a span, to white space")
     background: ModelFile = Field(description="counts of ordinary texts")
+
+    def parts_of(self, name: str) -> tuple[str, ...]:
+        """Return the parts of a set's items whose hits act."""
+        mapping = self.evals[name].mapping
+        return (*self.parts, *(load_mapping(mapping).own if mapping else ()))
 
     @field_validator("evals", mode="before")
     @classmethod

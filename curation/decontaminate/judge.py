@@ -110,6 +110,7 @@ class Decontaminator:
     def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
         self._settings, self._catalog = settings, catalog
         self._rules = read_values(settings.rules, Rules)
+        self._acting = {name: settings.parts_of(name) for name in settings.evals}
         self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
 
     @property
@@ -130,9 +131,10 @@ class Decontaminator:
         found = np.zeros(self.items.num_rows, np.bool_)
         reached = np.zeros(len(self.index.totals), np.bool_)
         reached[self.index.patterns] = True
+        sets = self.items["set"].to_pylist()
         for pattern, *owner in self._catalog.owners.tolist():
             of = Owner(*owner)
-            if reached[pattern] and PARTS[of.part] in self._settings.parts:
+            if reached[pattern] and PARTS[of.part] in self._acting[sets[of.item]]:
                 found[of.item] |= self._tells(int(self.index.totals[pattern]), of)
         return found
 
@@ -181,10 +183,9 @@ class Decontaminator:
         for pattern, places in self._matcher.gathered(tokens, missed) if missed else ():
             some = Scratch._make(array[places] for array in tokens)
             breaks = np.flatnonzero(np.diff(places) != 1) + 1
-            for hit in self._matcher.hits(some):
-                if hit[HIT.pattern] == pattern:
-                    items = self._of_hit(hit, some, breaks.tolist())
-                    yield from (one for one in items if one.action != _TOUCHED)
+            for hit in self._matcher.hits(some, pattern):
+                items = self._of_hit(hit, some, breaks.tolist())
+                yield from (one for one in items if one.action != _TOUCHED)
 
     def _of_hit(
         self, hit: npt.NDArray[np.int64], tokens: Scratch, breaks: Sequence[int] = ()
@@ -210,7 +211,7 @@ class Decontaminator:
             part = PARTS[owner.part]
             action = _TOUCHED
             if score >= threshold and self._counts(hit, owner, tokens):
-                acts = part in self._settings.parts
+                acts = part in self._acting[name]
                 action = (of_set.action or self._settings.action) if acts else "mark"
             yield Found(
                 owner.item,

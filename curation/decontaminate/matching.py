@@ -458,9 +458,14 @@ class Matcher:
             self._runs = np.empty((2 * len(self._runs), len(RUN)), np.int32)
         return self._runs[:count]
 
-    def hits(self, tokens: Scratch) -> npt.NDArray[np.int64]:
-        """Hits of a document, ordered by pattern and place: int64 [hits, len(HIT)]."""
+    def hits(self, tokens: Scratch, pattern: int | None = None) -> npt.NDArray[np.int64]:
+        """Hits of a document, ordered by pattern and place: int64 [hits, len(HIT)].
+
+        With a `pattern`, of that alone.
+        """
         runs = self.runs(tokens)
+        if pattern is not None:
+            runs = runs[runs[:, RUN.pattern] == pattern]
         if not len(runs):
             return np.zeros((0, len(HIT)), np.int64)
         runs = runs[np.argsort(runs[:, RUN.pattern], kind="stable")]
@@ -503,5 +508,8 @@ def _pieces(runs: npt.NDArray[np.int32], m: int) -> list[tuple[int, int]]:
     chosen.sort()
     begins = [0, *(high for _, high, *_ in chosen[:-1])]
     ends = [*(low for low, *_ in chosen[1:]), m]
-    found = zip(begins, ends, chosen, strict=True)
-    return [(min(a, one[0]) + one[2], max(b, one[1]) + one[3]) for a, b, one in found]
+    pieces = list[tuple[int, int]]()
+    for begin, end, (low, high, first, last) in zip(begins, ends, chosen, strict=True):
+        start = min(begin, low) + first
+        pieces.append((start, min(max(end, high) + last, start + 2 * m + WIDEST)))
+    return pieces

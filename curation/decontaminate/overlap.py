@@ -5,7 +5,7 @@ above the threshold; *touched* if it contains less of one, or another part; *und
 nothing was found and those parts are too short or too common to be; else *clean*.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,17 +37,17 @@ def overlap(
     detectable: npt.NDArray[np.bool_],
     found: Iterable[pa.RecordBatch],
     schema: pa.Schema,
-    parts: Sequence[str],
+    parts: Mapping[str, Sequence[str]],
 ) -> pa.Table:
     """Return the rows (OVERLAP) of one stage's documents.
 
     `items` has columns `set` and `id`, `detectable` a flag for each; `found` is what the documents
-    hold (`judge.FOUND`).
+    hold (`judge.FOUND`); `parts` are those that act, by set.
     """
     table = pa.Table.from_batches(list(found), schema)
-    acts = pc.and_(
-        pc.is_in(table["part"], pa.array(list(parts))), pc.not_equal(table["action"], "touched")
-    )
+    pairs = pa.array([f"{part} {name}" for name, some in parts.items() for part in some])
+    acting = pc.is_in(pc.binary_join_element_wise(table["part"], table["set"], " "), pairs)
+    acts = pc.and_(acting, pc.not_equal(table["action"], "touched"))
     table = table.append_column("acts", pc.cast(acts, pa.int8()))
     every = pa.table(
         {

@@ -179,7 +179,7 @@ class RangeReader:
             stream.limit, blank = self._span.end, False
             yield event
         if blank:
-            yield blank_file(head, self._settings)
+            yield blank_file(head)
         stop, size = stream.stop, self._span.size
         if stop is None:
             stop = Stop(size, stream.end, effort.spent)

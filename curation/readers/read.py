@@ -81,10 +81,10 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
         blank = False
         yield event
     if blank:
-        yield blank_file(head, settings)
+        yield blank_file(head)
 
 
-def blank_file(head: bytes, settings: ReaderSettings) -> Damage:
+def blank_file(head: bytes) -> Damage:
     """Return the damage for a file without any record or line."""
     detail = "the file has only blank lines"
     return Damage(0, "file.empty", detail, None, head[:KEEP_RAW_BYTES])
@@ -131,14 +131,12 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
         package = wacz.Package(raw)
         with package.open(number) as inner:
             inner_name = PurePosixPath(package.archives[number].filename).name
-            event = _streamed_at(inner, inner_offset, settings, inner_name, inner.fetch(0, HEAD))
+            event = _streamed_at(inner, inner_offset, settings, inner_name)
         return dataclasses.replace(event, offset=offset) if isinstance(event, Page) else event
-    return _streamed_at(raw, offset, settings, name, head)
+    return _streamed_at(raw, offset, settings, name)
 
 
-def _streamed_at(
-    raw: RawFile, offset: int, settings: ReaderSettings, name: str, head: bytes
-) -> Event | None:
+def _streamed_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) -> Event | None:
     packing = Packing.of(raw, name)
     reader = reader_of(packing.stream(), settings, name)
     if reader is None:

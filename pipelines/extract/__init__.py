@@ -26,15 +26,17 @@ from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
-from pipelines.extract.ranges import noted, run_until_ranges_fit, split_files
 from pipelines.extract.reading import FileReader, GuardedReader
 from pipelines.extract.sources import (
     KNOWN_INPUTS,
     SourceShard,
     as_planned,
     content_fingerprints,
+    noted,
     part_hashes,
+    run_until_ranges_fit,
     source_shards,
+    split_files,
     tasks_of,
     with_hash,
 )

@@ -35,6 +35,7 @@ ITEMS = [
     Item("bees", "7", BEES, (), "Jaan Tammsaar", PASSAGE),
     Item("facts", "x", SKY, CHOICES, CHOICES[2]),
 ]
+ACTING = dict.fromkeys(("sums", "bees", "facts", "set"), ("question",))
 FILLER = (
     "Our garden centre opens at nine on weekdays, and the café sells plum cake until it is gone. "
     * 5
@@ -113,6 +114,8 @@ def test_a_passage_alone_is_marked() -> None:
     (marks,) = result.batch["contamination"].to_pylist()
     assert [(m["set"], m["item"], m["part"]) for m in marks] == [("bees", "7", "passage")]
     assert reasons(FILLER + PASSAGE, parts=("question", "passage")) == ["contamination.bees"]
+    # RACE's passages were written for it, as its mapping says.
+    assert reasons(FILLER + PASSAGE, bees={"mapping": "race"}) == ["contamination.bees"]
 
 
 def test_short_items_need_their_answer_or_every_word() -> None:
@@ -235,7 +238,7 @@ def test_the_table() -> None:
     found = judged(FILLER + TRAIN, PASSAGE, FILLER).found
     catalog = build_catalog(ITEMS, load_background(default_settings().background))
     detectable = np.ones(len(ITEMS), np.bool_)
-    rows = overlap("filter", catalog.items, detectable, [found], FOUND, ("question",))
+    rows = overlap("filter", catalog.items, detectable, [found], FOUND, ACTING)
     states = {(r["input"], r["set"]): r["state"] for r in rows.to_pylist()}
     assert states["", "sums"] == states["web", "sums"] == "dirty"
     assert states["", "bees"] == "touched" and states["", "facts"] == "clean"
@@ -255,7 +258,7 @@ def test_items_that_cannot_be_found_are_not_clean() -> None:
     for question, can in zip(questions, detectable.tolist(), strict=True):
         (found,) = ours.find([f"{FILLER}\n{question}\n{FILLER}"])
         assert any(f.action == "remove" for f in found) == can
-    rows = overlap("x", ours.items, detectable, [], FOUND, ("question",))
+    rows = overlap("x", ours.items, detectable, [], FOUND, ACTING)
     assert rows["state"].to_pylist()[:4] == ["clean", *["undetectable"] * 3]
     assert summary(rows)[0]["undetectable"] == round(1 - detectable.mean(), 4)
 
