@@ -53,8 +53,8 @@ GRADED_TEXTS = LABELLED + (
     "graded in the same way."
 )
 LEARNT = (
-    "2,217 of the quality model's pages and texts, in 60 languages, graded by a language model that "
-    "read them for how much a reader learns (labels.tsv); only weights are distributed, no text."
+    "2,217 of the quality model's pages and texts, in 69 languages, graded by a language model "
+    "that read them, for how much a reader learns (labels.tsv). Only weights are distributed."
 )
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "

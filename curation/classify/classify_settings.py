@@ -136,7 +136,7 @@ class ClassifySettings(Settings):
     )
 
     classifiers: dict[ColumnName, CustomClassifier] = Field(
-        description="further classifiers and views of quality by the name of the column that each adds"
+        description="further classifiers by the name of the column that each adds"
     )
 
     @model_validator(mode="after")

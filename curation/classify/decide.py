@@ -57,7 +57,7 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
 def classify_further(
     batch: pa.RecordBatch, result: ClassifyResult, settings: ClassifySettings
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
-    """Add further columns; verdicts are `classify.<column>`, of code that fails `error.classify`."""
+    """Add further columns; verdicts are `classify.<column>`, of failures `error.classify`."""
     verdicts, failures = Verdicts.keep_all(batch.num_rows), list[Failure]()
     for name, own in settings.classifiers.items():
         if own.python is None:

@@ -10,6 +10,8 @@ it is scanned.
 
 import re
 
+import numpy as np
+
 _LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
 #: What windows-1252 has for the bytes 80 to 9F; HTML reads numeric references so, too. 85, a line
 #: end, and the five that it lacks stay.
@@ -21,8 +23,7 @@ _HINTS = (*_HINT_LETTERS, *map(chr, range(0x80, 0xA0)), "â€")
 #: Text without these is never mended, nor is text without C1 controls.
 FIRST_LETTERS = _HINT_LETTERS + "â"
 _SPACED = "ÂÃÅÎÐ"
-#: C1 controls, and one of those letters before a no-break space, in UTF-8.
-_LOST = (re.compile(rb"\xc2[\x80-\x9f]"), re.compile(rb"\xc3[\x82\x83\x85\x8e\x90]\xc2\xa0"))
+_LOST = re.compile(rb"[\x82\x83\x85\x8e\x90]\xc2\xa0")  # of those letters before a no-break space
 # Letters such as "Ã", each with one to three signs behind it. The no-break space is behind many a
 # word, so it is a sign only where no word ends.
 _TAILS = "".join(_SIGNS.values()) + "\x80-\x9f\xa1-\xbf"
@@ -32,11 +33,22 @@ _RUN = re.compile(f"{_PART}(?:{_PART})*+")
 
 def mended(source: bytes) -> bytes:
     """A page (UTF-8), mended as by `repaired` where the scan would lose what is needed for it."""
-    if not any(lost.search(source) for lost in _LOST):
+    if not _loses(source):
         return source
     text = source.decode("utf-8", "surrogateescape")
     made = repaired(text)
     return source if made is text else made.encode("utf-8", "surrogateescape")
+
+
+def _loses(source: bytes) -> bool:
+    """Whether a page has C1 controls, or one of the spaced letters before a no-break space."""
+    if source.isascii():
+        return False
+    data = np.frombuffer(source, np.uint8)
+    if (data[np.flatnonzero(data[:-1] == 0xC2) + 1] < 0xA0).any():
+        return True
+    letters = np.flatnonzero(data[:-1] == 0xC3) + 1
+    return any(_LOST.match(source, i) for i in letters[data[letters] <= 0x90].tolist())
 
 
 def repaired(text: str) -> str:

@@ -27,6 +27,7 @@ from models.training.report import About, Report, write_card
 from models.training.saving import save_linear
 from models.training.settings import LinearTraining, default_settings
 
+
 def train_quality(
     inputs: Sequence[Path | str],
     output: Path | str,
@@ -38,10 +39,10 @@ def train_quality(
 ) -> Report:
     """Train on graded examples, or on files of good and of bad ones, and write model and card.
 
-    Writes `quality.npz`, or by another `name`, and `card.yaml` into the folder `output`. With `others` in the settings the
-    model has a second part, for other languages. Metrics are of predictions for
-    groups (sites) that the model had not seen. Raises InputError when an example lacks its text or
-    a numeric label, when all are good or all bad, or when good and bad files (labels 1 and 0) come
+    Writes `quality.npz`, or by another `name`, and `card.yaml` into the folder `output`. With
+    `others` in the settings the model has a second part, for other languages. Metrics are of
+    predictions for groups (sites) that the model had not seen. Raises InputError when an example
+    lacks its text or a numeric label, when all are good or all bad, or when good and bad files (labels 1 and 0) come
     next to graded ones whose `positive_grade` puts both on one side.
     """
     settings = settings or default_settings("quality", LinearTraining)

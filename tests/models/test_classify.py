@@ -59,6 +59,7 @@ def result(**columns: list[object]) -> ClassifyResult:
         format_score=floats,
         domain_scores={},
         prose=np.array(columns.get("prose", [True] * n)),
+        views={},
     )
 
 

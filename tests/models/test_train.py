@@ -32,6 +32,7 @@ from models.training.language import train_language
 from models.training.quality import train_quality
 from models.training.report import About
 from models.training.settings import LanguageTraining, LinearTraining, default_settings
+from pipelines.classify import ClassifyDocuments
 from pipelines.cli import main
 
 ABOUT = About("7", "CC0-1.0", "written for this test", "curate train ...")
@@ -152,6 +153,25 @@ def test_quality_from_positive_and_negative_files(tmp_path: Path) -> None:
     report = train_quality([], tmp_path / "m", ABOUT, linear("quality"), [good], [bad])
     assert report.metrics["auc_good"]["value"] > 0.9
     assert report.metrics["confusion_at_half"]["good"]["good"] >= 8
+
+
+def test_a_target_is_a_view_that_adds_a_column(tmp_path: Path) -> None:
+    like = write(tmp_path / "like.jsonl", [{"text": shuffled(GOOD, i)} for i in range(9)])
+    crawl = write(tmp_path / "crawl.jsonl", [{"text": shuffled(BAD, i)} for i in range(9)])
+    files = ["--towards", str(like), "--against", str(crawl), "--output", str(tmp_path / "m")]
+    small = ["--set", "min_documents=1", "--set", "bootstrap=100", "--set", "folds=3"]
+    assert main(["train", "target", *files, *small]) == 0
+    further = {
+        "target": {"model": {"path": str(tmp_path / "m" / "target.npz")}, "min": 0.5},
+        "educational": {"model": {"path": "builtin:models/educational/educational.npz"}},
+    }
+    settings = classify_defaults().model_dump() | {"classifiers": further, "min_quality": {}}
+    batch = pa.RecordBatch.from_pydict({"text": pa.array([GOOD, BAD], pa.large_string())})
+    outcome = ClassifyDocuments(ClassifySettings.model_validate(settings)).apply(batch, 0)
+    good, bad = outcome.batch.column("target").to_pylist()
+    assert good > 0.5 > bad
+    assert outcome.verdicts.reason.to_pylist() == [None, "classify.target"]
+    assert all(0 <= score <= 1 for score in outcome.batch.column("educational").to_pylist())
 
 
 def test_parquet_gives_the_same_model(graded: Path, tmp_path: Path) -> None:
