@@ -42,8 +42,8 @@ def train_quality(
     Writes `quality.npz`, or by another `name`, and `card.yaml` into the folder `output`. With
     `others` in the settings the model has a second part, for other languages. Metrics are of
     predictions for groups (sites) that the model had not seen. Raises InputError when an example
-    lacks its text or a numeric label, when all are good or all bad, or when good and bad files (labels 1 and 0) come
-    next to graded ones whose `positive_grade` puts both on one side.
+    lacks its text or a numeric label, when all are good or all bad, or when good and bad files
+    (labels 1 and 0) come next to graded ones whose `positive_grade` puts both on one side.
     """
     settings = settings or default_settings("quality", LinearTraining)
     examples = read_labelled(settings, inputs, positive, negative)
