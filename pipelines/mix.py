@@ -54,12 +54,13 @@ class CountTokens:
     settings_key: str
     tokenize: EncodeSettings
     sources: tuple[str, ...]
+    views: tuple[str, ...] = ()
     name: str = "tokens"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
         present = column_names(shard)
-        wanted = [c for c in COLUMNS if c in present]
+        wanted = [c for c in (*COLUMNS, *self.views) if c in present]
         batches: list[pa.RecordBatch] = []
         aside: dict[int, str] = {}
         with _create_ids(folder, shard.name) as ids:
@@ -82,7 +83,7 @@ class CountTokens:
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
         counts = np.diff(offsets) + self.tokenize.marks
-        return narrow(batch, counts, self.sources, varieties(tokens, offsets)), tokens
+        return narrow(batch, counts, self.sources, varieties(tokens, offsets), self.views), tokens
 
 
 def _ids_name(shard: str) -> str:
@@ -197,9 +198,9 @@ def counts_folder(run: StageRun) -> Folder:
 def _passes(run: StageRun) -> list[Pass]:
     """Count the tokens of every document, once for all mixes; then plan."""
     tokenize: EncodeSettings = run.also["tokenize"]
-    sources = run.settings.input_names
-    decides = [tokenize.bos, tokenize.eos, sources, run.facts]
-    count = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)
+    sources, views = run.settings.input_names, run.settings.views
+    decides = [tokenize.bos, tokenize.eos, sources, views, run.facts]
+    count = CountTokens(fingerprint(["tokens", decides]), tokenize, sources, views)
     counts = counts_folder(run)
     plan = PlanMix(run.settings_key, run.settings, counts)
     shards = [s.name for s in run.inputs]

@@ -105,7 +105,7 @@ def built(annotation: Any, keys: Keys, path: str, name: str = "at") -> Any:
         return path
     field = next(f for n, f in annotation.model_fields.items() if keys[0] in (f.alias or n, n))
     needed = REQUIRED.get(annotation, {})
-    if "python" in annotation.model_fields:
+    if "python" in annotation.model_fields and keys[0] != "model":  # one of the two
         needed = {"python": "code.py:f"} | needed
     if keys == ("settings",):
         return needed | {"settings": {"at": path}}

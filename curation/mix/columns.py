@@ -29,6 +29,7 @@ NARROW = pa.schema(
         ("format", pa.string()),  # may be null
         ("language", pa.string()),  # may be null
         ("quality", pa.float64()),  # may be null
+        ("views", pa.list_(pa.float64())),  # scores by further views of quality; may be null
         ("date", pa.timestamp("us", tz="UTC")),  # may be null
         ("cluster_size", pa.int64()),  # documents of which it is the one that was kept; may be null
         ("variety", pa.float32()),  # distinct part of its runs of tokens
@@ -43,6 +44,7 @@ def narrow(
     tokens: npt.NDArray[np.int64],
     sources: Collection[str],
     variety: pa.Array,
+    views: Sequence[str] = (),
 ) -> pa.RecordBatch:
     """Return the columns of each document used for drawing: NARROW.
 
@@ -51,6 +53,7 @@ def narrow(
         tokens: [documents], as they will be written.
         sources: names of inputs that the recipe knows.
         variety: float32 [documents].
+        views: columns with scores of further views of quality.
     """
     columns = {
         "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
@@ -61,6 +64,10 @@ def narrow(
     for name in ("domain", "topic", "format", "language", "quality", "date"):
         kind = NARROW.field(name).type
         columns[name] = column_of(batch, name, kind).cast(kind)
+    scores = [column_of(batch, n, pa.float64()).cast(pa.float64()) for n in views]
+    flat = np.stack([s.to_numpy(zero_copy_only=False) for s in scores], 1) if views else np.empty(0)
+    ends = np.arange(batch.num_rows + 1, dtype=np.int32) * len(views)
+    columns["views"] = pa.ListArray.from_arrays(ends, pa.array(flat.ravel(), from_pandas=True))
     # FineWeb2's name for it, in the tables that it publishes.
     own = "cluster_size" in batch.schema.names
     size = column_of(batch, "cluster_size" if own else "minhash_cluster_size", pa.int64())

@@ -214,6 +214,10 @@ class Mixture(Settings):
         description="How often documents repeat by quality, date or length; null: every document "
         "of a domain as often as the next"
     )
+    views: tuple[str, ...] = Field(
+        description="columns of `classify.classifiers` with scores by which documents are ranked "
+        "beside `quality`: the best of a document's ranks within its language counts"
+    )
     topics: dict[str, Share] = Field(
         description="Share of a topic's documents that may be drawn at all; others: all"
     )

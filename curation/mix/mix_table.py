@@ -129,7 +129,8 @@ def _unranked(mix: MixPlan) -> list[str]:
     ranks = mix.streams[0].ranks if mix.streams and mix.settings.is_limited else {}
     flat = []
     for domain, labels in ranks.items():
-        values = [v for languages in labels.values() for v in languages.values() if len(v) > 1]
+        every = [points[-1] for languages in labels.values() for points in languages.values()]
+        values = [v for v in every if len(v) > 1]
         flat += [domain] if values and all(v[0] == v[-1] for v in values) else []
     line = f"{', '.join(flat)}: no quality to choose by, so all are drawn alike; classify adds it"
     return [line] if flat else []

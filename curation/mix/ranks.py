@@ -2,7 +2,9 @@
 
 Scores of languages with few training pages are low throughout; within a language they still tell
 the better document from the worse. The report ranks its multilingual documents so (Llama 3, section
-3.1.1). Ranks are of the documents that are mixed, so that they need no other corpus.
+3.1.1). Ranks are of the documents that are mixed, so that they need no other corpus. With several
+views of quality the best of a document's ranks counts, as in Nemotron-CC (arXiv 2412.02595), and is
+ranked in its turn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +19,12 @@ from curation.mix.mix_settings import MISSING_QUALITY
 
 F64 = npt.NDArray[np.float64]
 Batch: TypeAlias = pa.RecordBatch | pa.Table
+#: Ascending values: all of them, or so many evenly spaced ones.
+Points = Sequence[float]
 
-#: By domain, group and language, ascending qualities: all of them, or so many evenly spaced ones.
-Ranks = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
+#: By domain, group and language: qualities, scores of each further view, and with such the best of
+#: each document's ranks.
+Ranks = Mapping[str, Mapping[str, Mapping[str, Sequence[Points]]]]
 
 _POINTS = 1001
 _UNKNOWN = "und"
@@ -49,35 +54,50 @@ def learn(tables: Sequence[Batch], ranked: Mapping[str, str]) -> Ranks:
     for table in tables:
         for domain, within in ranked.items():
             for label, rows in groups(table, domain, within):
-                languages, qualities = _columns(table.filter(pa.array(rows)))
+                languages, scores = _columns(table.filter(pa.array(rows)))
                 for name in np.unique(languages):
-                    ours = qualities[languages == name]
+                    ours = scores[:, languages == name]
                     values.setdefault((domain, label, str(name)), []).append(ours)
-    found: dict[str, dict[str, dict[str, list[float]]]] = {domain: {} for domain in ranked}
+    found: dict[str, dict[str, dict[str, list[Points]]]] = {domain: {} for domain in ranked}
     for (domain, label, name), parts in sorted(values.items()):
-        found[domain].setdefault(label, {})[name] = _points(np.concatenate(parts))
+        scores = np.concatenate(parts, axis=1)
+        points: list[Points] = [_points(view) for view in scores]
+        if len(points) > 1:
+            points.append(_points(_best(scores, points)))
+        found[domain].setdefault(label, {})[name] = points
     return found
 
 
-def rank(batch: Batch, ranks: Mapping[str, Sequence[float]]) -> F64:
+def rank(batch: Batch, ranks: Mapping[str, Sequence[Points]]) -> F64:
     """Rank of every document of a group, 0 to 1: the share of its language below it.
 
-    Of its equals half count as below. Between two of the evenly spaced qualities of a large group
+    Of its equals half count as below. Between two of the evenly spaced values of a large group
     ranks follow a straight line.
     """
-    languages, qualities = _columns(batch)
-    out = np.full(len(qualities), 0.5)
+    languages, scores = _columns(batch)
+    out = np.full(batch.num_rows, 0.5)
     for language in np.unique(languages):
-        rows = languages == language
-        points, values = np.array(ranks[language]), qualities[rows]
-        below = np.searchsorted(points, values, "left")
-        upto = np.searchsorted(points, values, "right")
-        middle = (below + upto) / 2
-        between = np.flatnonzero((below == upto) & (below > 0) & (below < len(points)))
-        low, high = points[below[between] - 1], points[below[between]]
-        middle[between] = below[between] - 0.5 + (values[between] - low) / (high - low)
-        out[rows] = middle / len(points)
+        rows, points = languages == language, ranks[language]
+        best = _best(scores[:, rows], points)
+        out[rows] = _ranked(best, points[-1]) if len(scores) > 1 else best
     return out
+
+
+def _best(scores: F64, points: Sequence[Points]) -> F64:
+    """Return the best of each document's ranks by scores: [views, documents] -> [documents]."""
+    return np.max([_ranked(*view) for view in zip(scores, points, strict=False)], axis=0)
+
+
+def _ranked(values: F64, among: Points) -> F64:
+    points = np.array(among)
+    below = np.searchsorted(points, values, "left")
+    upto = np.searchsorted(points, values, "right")
+    middle = (below + upto) / 2
+    between = np.flatnonzero((below == upto) & (below > 0) & (below < len(points)))
+    low, high = points[below[between] - 1], points[below[between]]
+    middle[between] = below[between] - 0.5 + (values[between] - low) / (high - low)
+    found: F64 = middle / len(points)
+    return found
 
 
 def _points(values: F64) -> list[float]:
@@ -91,9 +111,11 @@ def _points(values: F64) -> list[float]:
 
 
 def _columns(table: Batch) -> tuple[npt.NDArray[np.str_], F64]:
+    """Return languages [documents], and qualities with the scores of views: [views, documents]."""
     languages = pc.fill_null(table.column("language"), _UNKNOWN)
-    qualities = pc.fill_null(table.column("quality").cast(pa.float64()), MISSING_QUALITY)
-    return (
-        languages.to_numpy(zero_copy_only=False).astype(str),
-        qualities.to_numpy(zero_copy_only=False),
+    views = [pc.list_flatten(table.column("views")), table.column("quality").cast(pa.float64())]
+    more, qualities = (
+        pc.fill_null(v, MISSING_QUALITY).to_numpy(zero_copy_only=False) for v in views
     )
+    scores = more.reshape(table.num_rows, -1 if len(more) else 0).T
+    return languages.to_numpy(zero_copy_only=False).astype(str), np.vstack([qualities, scores])

@@ -30,6 +30,7 @@ class _Mix(Stage[MixSettings]):
         used = ("domain", "topic", "format", "language", "quality", "cluster_size")
         every = [settings.mixture(name) for name in ("", *self.mixes(settings))]
         needed = [] if all(mixture.inputs for mixture in every) else ["domain"]
+        needed += [name for mixture in every for name in mixture.views]
         for _, repeats in (one for mixture in every for one in mixture.all_repeats):
             needed += ["quality"] if repeats.by == "quality" and not repeats.fitted else []
             needed += [repeats.within] if repeats.within != "domain" else []

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     shards = _shards(folder, stages)
     documents = sum(shard.rows for shard in shards)
     every = max(1, -(-documents // _MOST))
-    counting = CountTokens("", tokenize.encoding, mix.input_names)
+    counting = CountTokens("", tokenize.encoding, mix.input_names, mix.views)
     tables = [pa.Table.from_batches(_counted(shards, counting, every), NARROW)]
     chosen = plan_tables(tables, _limited(mix, options.tokens // every))
     counts = [read_manifest(folder / stage)["counts"].items() for stage in stages]
@@ -118,6 +118,6 @@ def _counted(shards: Sequence[Shard], count: CountTokens, every: int) -> Iterato
     """Yield what the mix knows of the documents, or of an even sample."""
     for shard in shards:
         present = column_names(shard)
-        for batch in shard.batches([c for c in COLUMNS if c in present]):
+        for batch in shard.batches([c for c in (*COLUMNS, *count.views) if c in present]):
             chosen = string_keys(batch.column("id"))[:, 0] % every == 0
             yield count.narrow(batch.filter(pa.array(chosen)), 0)[0]

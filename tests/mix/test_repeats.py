@@ -20,6 +20,7 @@ from curation.mix.levels import plan_tables
 from curation.mix.mix_settings import Mixture, Repeats
 from curation.mix.mix_table import advice
 from curation.mix.plan import MixPlan
+from curation.mix.ranks import groups, learn, rank
 from curation.mix.repeats import UNIT, copies, fitted, halved
 from curation.recipe import check_order, load
 from tests.mix.test_mix import DOMAINS, START, drawn_by, mixing, narrow
@@ -426,3 +427,28 @@ def test_documents_long_by_repetition_are_left_out() -> None:
     reasons = np.array(result.verdicts.reason.to_pylist(), object)
     assert (reasons[variety < 0.5] == "mix.low_variety").all()
     assert not (reasons[variety >= 0.5] == "mix.low_variety").any()
+
+
+def test_the_best_of_several_ranks_counts() -> None:
+    """A document is as good as its best view says, whatever the scale of that view."""
+    n = 400
+    table = narrow(n, 3, ("web",))
+    scores = np.random.default_rng(5).random(n) / 100
+    views = pa.ListArray.from_arrays(np.arange(n + 1, dtype=np.int32), scores)
+    place = table.schema.get_field_index("views")
+    both = table.set_column(place, table.schema.field(place), views)
+    for domain in ("general", "code"):
+        found = {}
+        for name, rows in (("quality", table), ("both", both)):
+            ranks = learn([rows.slice(0, 150), rows.slice(150)], {domain: "domain"})
+            ((_, ours),) = groups(rows, domain, "domain")
+            found[name] = rank(rows.filter(pa.array(ours)), ranks[domain][""])
+        languages = both.column("language").to_numpy(zero_copy_only=False)[ours]
+        for language in np.unique(languages):
+            of = languages == language
+            size = of.sum()
+            plain = (np.argsort(np.argsort(scores[ours][of])) + 0.5) / size
+            best = np.maximum(found["quality"][of], plain)
+            assert (np.diff(found["both"][of][np.argsort(best)]) > -1e-9).all()
+            assert abs(found["both"][of].mean() - 0.5) < 0.01  # ranked in its turn
+            assert found["both"][of].argmax() in np.flatnonzero(best > 1 - 1 / size)
