@@ -93,6 +93,8 @@ def cut_out(
         spans: [spans, 2] bytes of `texts.data` that begin and end a character; ascending, disjoint.
     """
     offsets, data = texts
+    if not len(spans):  # what is known of places in the texts stays true
+        return from_buffers(*texts), pa.array([], pa.large_string())
     edges = np.concatenate([offsets[:1], spans.reshape(-1), offsets[-1:]]).reshape(-1, 2)
     kept = np.concatenate([data[begin:end] for begin, end in edges.tolist()])
     lost = np.bincount(rows, spans[:, 1] - spans[:, 0], len(texts)).astype(np.int64)
