@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from curation.arrow import Texts, from_buffers, text_buffers
+from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes import ascii as by
 from curation.bytes.buffers import read_only
 from curation.columns import CODE_PATH, document_paths
@@ -300,9 +301,10 @@ def cut_passages(
     A document that lost text and has too little left is removed (`substring.too_short`), unless
     something that is left of it is claimed.
     """
-    offsets, data = read_only(texts)
+    buffers = read_only(texts)
+    offsets, data = buffers
     exempt = {} if settings.paths.get("code") else _exempt(texts, sorted(found))
-    cuts, gone, kept, free = list[tuple[int, int, int]](), list[str](), list[str](), list[int]()
+    cuts, kept, free = list[tuple[int, int, int]](), list[str](), list[int]()
     for row in sorted(found):
         raw, claims = data[offsets[row] : offsets[row + 1]].tobytes(), claimed.get(row, [])
         stays = claims if settings.unit == "bytes" else []
@@ -320,13 +322,12 @@ def cut_passages(
             # What few windows have that begin before a longer passage is cut there, too.
             ends_it = after == end < start + GAP and settings.unit != "bytes"
             kept.append(copies[bisect_right(places, end if ends_it else start) - 1].kept_id)
-            gone.append(raw[start:end].decode())
     rows, starts, ends = np.array(cuts, np.int64).reshape(-1, 3).T
-    out = _cut_out(data, offsets, rows, np.stack([starts, ends], 1))
-    lost = np.bincount(rows, [len(one) for one in gone], len(offsets) - 1).astype(np.int64)
+    out, gone = cut_out(buffers, rows, np.stack([starts, ends], 1) + offsets[rows, None])
+    lost = np.bincount(rows, pc.utf8_length(gone), len(offsets) - 1).astype(np.int64)
     lost[np.setdiff1d(rows, free)] = 0
     short = too_short(out, lost, defaults(LineDedupSettings), "substring.too_short")
-    return Cutting(out, rows, starts, pa.array(gone, pa.large_string()), ends - starts, kept, short)
+    return Cutting(out, rows, starts, gone, ends - starts, kept, short)
 
 
 def _exempt(texts: Texts, rows: Sequence[int]) -> dict[int, Spans]:
@@ -447,17 +448,3 @@ def _sentences(data: Bytes, properties: Uint16s) -> Int64s:
         start = end + 1
     found[n] = len(data)
     return found[: n + 1]
-
-
-def _cut_out(
-    data: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    spans: npt.NDArray[np.int64],
-) -> pa.Array:
-    """Return the texts without these spans: large_string [documents]."""
-    edges = np.concatenate([offsets[:1], (spans + offsets[rows][:, None]).ravel(), offsets[-1:]])
-    parts = [data[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    lost = np.bincount(rows, spans[:, 1] - spans[:, 0], len(offsets) - 1).astype(np.int64)
-    sizes = np.diff(offsets) - lost
-    return from_buffers(np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(parts))
