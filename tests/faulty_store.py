@@ -184,6 +184,7 @@ def faulty_store(
 ) -> Iterator[Proxy]:
     """A fresh S3 server behind a failing proxy, which has the address `own`."""
     from moto.server import ThreadedMotoServer
+    from s3fs import S3FileSystem
     from werkzeug.serving import WSGIRequestHandler
 
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
@@ -195,9 +196,11 @@ def faulty_store(
     proxy = Proxy((host, port), rates, seed, own)
     thread = threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True)
     thread.start()
+    S3FileSystem.clear_instance_cache()
     try:
         yield proxy
     finally:
+        S3FileSystem.clear_instance_cache()  # file systems of this process know its address
         proxy.shutdown()
         proxy.server_close()
         server.stop()

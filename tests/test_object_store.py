@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not installed")
-s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
-from botocore import retryhandler  # noqa: E402
+pytest.importorskip("s3fs", reason="s3fs is not installed")
+from botocore import retryhandler
 
-from curation import stores  # noqa: E402
-from curation.recipe import load  # noqa: E402
-from curation.stores import persist  # noqa: E402
-from pipelines.extract import sources  # noqa: E402
-from pipelines.plan import plan  # noqa: E402
-from pipelines.run import run_plan  # noqa: E402
-from pipelines.runners.execute import Executor, parse_beam_args  # noqa: E402
-from pipelines.runners.tasks import Step, Task  # noqa: E402
-from pipelines.storage.files import Folder  # noqa: E402
-from tests.conftest import ROOT  # noqa: E402
-from tests.faulty_store import KINDS, Proxy, environment, faulty_store  # noqa: E402
-from tests.folders import digests  # noqa: E402
+from curation import stores
+from curation.recipe import load
+from curation.stores import persist
+from pipelines.extract import sources
+from pipelines.plan import plan
+from pipelines.run import run_plan
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.tasks import Step, Task
+from pipelines.storage.files import Folder
+from tests.conftest import ROOT
+from tests.faulty_store import KINDS, Proxy, environment, faulty_store
+from tests.folders import digests
 
 _INPUTS = ("old-00005.arc.gz", "text-00006.warc.wet.gz")
 _STAGES = ("extract", "dedup-documents")
@@ -38,14 +38,12 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     with faulty_store({}) as proxy:
         for name, value in environment(proxy).items():
             monkeypatch.setenv(name, value)
-        s3fs.S3FileSystem.clear_instance_cache()
         system, _ = stores.file_system("s3://crawl")
         system.mkdir("crawl")
         system.mkdir("out")
         for name in _INPUTS:
             system.pipe_file(f"crawl/in/{name}", (ROOT / "data_samples" / name).read_bytes())
         yield proxy
-        s3fs.S3FileSystem.clear_instance_cache()
 
 
 class _InterruptedError(Exception):

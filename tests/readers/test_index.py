@@ -282,7 +282,7 @@ def test_records_from_a_failing_object_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not installed")
-    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
     from botocore import retryhandler
 
     monkeypatch.setattr(persist, "FIRST_PAUSE", 0.01)
@@ -295,7 +295,6 @@ def test_records_from_a_failing_object_store(
     with faulty_store({}) as proxy:
         for name, value in environment(proxy).items():
             monkeypatch.setenv(name, value)
-        s3fs.S3FileSystem.clear_instance_cache()
         system, _ = stores.file_system("s3://crawl")
         system.mkdirs("crawl", exist_ok=True)
         system.pipe_file("crawl/a.warc.gz", made.data)
@@ -308,7 +307,6 @@ def test_records_from_a_failing_object_store(
         for _ in range(5):
             assert events_of(index, "s3://crawl/") == found
         assert proxy.faults
-    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def documents(folder: Path, stage: str = "extract") -> list[dict[str, Any]]:
