@@ -30,8 +30,8 @@ from pipelines.storage.files import Folder
 hypothesis.settings.register_profile("kernels", deadline=None, database=None)
 hypothesis.settings.load_profile("kernels")
 
-# Processes start by the hundred: without their modules as bytecode each takes most of a second more,
-# and so does rewriting assertions. Where kernels are kept, that may be.
+# Processes start by the hundred: without its modules as bytecode each takes most of a second more,
+# and assertions are rewritten for each of pytest's.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -119,16 +119,15 @@ def in_shell(script: str, folder: Path) -> str:
     return done.stdout
 
 
-#: What a shell makes something of, but for words in quotes.
+_QUOTED = re.compile(r"'[^']*'|\"[^\"$]*\"")
+#: What a shell makes something of outside quotes.
 _OF_SHELL = re.compile(r"[|&;<>(){}$`\\*?~#!=\n]")
 
 
 def as_typed(script: str, folder: Path) -> str:
-    """What a script prints in a folder: a plain command of `curate` in this process, more by bash."""
+    """What a script prints in a folder; a plain command of `curate` runs in this process."""
     words = script.strip()
-    if not words.startswith("curate ") or _OF_SHELL.search(
-        re.sub(r"'[^']*'|\"[^\"$]*\"", "", words)
-    ):
+    if not words.startswith("curate ") or _OF_SHELL.search(_QUOTED.sub("", words)):
         return in_shell(script, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
