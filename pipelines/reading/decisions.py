@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -270,14 +271,9 @@ def _difference(removed: str, kept: str) -> Iterator[str]:
 
 def _common(first: str, second: str) -> tuple[int, int]:
     """Count the characters shared at the start and end, leaving some for context."""
-    start = _shared(first, second)
-    end = _shared(first[start:][::-1], second[start:][::-1])
+    start = len(os.path.commonprefix([first, second]))
+    end = len(os.path.commonprefix([first[start:][::-1], second[start:][::-1]]))
     return max(0, start - _CONTEXT), max(0, end - _CONTEXT)
-
-
-def _shared(first: str, second: str) -> int:
-    pairs = zip(first, second, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 def token_spans(place: Folder, document: Mapping[str, Any]) -> list[dict[str, Any]]:
