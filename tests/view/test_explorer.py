@@ -23,7 +23,7 @@ from curation.filters.rules import RuleBook
 from pipelines.cli import main
 from pipelines.reading import ledger
 from pipelines.reading.compare import _matched
-from pipelines.reading.document import changed_words
+from pipelines.reading.decisions import changed_words
 from pipelines.reading.explorer import Explorer, prepare
 from pipelines.reading.search import draw
 from pipelines.reading.thresholds import changed_settings
