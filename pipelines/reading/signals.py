@@ -26,8 +26,8 @@ from pipelines.storage.shards import open_parquet
 
 _BATCH = 1 << 16
 _BYTE = 8
-#: Columns of signals and margins that stay in memory.
-_COLUMNS, _MARGINS = 3, 2
+#: Columns of signals and margins that stay in memory, and bytes of more columns.
+_COLUMNS, _MARGINS, _COLUMN_BYTES = 3, 2, 32 << 20
 #: The signal that weighs a document: the length of its text.
 _WEIGHT = "c4_characters"
 
@@ -90,20 +90,23 @@ class Signals:
         """Values of a signal -> float64 [documents with signals]; NaN where it wasn't measured."""
         with self._reading:
             if name not in self._columns:
-                self._columns[name] = self._read(name)
+                most = max(_COLUMNS, _COLUMN_BYTES // (8 * len(self.rows) + 1))
+                self._columns |= self._read(name, most)
+                while len(self._columns) > most:
+                    self._columns.popitem(last=False)
             self._columns.move_to_end(name)
-            while len(self._columns) > _COLUMNS:
-                self._columns.popitem(last=False)
             return self._columns[name]
 
-    def _read(self, name: str) -> npt.NDArray[np.float64]:
+    def _read(self, name: str, most: int) -> dict[str, npt.NDArray[np.float64]]:
+        """Read a signal, and with it as many of the others: opening a file costs more."""
         if self._prepared is not None:
-            return read_column(self._prepared, f"signal.{name}")
-        parts = [
-            batch.column("signals").field(name).to_numpy(zero_copy_only=False)
-            for _, batch in self._batches([name])
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
+            return {name: read_column(self._prepared, f"signal.{name}")}
+        names = [*[n for n in self.names if n != name][: most - 1], name]
+        parts = [batch.column("signals") for _, batch in self._batches(names)]
+        if not parts:
+            return {name: np.empty(0)}
+        signals = pa.concat_arrays(parts)
+        return {n: signals.field(n).to_numpy(zero_copy_only=False) for n in names}
 
     def _batches(
         self, signals: Sequence[str], others: Sequence[str] = ()
