@@ -375,7 +375,7 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Whether bytes are sound UTF-8. Arrow makes no text of them, which may take four times as much."""
+    """Whether bytes are sound UTF-8: as a text they might take four times the room."""
     ends = pa.py_buffer(np.array([0, len(content)]))
     try:
         pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(content)).validate(full=True)
