@@ -28,7 +28,7 @@ from curation.extract.headline import with_headline
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Branches, Model, judge_rows, load
-from curation.extract.mojibake import mended, repaired
+from curation.text.mojibake import mended, repaired
 from curation.extract.page_state import in_place, linked_data, stated_article, stated_posts
 from curation.extract.scan import NOSCRIPT_BYTES, scan
 from curation.extract.tables import DATA, Tables, find_tables, tables_of
