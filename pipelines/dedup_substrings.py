@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, losses_noted, most_frequent
 from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
@@ -31,8 +32,9 @@ from pipelines.dedup.duplicates import (
     range_tasks,
     read_key_range,
 )
+from pipelines.dedup.indexes import kept_shards
 from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
-from pipelines.engine.stage import StageRun
+from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import (
     Outcome,
     Transform,
@@ -66,6 +68,7 @@ class ChooseWindows:
 
     settings_key: str
     settings: SubstringDedupSettings
+    earlier: int  # shards of earlier runs, the first: their copies stay
     name: str = "windows"
     sends = ("windows",)
 
@@ -81,9 +84,10 @@ class ChooseWindows:
         """Return the chosen windows of a batch: `key`, `rank`, `number` and `start`."""
         found = windows(batch.column("text"), self.settings.min_bytes)
         numbers = document_numbers(index, batch.num_rows, first_row)
+        rank = ranks(batch, "first" if index < self.earlier else self.settings.keep)
         columns = {
             "key": found.keys,
-            "rank": ranks(batch, self.settings.keep)[found.documents],
+            "rank": rank[found.documents],
             "number": numbers[found.documents],
             "start": found.starts,
         }
@@ -96,6 +100,7 @@ class FindCopies(OverRanges):
 
     settings_key: str
     shards: tuple[str, ...]
+    earlier: int
     name: str = "copies"
     sends = ("copies",)
 
@@ -104,9 +109,10 @@ class FindCopies(OverRanges):
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         rows = read_key_range(folder, "windows", self.shards, *task.payload)
-        columns = copies(rows if rows is not None else _NO_WINDOWS)
+        found = pa.RecordBatch.from_pydict(copies(rows if rows is not None else _NO_WINDOWS))
+        found = found.filter(pc.greater_equal(found["key"], self.earlier << 32))
         name = scratch("copies", task.name)
-        return Result({name: write_run(folder, name, "key", columns)})
+        return Result({name: write_run(folder, name, "key", found)})
 
 
 _WINDOW = ("key", "rank", "number", "start")
@@ -287,16 +293,22 @@ def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, list[Copy
     return found
 
 
+def check_indexes(settings: SubstringDedupSettings) -> list[Shard]:
+    """Return the shards of earlier runs in the settings. Raises ConfigError if one has none."""
+    return kept_shards(settings.index.against, _STAGE)
+
+
 def run(run: StageRun) -> dict[str, Any]:
-    """Cut the passages of which a copy stands elsewhere."""
+    """Cut the passages of which a copy stands elsewhere, or in an earlier run."""
     settings: SubstringDedupSettings = run.settings
+    earlier = check_indexes(settings)
     run.begin()
-    key, shards = run.settings_key, tuple(s.name for s in run.inputs)
-    ranges, tasks = range_tasks(sum(s.bytes for s in run.inputs)), numbered_tasks(run.inputs)
-    choose = ChooseWindows(key, settings)
-    find = FindCopies(key, shards)
+    key, shards, first = run.settings_key, [*earlier, *run.inputs], len(earlier)
+    ranges, every = range_tasks(sum(s.bytes for s in shards)), numbered_tasks(shards)
+    names, tasks = tuple(t.name for t in every), every[first:]
+    choose, find = ChooseWindows(key, settings, first), FindCopies(key, names, first)
     claim = ClaimPassages(key, tuple(t.name for t in ranges), settings.min_bytes)
-    check, gather = CheckOriginals(key, shards), GatherCuts(key, shards)
+    check, gather = CheckOriginals(key, names[first:]), GatherCuts(key, names)
     applied = (run.folder, choose.name)
     apply = TransformShards(
         *(run.stage, key, CutPassages(settings)),
@@ -305,15 +317,16 @@ def run(run: StageRun) -> dict[str, Any]:
         counted=applied,
     )
     passes = [
-        Pass(choose, tasks),
+        Pass(choose, every),
         Pass(find, ranges, after=(choose.name,)),
         Pass(claim, tasks, after=(find.name,)),
-        Pass(check, tasks, after=(claim.name,)),
+        Pass(check, every, after=(claim.name,)),
         Pass(gather, tasks, after=(check.name,)),
         Pass(apply, shard_tasks(run.inputs), beside=gather.name),
     ]
     run.chain(passes)
-    often = chain.from_iterable(r["counts"][_OFTEN] for r in records_of(run.folder, check, tasks))
+    counts = [r["counts"] for r in records_of(run.folder, check, every)]
+    often = chain.from_iterable(count.get(_OFTEN, ()) for count in counts)
     notes = {"most frequent passages cut": most_frequent(often)}
     notes |= losses_noted(batches_beside(run, _AUDIT), defaults(DocumentDedupSettings).alarms)
     return run.finish(shard_tasks(run.inputs), run.compared, {"notes": notes})

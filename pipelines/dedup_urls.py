@@ -12,8 +12,10 @@ from curation.dedup.facts import KEYS, capture_keys, capture_verdicts, choose_ca
 from pipelines.dedup.duplicates import (
     OfShard,
     OverRanges,
+    check_preferred,
     no_verdicts,
     numbered_tasks,
+    preferred,
     range_tasks,
     verdict_passes,
     verdict_rows,
@@ -64,8 +66,9 @@ class UrlKeys:
         index, shard = task.payload
         keys_of = partial(self.keys_of, index)
         parts, aside = answers(over_documents(_STAGE, shard, keys_of, _COLUMNS), progress)
-        name = scratch("keys", shard.name)
-        return Result({name: write_run(folder, name, "key", concatenated(parts))}, noted(aside))
+        name, keys = scratch("keys", shard.name), concatenated(parts)
+        counts = {**preferred(keys), **noted(aside)}
+        return Result({name: write_run(folder, name, "key", keys)}, counts)
 
     def keys_of(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the keys of a batch's documents that have a URL."""
@@ -167,5 +170,6 @@ def run(run: StageRun) -> dict[str, Any]:
     if run.settings.index.write:
         passes.append(Pass(index, tasks, beside=verdicts.name))
     run.chain(passes)
+    check_preferred(run, passes[0].step, passes[0].tasks)
     written = records_of(run.folder, index, tasks) if run.settings.index.write else []
     return run.finish(tasks, run.compared, also=written)

@@ -197,7 +197,9 @@ def test_every_kind_of_setting_with_a_path_is_among_them() -> None:
         *("extract", "dedup-urls", "dedup-documents", "dedup-lines", "identify-language"),
         *("classify", "filter", "decontaminate", "withdraw", "tokenize", "readers", "mine"),
     }
-    assert {f"dedup-{what}.index.against" for what in ("urls", "documents", "lines")} == INDEXES
+    assert {
+        f"dedup-{what}.index.against" for what in ("urls", "documents", "lines", "substrings")
+    } == INDEXES
 
 
 #: Words of files in the descriptions of settings that are no paths.

@@ -36,6 +36,8 @@ AUDIT = pa.schema(
 _SHOWN_LINES = 50
 #: Characters of a line, or bytes of a passage, that are shown.
 SHOWN = 200
+#: Hosts and source files with fewer documents raise no alarm: all of a few may well be copies.
+FEWEST_DOCUMENTS = 100
 
 
 def audit_lines(texts: Texts, removal: LineRemoval, frequent: LineTotals) -> pa.RecordBatch:
@@ -159,7 +161,7 @@ def losses_noted(batches: Iterable[pa.RecordBatch], limits: AlarmSettings) -> di
         notes[f"bytes cut by {name}"] = ranked.slice(0, _SHOWN_LINES).to_pylist()
     least = pc.multiply(pc.cast(ranked["bytes"], pa.float64()), limits.lost_share)
     losing = pc.greater(pc.cast(ranked["removed"], pa.float64()), least)
-    many = pc.greater_equal(ranked["documents"], limits.min_documents)
+    many = pc.greater_equal(ranked["documents"], FEWEST_DOCUMENTS)
     found = ranked.filter(pc.and_(losing, many)).slice(0, _SHOWN_LINES).to_pylist()
     alarms = [losing_alarm(row, "bytes", limits.lost_share) for row in found]
     return notes | ({"alarms": alarms} if alarms else {})

@@ -165,14 +165,19 @@ class SurvivorSettings(Settings):
         return ("quality",) if "highest_quality" in self.policy else ()
 
 
-class IndexSettings(Settings):
-    """Whether to write an index for later runs, and which finished runs to compare with."""
+class EarlierSettings(Settings):
+    """Which finished runs to compare with."""
+
+    against: tuple[RunFolder, ...] = Field(
+        description="Finished stage folders, the one with priority first: what is in them goes "
+        "here; the folders are not changed"
+    )
+
+
+class IndexSettings(EarlierSettings):
+    """Whether to write an index for later runs, too."""
 
     write: bool = Field(description="Leave an index of what was kept")
-    against: tuple[RunFolder, ...] = Field(
-        description="Finished stage folders, the one with priority first: documents in them are "
-        "removed here; the folders are not changed"
-    )
 
 
 class UrlDedupSettings(Settings):
@@ -236,9 +241,9 @@ class AlarmSettings(Settings):
     """Thresholds for alarms about probable faults; `--strict` stops the run on an alarm."""
 
     cluster_size: int = Field(ge=2, description="A cluster of more documents")
-    lost_share: Share = Field(description="A host or source file that loses more than this share")
-    min_documents: Positive = Field(
-        description="Hosts and source files with fewer documents raise no alarm"
+    lost_share: Share = Field(
+        description="A host or source file that loses more than this share"
+        " of at least 100 documents"
     )
 
 
@@ -310,6 +315,7 @@ class SubstringDedupSettings(Settings):
     paths: dict[Literal["code"], bool] = Field(
         description="`code`: cut in code, too: its documents, and lines of code and formulas"
     )
+    index: EarlierSettings
 
 
 Stage = TypeVar("Stage", bound=Settings)

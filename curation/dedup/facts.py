@@ -43,7 +43,8 @@ RULES: dict[OrderRule, tuple[str, bool]] = {
 
 
 _LOG = logging.getLogger(__name__)
-_LAST = np.iinfo(np.int64).max
+#: `source_rank` of a document that the user's preference gives no number, or fails on.
+NO_RANK = np.iinfo(np.int64).max
 
 
 class Removals(NamedTuple):
@@ -108,14 +109,14 @@ def ranks_of(batch: pa.RecordBatch, settings: SurvivorSettings) -> npt.NDArray[n
 def _preference(batch: pa.RecordBatch, preference: Preference) -> npt.NDArray[np.int64]:
     """Integers in the opposite order of the numbers that code gives; the last where it fails."""
     function = opened(preference.python, preference.settings)
-    ranks, failed = np.full(batch.num_rows, _LAST), list[str]()
+    ranks, failed = np.full(batch.num_rows, NO_RANK), list[str]()
     for part, row, answer in attempt(lambda given: as_numbers(function(given), given), batch):
         if isinstance(answer, BaseException):
             failed.append(f"{part.column('id')[0]}: {answer}")
             continue
         bits = (-answer).view(np.int64)  # ordered as the numbers are, but for the negative ones
-        ordered = np.where(bits < 0, bits ^ np.int64(_LAST), bits)
-        ranks[row : row + part.num_rows] = np.where(np.isnan(answer), _LAST, ordered)
+        ordered = np.where(bits < 0, bits ^ np.int64(NO_RANK), bits)
+        ranks[row : row + part.num_rows] = np.where(np.isnan(answer), NO_RANK, ordered)
     if failed:
         more = f", nor have {len(failed) - 1} more" if len(failed) > 1 else ""
         _LOG.warning("%s: %s: has no preference%s", preference.python, failed[0], more)

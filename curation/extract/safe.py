@@ -33,7 +33,7 @@ def text_of(page: Page) -> str:
     if page.normalize == "nfc":
         return unicodedata.normalize("NFC", text)
     from curation.extract.clean import clean  # here and below: compiled kernels
-    from curation.extract.mojibake import repaired
+    from curation.text.mojibake import repaired
 
     return clean(repaired(text))
 
@@ -56,11 +56,11 @@ _DETAIL = 500  # characters of an error message
 
 @dataclass(frozen=True)
 class Refused:
-    """A page beyond a limit of the settings."""
+    """A page that is not kept: beyond a limit of the settings, or it could not be extracted."""
 
     reason: str
-    value: float
-    threshold: float
+    value: float | None = None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)

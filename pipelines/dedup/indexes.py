@@ -28,18 +28,18 @@ def index_file(shard: str) -> str:
     return f"{INDEX}/{shard}.arrow"
 
 
-def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
+def open_index(path: str, stage: str, kind: str = INDEX) -> tuple[Folder, dict[str, Any]]:
     """Return folder and manifest of a finished stage with an index; `path` may also be its run.
 
-    Raises ConfigError if there is none.
+    Where documents are the index (`kind`), any stage will do. Raises ConfigError if there is none.
     """
     for folder in (Folder(resolve(path)), Folder(resolve(path)) / stage):
         manifest = complete_manifest(folder)
         if not manifest:
             continue
-        if manifest["stage"] != stage:
+        if manifest["stage"] != stage and kind == INDEX:
             raise ConfigError(f"{path}: an index of {manifest['stage']}, not of {stage}")
-        if not files_of(manifest, INDEX):
+        if not files_of(manifest, kind):
             raise ConfigError(
                 f"{path}: {stage} wrote no index; run it with {stage}.index.write=true"
             )
@@ -96,6 +96,17 @@ def check_settings(path: str, stage: str, settings: BaseModel, keys: Sequence[st
             here, there = here[part], (there or {}).get(part)
         if here != there:
             raise ConfigError(f"{path}: made with {stage}.{key} = {there!r}, here it is {here!r}")
+
+
+def kept_shards(paths: Sequence[str], stage: str) -> list[Shard]:
+    """Return the documents that finished stages left. Raises ConfigError where there are none."""
+    shards: list[Shard] = []
+    for priority, path in enumerate(paths):
+        folder, manifest = open_index(path, stage, "documents")
+        for name, f in files_of(manifest, "documents").items():
+            own = f"{priority}~{shard_name(name)}"
+            shards.append(Shard(own, folder, name, f["sha256"], f["rows"], f["bytes"]))
+    return shards
 
 
 #: Settings that must be equal in an index and the run that uses it.

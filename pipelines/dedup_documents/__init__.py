@@ -11,7 +11,7 @@ from typing import Any
 
 from curation.dedup.audit import losing_alarm
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
-from pipelines.dedup.duplicates import range_tasks, verdict_passes
+from pipelines.dedup.duplicates import check_preferred, range_tasks, verdict_passes
 from pipelines.dedup.graph import Labels, Solve, label_components
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
@@ -46,6 +46,8 @@ def run(run: StageRun) -> dict[str, Any]:
     passes, labels = compared(run, [*own, *indexed])
     run.chain(passes)
     done = {p.step.name: p for p in passes}
+    if Sign.name in done:
+        check_preferred(run, done[Sign.name].step, done[Sign.name].tasks)
     records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
     alarms = _alarms(run, records[FindLosses.name], records[Clusters.name])
     notes = {**_facts_of(run, records[Clusters.name], labels)}
@@ -69,6 +71,7 @@ def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels
         rest = _clustered(run, places, labels, link[-1], after=(*before, solve.name))
         return [*link, graph, *rest], labels
     run.chain(link)
+    check_preferred(run, link[0].step, link[0].tasks)
     labels = _label(run, places, link)
     return _clustered(run, places, labels, link[-1], after=()), labels
 

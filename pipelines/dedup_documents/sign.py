@@ -10,7 +10,7 @@ from curation.dedup.facts import bucketed, document_facts
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings
 from curation.schema import RIGHTS, column_of
-from pipelines.dedup.duplicates import check_languages
+from pipelines.dedup.duplicates import check_languages, preferred
 from pipelines.dedup.graph import NO_EDGES, write_edges
 from pipelines.dedup.indexes import Place
 from pipelines.engine.documents import answers, column_names, noted, over_documents
@@ -66,7 +66,7 @@ class Sign:
         edges = np.concatenate([NO_EDGES, *(inner for _, inner, _ in records)])
         name = scratch("edges", place.name)
         files[name] = write_edges(folder, name, edges)
-        return Result(files, {"edges": len(edges)} | noted(aside))
+        return Result(files, {"edges": len(edges), **preferred(facts), **noted(aside)})
 
     def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the facts of a batch's documents. Raises InputError if languages are missing."""

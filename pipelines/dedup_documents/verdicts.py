@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.dedup.audit import FEWEST_DOCUMENTS
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.keys import string_keys
 from curation.dedup.minhash import band_threshold
@@ -136,7 +137,7 @@ class FindLosses(OverRanges):
         found = []
         for row in sums.to_pylist():
             documents, lost = row["documents_sum"], row["lost_sum"]
-            if documents >= alarms.min_documents and lost > alarms.lost_share * documents:
+            if documents >= FEWEST_DOCUMENTS and lost > alarms.lost_share * documents:
                 samples = sorted(i for i in row["id_list"] if i is not None)[:SAMPLES]
                 found.append(
                     {

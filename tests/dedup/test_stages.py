@@ -165,26 +165,26 @@ def test_alarms_stop_a_strict_run(
     tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     copies = [
-        document(f"c{i}", " ".join(BASE), f"http://h.example/{i}", file="w") for i in range(9)
+        document(f"c{i}", " ".join(BASE), f"http://h.example/{i}", file="w") for i in range(100)
     ]
     rows = [*copies, *(document(f"o{i}", " ".join(words(9 + i, 50)), file="x") for i in range(9))]
     arguments = ["dedup-documents", "--input", write(tmp_path / "in", rows, 3), "--quiet"]
     arguments += ["--output", str(tmp_path / "out"), "--workers", "0"]
-    for name, value in (("cluster_size", 8), ("lost_share", 0.5), ("min_documents", 9)):
+    for name, value in (("cluster_size", 8), ("lost_share", 0.5)):
         arguments += ["--set", f"dedup-documents.alarms.{name}={value}"]
     assert main([*arguments, "--strict"]) == 1
     error = capsys.readouterr().err
-    assert "cluster of 9 documents, above 8, and 2 more" in error
+    assert "cluster of 100 documents, above 8, and 2 more" in error
     assert error.count("\n") == 1
     assert (tmp_path / "out" / "report.html").exists()
     assert main(arguments) == 0
     alarms = manifest(tmp_path / "out", "dedup-documents")["notes"]["alarms"]
     assert [(a["alarm"].split()[0], a["removed"]) for a in alarms] == [
-        ("cluster", 8),
-        ("file", 8),
-        ("host", 8),
+        ("cluster", 99),
+        ("file", 99),
+        ("host", 99),
     ]
-    assert all(set(a["samples"]) <= {f"c{i}" for i in range(9)} for a in alarms)
+    assert all(set(a["samples"]) <= {f"c{i}" for i in range(100)} for a in alarms)
 
 
 @pytest.mark.parametrize("name", ["dedup-documents", "dedup-lines"])

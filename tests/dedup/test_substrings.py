@@ -235,6 +235,42 @@ def test_the_stage_accounts_for_every_cut(
     assert (output / "SHA256SUMS").read_text() == (other / "SHA256SUMS").read_text()
 
 
+@pytest.mark.parametrize("keep", ["first", "best"])
+def test_what_an_earlier_run_has_is_cut(tmp_path: Path, keep: str) -> None:
+    """Whatever the survivor policy, and the earlier run is not touched."""
+
+    def done(name: str, texts: list[str], *options: str) -> Path:
+        rows = [
+            json.dumps({"id": f"{name}{i}", "text": text, "date": f"2020-01-0{i + 1}T00:00:00Z"})
+            for i, text in enumerate(texts)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+        given = ["--input", str(tmp_path / f"{name}.jsonl"), "--output", str(tmp_path / name)]
+        keeps = ["--set", f"dedup-substrings.keep={keep}"]
+        assert cli.main(["dedup-substrings", *given, *keeps, *options]) == 0
+        return tmp_path / name
+
+    old, new = " ".join(f"{PASSAGE} Part {i}." for i in range(4)), other(77)
+    first = done("a", [f"{other(1)}\n{old}", f"{other(2)}\n{old}"])
+    before = (first / "SHA256SUMS").read_bytes()
+    texts = [f"{other(3)}\n{old}\n{new}", f"{new}\n{other(4)}\n{old}", other(5)]
+    for workers in ("0", "2"):
+        options = ["--workers", workers, "--index", str(first)]
+        second = done(f"b{workers}", texts, *options)
+        kept = sorted(row["text"] for row in _rows(second, "documents"))
+        assert not any(PASSAGE in text for text in kept)
+        assert sum(new in text for text in kept) == 1 and other(5) in kept
+        named = {row["kept_id"] for row in _rows(second, "edits") if PASSAGE in row["text"]}
+        assert named == {"a0" if keep == "first" else "a1"}
+    assert (first / "SHA256SUMS").read_bytes() == before
+    again = _rows(
+        done("c", [old], "--set", f"dedup-substrings.index.against=[{second}]"), "removed"
+    )
+    assert not again  # what the second run lost is not in it
+    gone = _rows(done("d", [texts[2]], "--index", str(second)), "removed")
+    assert [row["reason"] for row in gone] == ["substring.too_short"]
+
+
 def test_a_site_that_loses_its_text_is_an_alarm() -> None:
     texts = [f"{PASSAGE}{PASSAGE[:5]}" for _ in range(120)] + [other(i) for i in range(120)]
     urls = [f"https://{'ab'[i // 120]}.example/{i}" for i in range(240)]
