@@ -84,6 +84,7 @@ def test_a_changed_threshold(home: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_new_and_a_changed_input_cost_their_own_shards(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run("run", "mine.yaml", "--input", "crawl", "--fresh") == 0  # of inputs in this place
     rows(home / "crawl/c.jsonl", *(f"c{n}" * 40_000 for n in range(9)))
     found = forecast(capsys)
     assert found["extract"]["why"] == "inputs new: 1"
