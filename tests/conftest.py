@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -161,6 +162,35 @@ def _nothing_is_synced() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is left in the folder for temporary files goes with pytest's own, after three runs."""
+    place = _together(tmp_path_factory) / "tmp"
+    place.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(place))
+        patch.setattr(tempfile, "tempdir", None)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_behind() -> Iterator[None]:
+    """Tests find the process as the ones before found it: environment, place, files in memory."""
+    environment, place = dict(os.environ), Path.cwd()
+    yield
+    os.chdir(place)
+    for name in os.environ.keys() | environment.keys():
+        if name == "PYTEST_CURRENT_TEST" or os.environ.get(name) == environment.get(name):
+            continue
+        if name in environment:
+            os.environ[name] = environment[name]
+        else:
+            del os.environ[name]
+    if memory := sys.modules.get("fsspec.implementations.memory"):
+        memory.MemoryFileSystem.store.clear()
+        memory.MemoryFileSystem.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _runs_stay_here() -> Iterator[None]:
     """Commands of `curate` in this process start no others, unless the test says how many.
 
@@ -197,11 +227,15 @@ def forked_processes(fork_server: BaseContext, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork_server)
 
 
+def _together(factory: pytest.TempPathFactory) -> Path:
+    """The folder for temporary files that all of pytest's processes share."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """A copy of a folder that one of pytest's processes makes for all."""
-    together = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        together = together.parent
+    together = _together(factory)
     made, own = together / name, factory.mktemp(name) / "out"
     with (together / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
