@@ -7,6 +7,7 @@ import fcntl
 import io
 import multiprocessing
 import os
+import random
 import re
 import shlex
 import shutil
@@ -66,9 +67,18 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if given else len(os.sched_getaffinity(0)) + 1
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="draw the order of files")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put long files first, then those with most tests."""
+    """Put long files first, then those with most tests; or all as a seed draws them."""
     sizes = Counter(item.path for item in items)
+    if (seed := config.getoption("shuffle")) is not None:
+        dice = random.Random(seed)
+        drawn = {path: dice.random() for path in sorted(sizes)}
+        items.sort(key=lambda i: drawn[i.path])
+        return
     first = {ROOT / "tests" / f"{name}.py": rank for rank, name in enumerate(_FIRST)}
     items.sort(key=lambda i: (first.get(i.path, len(first)), -sizes[i.path], str(i.path)))
 
