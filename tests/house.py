@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
-import io
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -58,15 +56,6 @@ LAYERS = (
     {"storage"},
     {"process", "console", "terminal"},
 )
-_NO_CODE = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
-}
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.IfExp, ast.ExceptHandler, ast.Assert)
 _SCOPES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -93,16 +82,23 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Return all nodes of the syntax tree of a file, outer ones first."""
+    return [*ast.walk(parsed(path))]
+
+
 def code_lines(path: Path) -> int:
     """Return the number of lines with code: docstrings, comments and blank lines don't count."""
-    found: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
-        if token.type not in _NO_CODE:
-            found.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(parsed(path)):
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    found = {number for number, line in lines if line.strip() and line.lstrip()[0] != "#"}
+    strings, documentation = set[int](), set[int]()
+    for node in nodes(path):
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno:
+            strings.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[operator]
         if isinstance(node, _SCOPES) and ast.get_docstring(node, clean=False) is not None:
-            found.difference_update(range(node.body[0].lineno, node.body[0].end_lineno + 1))  # type: ignore[operator]
-    return len(found)
+            documentation.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))  # type: ignore[operator]
+    return len((found | strings) - documentation)
 
 
 def complexity(function: ast.AST) -> int:
@@ -126,7 +122,7 @@ def complexity(function: ast.AST) -> int:
 def functions(*folders: str) -> Iterator[Function]:
     """Yield every function and method below folders."""
     for path in modules(*folders):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 yield Function(
                     complexity(node),
@@ -144,6 +140,7 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """Return, for each module of the product, those that it imports at any place.
 
@@ -165,6 +162,8 @@ def named_imports(path: Path) -> set[str]:
 
 def _imports_of(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             continue
         if isinstance(child, (ast.Import, ast.ImportFrom)):
