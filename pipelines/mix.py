@@ -7,7 +7,6 @@ counts, which stay in the scratch folder of `mix` until the unnamed mix is compl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +34,7 @@ from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, read_record
 from pipelines.storage.damage import check_content
 from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
-from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
+from pipelines.storage.files import SCRATCH, Folder, fingerprint
 from pipelines.storage.manifest import read_manifest
 
 #: Columns that drawing needs, where documents have them.
@@ -63,7 +62,7 @@ class CountTokens:
         wanted = [c for c in (*COLUMNS, *self.views) if c in present]
         batches: list[pa.RecordBatch] = []
         aside: dict[int, str] = {}
-        with _create_ids(folder, shard.name) as ids:
+        with folder.create(_ids_name(shard.name)) as ids:
             for part in over_documents("mix", shard, self.narrow, wanted):
                 rows, tokens = part.answer
                 ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
@@ -88,10 +87,6 @@ class CountTokens:
 
 def _ids_name(shard: str) -> str:
     return f"{SCRATCH}/data/ids/{shard}.u32"
-
-
-def _create_ids(folder: Folder, shard: str) -> AbstractContextManager[HashingSink]:
-    return folder.create(_ids_name(shard))
 
 
 class SavedIds:

@@ -67,7 +67,7 @@ class ReadTables:
                     page, document, own = row
                     if page.mended:
                         beside.mended.append(mended_row(document, page))
-                    batch.add(document, own, None)
+                    batch.add(document, own)
                 if beside.full:
                     beside.write(writer)
                 if len(batch.rows) == ROWS:

@@ -299,11 +299,7 @@ def _stages_and_mixes(folder: Folder) -> tuple[Sequence[str], list[str]]:
 def all_stages(folder: Folder) -> list[str]:
     """Return the stages and named mixes of a run folder's recipe, complete or not."""
     stages, mixes = _stages_and_mixes(folder)
-    return [*stages, *_branches(mixes)]
-
-
-def _branches(mixes: Sequence[str]) -> list[str]:
-    return [f"{name}/{mix}" for mix in mixes for name in _per_mix()]
+    return [*stages, *(f"{name}/{mix}" for mix in mixes for name in _per_mix())]
 
 
 def _per_mix() -> list[str]:

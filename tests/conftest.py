@@ -7,11 +7,14 @@ import fcntl
 import io
 import multiprocessing
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -20,11 +23,17 @@ import hypothesis
 import pytest
 
 from pipelines.cli import main
+from pipelines.runners.execute import RunnerOptions, parse_beam_args
 from pipelines.storage.files import Folder
 
-# A first example may compile or load kernels.
-hypothesis.settings.register_profile("kernels", deadline=None)
+# A first example may compile or load kernels. Failures are mended, not kept for the next time.
+hypothesis.settings.register_profile("kernels", deadline=None, database=None)
 hypothesis.settings.load_profile("kernels")
+
+# Processes start by the hundred: without its modules as bytecode each takes most of a second more,
+# and assertions are rewritten for each of pytest's.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -69,14 +78,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
-def curate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command of `curate` from the checkout's root, in this process.
+def curate(*arguments: str | Path, place: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run a command of `curate` from the checkout's root or another place, in this process.
 
     One of its own takes seconds to start; `curate_alone` is for what depends on it.
     """
     given, out, told = [*map(str, arguments)], io.StringIO(), io.StringIO()
     with (
-        contextlib.chdir(ROOT),
+        contextlib.chdir(place),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(told),
     ):
@@ -87,6 +96,9 @@ def curate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(given, code, out.getvalue(), told.getvalue())
 
 
+_HEAD = 'set -euo pipefail\ncurate() { python -m pipelines.cli "$@"; }\n'
+
+
 def in_shell(script: str, folder: Path) -> str:
     """What a script of bash prints in a folder. `python` and `curate` are those of the tests."""
     environment = os.environ | {
@@ -95,7 +107,7 @@ def in_shell(script: str, folder: Path) -> str:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     done = subprocess.run(
-        ["bash", "-c", script],
+        ["bash", "-c", _HEAD + script],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -105,6 +117,23 @@ def in_shell(script: str, folder: Path) -> str:
     )
     assert done.returncode == 0, f"{script}\n{done.stdout}"
     return done.stdout
+
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"$]*\"")
+#: What a shell makes something of outside quotes.
+_OF_SHELL = re.compile(r"[|&;<>(){}$`\\*?~#!=\n]")
+
+
+def as_typed(script: str, folder: Path) -> str:
+    """What a script prints in a folder; a plain command of `curate` runs in this process."""
+    words = script.strip()
+    if not words.startswith("curate ") or _OF_SHELL.search(_QUOTED.sub("", words)):
+        return in_shell(script, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        done = curate(*shlex.split(words)[1:], place=folder)
+    assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+    return done.stderr + done.stdout
 
 
 def curate_alone(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -128,6 +157,24 @@ def _nothing_is_synced() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _runs_stay_here() -> Iterator[None]:
+    """Commands of `curate` in this process start no others, unless the test says how many.
+
+    To start them takes seconds of CPU time, and most runs of tests do not.
+    """
+
+    def here(arguments: Sequence[str], workers: int | None) -> RunnerOptions:
+        options = parse_beam_args(arguments, workers)
+        return replace(options, workers=0) if options.is_local and workers is None else options
+
+    with pytest.MonkeyPatch.context() as patch:
+        for command in ("pipelines.commands.run", "pipelines.commands.withdraw"):
+            patch.setattr(f"{command}.parse_beam_args", here)
+        patch.setattr("models.commands.mix.parse_beam_args", here)
         yield
 
 

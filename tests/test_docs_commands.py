@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import cli
-from tests.conftest import ROOT, in_shell
+from tests.conftest import ROOT, as_typed
 
 _BLOCK = re.compile(r"<!-- run -->\n```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ALL = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -21,7 +21,6 @@ _ANY = re.compile(
 )
 _REASON = re.compile(r"not run: .+")
 _CURATE = re.compile(r"^(?:\$ )?(curate .*?)(?: *#.*|[|;&>] .*| \|\| true)?$", re.MULTILINE)
-_HEAD = 'set -euo pipefail\ncurate() { python -m pipelines.cli "$@"; }\n'
 #: Seconds of a table, which are never the same.
 _SECONDS = re.compile(r"[\d.]+ │$")
 
@@ -44,7 +43,7 @@ def test_the_commands_of_a_page(page: Path, sample_run: Path, tmp_path: Path) ->
     shutil.copytree(sample_run, tmp_path / "out")
     for kind, block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         script, shown = _commands(kind, block)
-        printed = iter(map(_squeezed, in_shell(_HEAD + script, tmp_path).splitlines()))
+        printed = iter(map(_squeezed, as_typed(script, tmp_path).splitlines()))
         for line in map(_squeezed, shown):
             assert line in printed, f"{script}\ndoes not print, in this order: {line}"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, in_shell
+from tests.conftest import ROOT, as_typed
 
 _CELLS = json.loads((ROOT / "examples" / "one_crawl.ipynb").read_text(encoding="utf-8"))["cells"]
 
@@ -25,8 +25,7 @@ def _executed(source: str, names: dict[str, Any]) -> str:
                 continue
             exec(compile(plain, "cell", "exec"), names)
             plain = ""
-            script = "set -eo pipefail; " + line[1:].format_map(names)
-            print(in_shell(script, Path.cwd()), end="")
+            print(as_typed(line[1:].format_map(names), Path.cwd()), end="")
     return printed.getvalue()
 
 

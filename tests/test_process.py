@@ -57,11 +57,10 @@ def wait_for_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
 @pytest.mark.parametrize(
     ("signals", "code", "word", "pause"),
     [
-        ([signal.SIGINT, signal.SIGINT], 130, "interrupted", 0.0),
         ([signal.SIGINT], 130, "interrupted", 1.0),
-        ([signal.SIGTERM], 143, "terminated", 0.0),
         ([signal.SIGHUP], 129, "terminated, as its terminal was closed", 0.0),
-        ([signal.SIGTERM, signal.SIGINT, signal.SIGINT], 143, "terminated", 1.0),
+        ([signal.SIGTERM], 143, "terminated", 1.0),
+        ([signal.SIGTERM, signal.SIGINT, signal.SIGINT], 143, "terminated", 0.0),
     ],
 )
 def test_a_run_ends_with_one_line(

@@ -87,18 +87,15 @@ def item_of(name: str, row: Row, fields: Fields, number: str) -> Item:
         number, target, row = str(row["doc_id"]), row.get("target"), row["doc"]
     choices = _choices(row, fields.choices)
     answer = _answer(row, fields, choices)
+    also = (_at(row, name) for name in fields.also)
     return Item(
         name,
         _text(_first(row, fields.id)) or number,
-        "\n".join(filter(None, [_text(_first(row, fields.question)), *_texts(row, fields.also)])),
+        "\n".join(filter(None, map(_text, [_first(row, fields.question), *also]))),
         choices,
         answer or _text(target),
         _text(_first(row, fields.passage)),
     )
-
-
-def _texts(row: Row, names: Sequence[str]) -> list[str]:
-    return [_text(_at(row, name)) for name in names]
 
 
 def _at(value: Any, path: str) -> Any:

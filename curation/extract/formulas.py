@@ -45,14 +45,10 @@ def tex(kind: int, source: str) -> str:
     """
     if len(source) > _MAX_SOURCE:
         return ""
-    return _short_tex(kind, source) if len(source) <= _SHORT_SOURCE else _tex(kind, source)
+    return (_tex if len(source) <= _SHORT_SOURCE else _tex.__wrapped__)(kind, source)
 
 
 @functools.lru_cache(maxsize=4096)
-def _short_tex(kind: int, source: str) -> str:
-    return _tex(kind, source)
-
-
 def _tex(kind: int, source: str) -> str:
     if kind == s.DATA_MATHML:
         source, kind = html.unescape(source), s.MATHML
@@ -311,10 +307,6 @@ def _enclosed(node: _Node, children: list[str], depth: int) -> str:
     return f"\\cancel{{{_join(children)}}}" if struck else _join(children) or _symbols(node.text)
 
 
-def _grid(node: _Node, children: list[str], depth: int) -> str:
-    return _array(_AROUND.get(("", ""), "") if not _is_aligned(node) else "aligned", children)
-
-
 def _in_fences(node: _Node, children: list[str], depth: int) -> str:
     opening = node.attributes.get("open")
     closing = node.attributes.get("close")
@@ -336,10 +328,10 @@ def _array(environment: str, rows: list[str]) -> str:
     return f"\\begin{{{environment}}}" + " \\\\ ".join(rows) + f"\\end{{{environment}}}"
 
 
-def _is_aligned(node: _Node) -> bool:
-    """Whether the columns of a table are the sides of equations."""
+def _environment(node: _Node) -> str:
+    """That of a table, whose columns may be the sides of equations."""
     columns = (node.attributes.get("columnalign") or "").split()
-    return columns[:2] == ["right", "left"]
+    return "aligned" if columns[:2] == ["right", "left"] else "matrix"
 
 
 def _rows(node: _Node, depth: int) -> list[str]:
@@ -459,7 +451,7 @@ _CONVERTERS: dict[str, Callable[[_Node, list[str], int], str]] = {
     "msqrt": lambda node, children, depth: f"\\sqrt{{{_join(children)}}}",
     "menclose": _enclosed,
     "mfenced": _in_fences,
-    "mtable": _grid,
+    "mtable": lambda node, rows, depth: _array(_environment(node), rows),
 } | {
     **dict.fromkeys(("mover", "munder", "munderover"), _stacked),
     **dict.fromkeys(("mtr", "mlabeledtr"), lambda node, children, depth: " & ".join(children)),

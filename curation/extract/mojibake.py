@@ -42,7 +42,7 @@ def mended(source: bytes) -> bytes:
 
 def _loses(source: bytes) -> bool:
     """Whether a page has C1 controls, or one of the spaced letters before a no-break space."""
-    if source.isascii():
+    if not (b"\xc2" in source or b"\xc3" in source):
         return False
     data = np.frombuffer(source, np.uint8)
     if (data[np.flatnonzero(data[:-1] == 0xC2) + 1] < 0xA0).any():

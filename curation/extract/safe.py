@@ -56,11 +56,11 @@ _DETAIL = 500  # characters of an error message
 
 @dataclass(frozen=True)
 class Refused:
-    """A page beyond a limit of the settings."""
+    """A page that is not kept: beyond a limit of the settings, or it could not be extracted."""
 
     reason: str
-    value: float
-    threshold: float
+    value: float | None = None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,10 @@ class LanguageIdentifier:
         own = pc.index_in(labels, pa.array(corrector.labels)).fill_null(-1).to_numpy()
         known = evidence[:, : len(self._every)]
         first = np.where(own < 0, known.argmax(1), own)[:, None]
-        likely = np.argsort(-known, 1, kind="stable")[:, :_LIKELY]
+        left, likely = known.copy(), np.empty((len(known), _LIKELY), np.int64)
+        for place in range(_LIKELY):
+            likely[:, place] = left.argmax(1)
+            np.put_along_axis(left, likely[:, place, None], -1, 1)
         likely = np.where(np.take_along_axis(known, likely, 1) < _POSSIBLE, first, likely)
         candidates = np.hstack([first, likely])
         misread = corrector.familiar.misread(lines, windows.firsts, candidates)
@@ -332,13 +335,13 @@ def average(windows: npt.NDArray[np.floating[Any]], of: Windows) -> npt.NDArray[
 
     All are 0 for a document without windows.
     """
-    out = np.zeros((len(of.firsts) - 1, windows.shape[1]))
-    some = np.diff(of.firsts) > 0
-    if some.any():
-        weighed, firsts = windows * of.letters[:, None].astype(np.float64), of.firsts[:-1][some]
-        letters = np.maximum(np.add.reduceat(of.letters, firsts), 1)
-        out[some] = np.add.reduceat(weighed, firsts) / letters[:, None]
-    return out
+    out, counts = np.zeros((len(of.firsts) - 1, windows.shape[1])), np.diff(of.firsts)
+    for nth in range(counts.max(initial=0)):
+        some = np.flatnonzero(counts > nth)
+        of_some = of.firsts[some] + nth
+        out[some] += windows[of_some] * of.letters[of_some, None].astype(np.float64)
+    letters = np.diff(np.append(0, np.cumsum(of.letters))[of.firsts])
+    return out / np.maximum(letters, 1)[:, None]
 
 
 def with_language(batch: pa.RecordBatch, settings: LanguageSettings) -> pa.RecordBatch:

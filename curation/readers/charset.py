@@ -19,6 +19,8 @@ import operator
 import re
 from collections.abc import Iterator
 
+import numpy as np
+import pyarrow as pa
 import webencodings
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
@@ -373,9 +375,11 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 
 def _is_utf8(content: bytes) -> bool:
+    """Whether bytes are sound UTF-8: as a text they might take four times the room."""
+    ends = pa.py_buffer(np.array([0, len(content)]))
     try:
-        content.decode()
-    except UnicodeDecodeError:
+        pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(content)).validate(full=True)
+    except pa.ArrowInvalid:
         return False
     return True
 

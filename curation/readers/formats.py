@@ -53,7 +53,7 @@ def canonical_url(content: bytes) -> str:
     return ""
 
 
-def read_file(stream: Stream, name: str, kind: str, settings: ReaderSettings) -> Iterator[Event]:
+def read_file(name: str, kind: str, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
     """The file as a page whose address is the one it names, or `file:` and its relative name.
 
     The modification time is no date: it changes when files are copied.
@@ -217,7 +217,7 @@ def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | N
     if not head:
         return scan if stream.breaks else None
     kind = _kind_of_file(lower, head, settings)
-    return functools.partial(_file, name, kind) if kind else None
+    return functools.partial(read_file, name, kind) if kind else None
 
 
 def _kind_of_file(lower: str, head: bytes, settings: ReaderSettings) -> str:
@@ -228,7 +228,3 @@ def _kind_of_file(lower: str, head: bytes, settings: ReaderSettings) -> str:
     if lower.endswith(HTML) or http.looks_like_html(head):
         return "html"
     return "text" if lower.endswith((".txt", ".text")) else ""
-
-
-def _file(name: str, kind: str, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
-    return read_file(stream, name, kind, settings)

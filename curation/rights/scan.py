@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.bytes.search import same, stands_at
+from curation.bytes.search import ONES, next_byte, same, stands_at
 from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
 
 #: Bytes of a page's beginning that can be its head: scripts and styles in it may be long.
@@ -33,6 +33,8 @@ REL, LINK, BADGE, KEY, COMMONS = range(5)
 
 _BLOCK = 512
 _STRIDE = 64
+#: Bytes behind a page, for `next_byte`.
+_PADDING = 8
 _PLACES = np.arange(_STRIDE, dtype=np.uint8)
 #: Bytes between the word licence and its `rel`.
 _REL_BYTES = 40
@@ -83,9 +85,9 @@ _LOWER = _BYTE(32)
 _EITHER = _BYTE(0xFF ^ 32)
 _I, _C, _E, _N, _S, _DOT = (_BYTE(byte) for byte in b"icens.")
 _AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
-_B, _T, _D, _M, _G, _H = (_BYTE(byte) for byte in b"btdmgh")
 _X, _OPEN, _CLOSE, _BLANK = (_BYTE(byte) for byte in b"x() ")
-_LESS, _MORE, _SLASH, _BANG, _DASH = (_BYTE(byte) for byte in b"<>/!-")
+_LESS, _MORE, _SLASH, _DASH = (_BYTE(byte) for byte in b"<>/-")
+_LESSES, _MORES = (np.uint64(byte) * ONES for byte in b"<>")
 _SIGN = _BYTE(0xC2), _BYTE(0xA9)
 #: Forms of the sign, and what is one before a year.
 _SIGNS = (
@@ -274,66 +276,24 @@ def _anywhere(data: Bytes, places: Int64s) -> Int:
 
 
 @inlined
-def _next(data: Bytes, at: Int, limit: Int, wanted: Int) -> Int:
-    """Where the next byte of a kind is, or the limit: the least place that isn't ruled out."""
-    while at + _STRIDE <= limit:
-        found = _BYTE(255)
-        stride = data[at : at + _STRIDE]
-        for k in range(_STRIDE):
-            found = min(found, _PLACES[k] | _BYTE((stride[k] != wanted) * _BYTE(255)))
-        if found < 255:
-            return at + found
-        at += _STRIDE
-    while at < limit and data[at] != wanted:
-        at += 1
-    return at
-
-
-@inlined
 def _after(data: Bytes, at: Int, limit: Int, opened: Int) -> Int:
     """Where the comment (1) or the script (2) that has begun ends, or the limit."""
     if opened == 1:
         at += 2
         while True:
-            at = _next(data, at, limit, _MORE)
+            at = next_byte(data, at, limit, _MORES)
             if at >= limit:
                 return limit
             if data[at - 1] == _DASH and data[at - 2] == _DASH:
                 return at + 1
             at += 1
     while True:
-        at = _next(data, at, limit, _LESS)
+        at = next_byte(data, at, limit, _LESSES)
         if at + 8 > limit:
             return limit
         if data[at + 1] == _SLASH and stands_at(data, at + 2, len(data), _SCRIPT):
             return at + 8
         at += 1
-
-
-@inlined
-def _may_state(data: Bytes, begin: Int, end: Int) -> Bool:
-    """Whether a tag may have one of the words: three letters of each are looked for, as `_has`.
-
-    In strides, of which the last one goes on behind the tag.
-    """
-    for at in range(begin, end, _STRIDE):
-        if at + _STRIDE + 2 > len(data):
-            return True
-        first, second = data[at : at + _STRIDE], data[at + 1 : at + _STRIDE + 1]
-        third = data[at + 2 : at + _STRIDE + 2]
-        found = _BYTE(255)
-        for k in range(_STRIDE):
-            a, b, c = first[k], second[k], third[k]
-            bot = _BYTE(_BYTE(a ^ _B) | _BYTE(_BYTE(b ^ _O) | _BYTE(c ^ _T)))
-            tdm = _BYTE(_BYTE(a ^ _T) | _BYTE(_BYTE(b ^ _D) | _BYTE(c ^ _M)))
-            igh = _BYTE(_BYTE(a ^ _I) | _BYTE(_BYTE(b ^ _G) | _BYTE(c ^ _H)))
-            cen = _BYTE(_BYTE(a ^ _C) | _BYTE(_BYTE(b ^ _E) | _BYTE(c ^ _N)))
-            no = _BYTE(_BYTE(a ^ _N) | _BYTE(b ^ _O))
-            least = min(min(bot, tdm), min(min(igh, cen), no))
-            found = min(found, _BYTE(least & _EITHER))
-        if found == 0:
-            return True
-    return False
 
 
 @inlined
@@ -357,7 +317,7 @@ def _head(data: Bytes, spans: Int64s) -> tuple[Int, Int]:
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
     while at < limit:
-        at = _next(data, at, limit, _LESS)
+        at = next_byte(data, at, limit, _LESSES)
         if at + 6 > len(data) or at == limit:
             break
         opened = 0  # a comment (1), a script (2)
@@ -375,13 +335,9 @@ def _head(data: Bytes, spans: Int64s) -> tuple[Int, Int]:
             return at, count
         if stands_at(data, at + 1, size, _META) or stands_at(data, at + 1, size, _LINK):
             end = min(size, at + TAG_BYTES)
-            close = _next(data, at + 5, end, _MORE)
+            close = next_byte(data, at + 5, end, _MORES)
             if close < end:
-                if (
-                    count < len(spans)
-                    and _may_state(data, at + 5, close)
-                    and _states(data, at + 5, close)
-                ):
+                if count < len(spans) and _states(data, at + 5, close):
                     spans[count, 0], spans[count, 1] = at, close + 1
                     count += 1
                 at = close
@@ -391,7 +347,7 @@ def _head(data: Bytes, spans: Int64s) -> tuple[Int, Int]:
 
 @inlined
 def _last_sign(data: Bytes, begin: Int) -> Int:
-    """Where the last sign or word of copyright may begin in a stride; -1: nowhere. As `_next`."""
+    """Where the last sign or word of copyright may begin in a stride; -1: nowhere."""
     found = _BYTE(0)
     first, second = data[begin : begin + _STRIDE], data[begin + 1 : begin + _STRIDE + 1]
     third = data[begin + 2 : begin + _STRIDE + 2]
@@ -450,44 +406,26 @@ def _sign(data: Bytes, before: Int) -> Int:
 
 
 @borrowing
-def _has_mark(first: Bytes, second: Bytes, third: Bytes) -> Bool:
-    """Whether a comment or script may begin or end in three views, as `_has`."""
-    found = _BYTE(255)
-    for k in range(len(third)):
-        a, b, c = first[k], second[k], third[k]
-        begun = _BYTE(_BYTE(a ^ _LESS) | _BYTE(_BYTE(b ^ _BANG) | _BYTE(c ^ _DASH)))
-        ended = _BYTE(_BYTE(a ^ _DASH) | _BYTE(_BYTE(b ^ _DASH) | _BYTE(c ^ _MORE)))
-        name = _BYTE(_BYTE(_BYTE(b ^ _S) | _BYTE(c ^ _C)) & _EITHER)
-        script = _BYTE(min(_BYTE(a ^ _LESS), _BYTE(a ^ _SLASH)) | name)
-        found = min(found, min(min(begun, ended), script))
-    return found == 0
-
-
-@borrowing
 def _holders(data: Bytes, at: Int, back: Int) -> tuple[Int, Int]:
     """Where the comment and the script begin in which a place is, if within bytes before; or -1."""
     comment = script = -2  # not known yet
     before = data[:at]
     stop = max(0, at - back)
-    last = at - 2
-    while last > stop and (comment == -2 or script == -2):
-        begin = max(stop, last - _BLOCK)
-        views = data[begin:last], data[begin + 1 : last + 1], data[begin + 2 : last + 2]
-        if _has_mark(views[0], views[1], views[2]):
-            for k in range(last - 1, begin - 1, -1):
-                byte = data[k]
-                if byte == _DASH:
-                    if comment == -2 and data[k + 1] == _DASH and data[k + 2] == _MORE:
-                        comment = -1
-                elif byte == _LESS:
-                    if comment == -2 and _is_exactly(before, k, _COMMENT):
-                        comment = k
-                    elif script == -2 and stands_at(before, k + 1, len(before), _SCRIPT):
-                        script = k
-                elif byte == _SLASH and script == -2 and k and data[k - 1] == _LESS:
-                    if stands_at(before, k + 1, len(before), _SCRIPT):
-                        script = -1
-        last = begin
+    k = at - 2
+    while k > stop and (comment == -2 or script == -2):
+        k -= 1
+        byte = data[k]
+        if byte == _DASH:
+            if comment == -2 and data[k + 1] == _DASH and data[k + 2] == _MORE:
+                comment = -1
+        elif byte == _LESS:
+            if comment == -2 and _is_exactly(before, k, _COMMENT):
+                comment = k
+            elif script == -2 and stands_at(before, k + 1, len(before), _SCRIPT):
+                script = k
+        elif byte == _SLASH and script == -2 and k and data[k - 1] == _LESS:
+            if stands_at(before, k + 1, len(before), _SCRIPT):
+                script = -1
     return max(comment, -1), max(script, -1)
 
 
@@ -600,7 +538,11 @@ def _line(data: Bytes, before: Int, out: Bytes) -> Int:
 
 @borrowing
 def _look(data: Bytes, spans: Int64s, places: Int64s, line: Bytes) -> tuple[Int, Int, Int, Int]:
-    """Fill `spans`, `places` and `line`; return how many there are of each, and the head's end."""
+    """Fill `spans`, `places` and `line`; return how many there are of each, and the head's end.
+
+    Behind the page are `_PADDING` bytes.
+    """
+    data = data[: len(data) - _PADDING]
     count = _anywhere(data, places)
     head_end, tags = _head(data, spans)
     return tags, count, _line(data, len(data), line), head_end
@@ -637,7 +579,7 @@ _ROOM = _Room()
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     spans, places, line, text = _ROOM.arrays
-    tags, count, length, head_end = _look(_bytes(source), spans, places, line)
+    tags, count, length, head_end = _look(_bytes(source + bytes(_PADDING)), spans, places, line)
     return Found(
         int(head_end),
         text[:length],

@@ -255,7 +255,7 @@ class SiteIndex:
     def __init__(self, path: Path) -> None:
         place = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         self._base = sqlite3.connect(place, uri=True, check_same_thread=False)
-        self._parsed = lru_cache(_PARSED)(self._parse)
+        self._parsed = lru_cache(_PARSED)(lambda row, stored: _said(stored))
         counted = self._base.execute(_COUNTS)
         #: Captures by kind.
         self.counts: dict[str, int] = dict(counted.fetchall())
@@ -317,9 +317,6 @@ class SiteIndex:
                 if row := self._base.execute(query, (one, kind, at)).fetchone():
                     return self._parsed(*row)
         return None
-
-    def _parse(self, row: int, stored: bytes) -> _Said:
-        return _said(stored)
 
 
 def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:

@@ -66,26 +66,15 @@ class PageBatch:
 
     rows: list[Row] = field(default_factory=list)
     own: list[Row] = field(default_factory=list)
-    reasons: list[str | None] = field(default_factory=list)
-    values: list[float | None] = field(default_factory=list)
-    thresholds: list[float | None] = field(default_factory=list)
+    refused: list[Refused | None] = field(default_factory=list)
     characters: int = 0
     fetched: int = field(default_factory=lambda: RawFile.fetched)
     repaired: Counter[str] = field(default_factory=Counter)
 
-    def add(
-        self,
-        row: Row,
-        own: Row,
-        reason: str | None,
-        value: float | None = None,
-        threshold: float | None = None,
-    ) -> None:
+    def add(self, row: Row, own: Row, refused: Refused | None = None) -> None:
         self.rows.append(row)
         self.own.append(own)
-        self.reasons.append(reason)
-        self.values.append(value)
-        self.thresholds.append(threshold)
+        self.refused.append(refused)
         self.characters += len(row["text"])
 
     @property
@@ -93,11 +82,10 @@ class PageBatch:
         return len(self.rows) >= _BATCH_PAGES or self.characters >= _BATCH_CHARACTERS
 
     def verdicts(self) -> Verdicts:
-        return Verdicts(
-            pa.array(self.reasons, pa.string()),
-            pa.array(self.values, pa.float64()),
-            pa.array(self.thresholds, pa.float64()),
-        )
+        rows = [(r.reason, r.value, r.threshold) if r else (None,) * 3 for r in self.refused]
+        columns = zip(*rows, strict=True) if rows else ([], [], [])
+        kinds = pa.string(), pa.float64(), pa.float64()
+        return Verdicts(*(pa.array(c, k) for c, k in zip(columns, kinds, strict=True)))
 
 
 @dataclass
@@ -281,13 +269,14 @@ class JudgePages:
         if answer is None:
             low, high = self.extract.http_status
             status = page.status or 0
-            batch.add(row, own, "http.status", status, low if status < low else high)
+            limit = low if status < low else high
+            batch.add(row, own, Refused("http.status", status, limit))
         elif isinstance(answer, Refused):
-            batch.add(row, own, answer.reason, answer.value, answer.threshold)
+            batch.add(row, own, answer)
         elif isinstance(answer, Failed | Crash):
             reason = answer.reason("extract") if isinstance(answer, Crash) else "extract.error"
             beside.set_aside.append(_failed(row, page, reason, answer.detail))
-            batch.add(row, own, reason)
+            batch.add(row, own, Refused(reason))
         else:
             self._extracted(row, own, answer, batch)
 
@@ -306,11 +295,7 @@ class JudgePages:
             own["page_starts"] = answer.page_starts
         if answer.repaired:
             batch.repaired[f"repaired.{answer.repaired}"] += 1
-        refused = wrong_length(len(answer.text), self.extract)
-        if refused is None:
-            batch.add(row, own, None)
-        else:
-            batch.add(row, own, refused.reason, refused.value, refused.threshold)
+        batch.add(row, own, wrong_length(len(answer.text), self.extract))
 
 
 Record = Page | Damage | Skipped

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.reading.columns import spans
 from pipelines.reading.ledger import Groups, Ledger
 from pipelines.reading.search import KEPT
+from pipelines.reading.sums import spans
 
 _SHOWN = 200
 
@@ -31,7 +31,7 @@ class Comparison:
         self._counts = np.zeros(size * size, np.int64)
         self._characters = np.zeros(size * size)
         self._examples: dict[int, list[int]] = {}
-        for here, there in _matched(ours.by_key, theirs.by_key, len(ours)):
+        for here, there in _matched(ours.by_key, theirs.by_key):
             pairs = left[ours.fates_by_key[here]] + right[theirs.fates_by_key[there]]
             self._counts += np.bincount(pairs, minlength=size * size)
             differ = np.flatnonzero(differs[pairs])
@@ -39,8 +39,7 @@ class Comparison:
                 self._show(ours.by_key.rows[here][differ], pairs[differ])
         matched = int(self._counts.sum())
         self.only_ours, self.only_theirs = (
-            (len(run) if run.by_key.digest else _distinct(run.by_key.keys)) - matched
-            for run in (ours, theirs)
+            _distinct(run.by_key.keys) - matched for run in (ours, theirs)
         )
 
     def _show(self, rows: npt.NDArray[Any], pairs: npt.NDArray[np.int64]) -> None:
@@ -88,10 +87,11 @@ def _fates(ledger: Ledger) -> list[str]:
 _Places = slice | npt.NDArray[np.int64]
 
 
-def _matched(ours: Groups, theirs: Groups, size: int) -> Iterator[tuple[_Places, _Places]]:
+def _matched(ours: Groups, theirs: Groups) -> Iterator[tuple[_Places, _Places]]:
     """Yield places of ours and theirs that have the same key, each key once, part by part."""
-    if ours.digest is not None and ours.digest == theirs.digest:  # two runs of one input
-        yield from ((part, part) for part in spans(size))
+    same = np.array_equal(ours.keys, theirs.keys)  # two runs of one input
+    if same and _distinct(ours.keys) == len(ours.keys):
+        yield from ((part, part) for part in spans(len(ours.keys)))
         return
     for part in spans(len(ours.keys)):
         keys = ours.keys[part]

@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,10 +21,14 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, read_manifest
 from pipelines.storage.shards import read_batches, read_kinds, read_rows
 
-#: Shown differences between a duplicate and the kept copy: number, length, and context.
+#: Shown differences between a duplicate and the kept copy: lines, length, and context.
 _CHANGES = 20
 _CHANGE_CHARACTERS = 400
 _CONTEXT = 40
+#: Words, and single characters of scripts without spaces, that differences within lines are told
+#: by; how similar two lines must be; and comparisons of words in all.
+_TOKEN = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
+_ALIKE, _WORDS = 0.4, 4_000_000
 #: URLs listed when several end with the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
@@ -252,32 +257,59 @@ def _document(place: Folder, name: str) -> dict[str, Any] | None:
 
 def _difference(removed: str, kept: str) -> Iterator[str]:
     """Return a line diff: `-` lines only in the removed text, `+` only in the kept one."""
-    ours, theirs = removed.splitlines(), kept.splitlines()
-    changes = difflib.SequenceMatcher(None, ours, theirs).get_opcodes()
-    changes = [change for change in changes if change[0] != "equal"]
-    for _, i, i_end, j, j_end in changes[:_CHANGES]:
-        lost, gained = "\n".join(ours[i:i_end]), "\n".join(theirs[j:j_end])
-        first, last = _common(lost, gained)
-        for sign, text in (("-", lost), ("+", gained)):
-            shown = text[first : len(text) - last][:_CHANGE_CHARACTERS]
-            before = "…" if first and lost and gained else ""
-            after = "…" if len(text) - first - last > _CHANGE_CHARACTERS or last else ""
-            for line in shown.splitlines() if text else []:
-                yield f"{sign} {before}{line}{after}"
+    lines = compared(removed.splitlines(), kept.splitlines())
+    changes = [line for line in lines if line[0] != " "]
+    for sign, line, *parts in changes[:_CHANGES]:
+        shown = "".join(
+            text
+            if differs or len(text) <= 2 * _CONTEXT
+            else f"{text[:_CONTEXT]}…{text[-_CONTEXT:]}"
+            for text, differs in (parts[0] if parts else [(line, True)])
+        )
+        yield f"{sign} {shown[:_CHANGE_CHARACTERS]}{'…' * (len(shown) > _CHANGE_CHARACTERS)}"
     if len(changes) > _CHANGES:
         yield f"… and {len(changes) - _CHANGES} more changes"
 
 
-def _common(first: str, second: str) -> tuple[int, int]:
-    """Count the characters shared at the start and end, leaving some for context."""
-    start = _shared(first, second)
-    end = _shared(first[start:][::-1], second[start:][::-1])
-    return max(0, start - _CONTEXT), max(0, end - _CONTEXT)
+def compared(ours: Sequence[str], theirs: Sequence[str]) -> list[list[Any]]:
+    """Lines of two texts: `[" ", line]` in both, `["-", line]` or `["+", line]` in one.
+
+    With the parts of lines that are alike.
+    """
+    matcher = difflib.SequenceMatcher(None, ours, theirs)  # without junk: cubic for equal lines
+    lines: list[list[Any]] = []
+    words = _WORDS
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        if kind == "equal":
+            lines += [[" ", line] for line in ours[i:i_end]]
+            continue
+        gone: list[list[Any]] = [["-", line] for line in ours[i:i_end]]
+        come: list[list[Any]] = [["+", line] for line in theirs[j:j_end]]
+        for old, new in zip(gone, come, strict=False):
+            tokens = [_TOKEN.findall(line[1]) for line in (old, new)]
+            words -= len(tokens[0]) * len(tokens[1])
+            if words >= 0 and (parts := changed_words(*tokens)):
+                old.append(parts[0])
+                new.append(parts[1])
+        lines += gone + come
+    return lines
 
 
-def _shared(first: str, second: str) -> int:
-    pairs = zip(first, second, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
+Parts = list[tuple[str, bool]]
+
+
+def changed_words(ours: list[str], theirs: list[str]) -> tuple[Parts, Parts] | None:
+    """Return (text, whether it differs) of two lines that are alike; None where they are not."""
+    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return None
+    before: Parts = []
+    after: Parts = []
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        for parts, text in ((before, ours[i:i_end]), (after, theirs[j:j_end])):
+            if text:
+                parts.append(("".join(text), kind != "equal"))
+    return before, after
 
 
 def token_spans(place: Folder, document: Mapping[str, Any]) -> list[dict[str, Any]]:

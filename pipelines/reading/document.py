@@ -6,7 +6,6 @@ Mark in a document's text what stages cut or replaced.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -17,7 +16,7 @@ from curation.errors import InputError
 from curation.html_page import harmless
 from curation.schema import MADE
 from curation.stages import find
-from pipelines.reading.decisions import FACTS, decision, token_spans, versions
+from pipelines.reading.decisions import FACTS, compared, decision, token_spans, versions
 from pipelines.reading.ledger import Ledger, key_of
 from pipelines.reading.search import described
 from pipelines.run_folder import run_recipe, run_settings
@@ -163,10 +162,6 @@ _IDENTITY = ("id", "url", "title", "date", "source")
 _SPAN = ("file", "sequence", "start", "length", "document_offset", "repeat")
 #: Characters that are shown of a column of the document's own.
 _OWN = 2000
-#: Words, and single characters of scripts without spaces, that differences within lines are told
-#: by; how similar two lines must be; and comparisons of words in all.
-_TOKEN = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
-_ALIKE, _WORDS = 0.4, 4_000_000
 
 
 def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
@@ -226,46 +221,13 @@ def cluster_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any] | Non
 def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[str, Any]:
     """Lines of two documents: `[" ", line]` in both, `["-", line]` or `["+", line]` in one."""
     texts = [row["text"].splitlines() for row in ledger.read(folder, [before, after], ["text"])]
-    ours, theirs = (lines[:_COMPARED] for lines in texts)
-    matcher = difflib.SequenceMatcher(None, ours, theirs)  # without junk: cubic for equal lines
-    lines: list[list[Any]] = []
-    words = _WORDS
-    for kind, i, i_end, j, j_end in matcher.get_opcodes():
-        if kind == "equal":
-            lines += [[" ", line] for line in ours[i:i_end]]
-            continue
-        gone: list[list[Any]] = [["-", line] for line in ours[i:i_end]]
-        come: list[list[Any]] = [["+", line] for line in theirs[j:j_end]]
-        for old, new in zip(gone, come, strict=False):
-            tokens = [_TOKEN.findall(line[1]) for line in (old, new)]
-            words -= len(tokens[0]) * len(tokens[1])
-            if words >= 0 and (parts := changed_words(*tokens)):
-                old.append(parts[0])
-                new.append(parts[1])
-        lines += gone + come
+    lines = compared(*(held[:_COMPARED] for held in texts))
     cut = len(lines) > _DIFF_LINES or any(len(held) > _COMPARED for held in texts)
     return {
         "lines": lines[:_DIFF_LINES],
         "cut_short": cut,
         "documents": described(folder, ledger, [before, after]),
     }
-
-
-Parts = list[tuple[str, bool]]
-
-
-def changed_words(ours: list[str], theirs: list[str]) -> tuple[Parts, Parts] | None:
-    """Return (text, whether it differs) of two lines that are alike; None where they are not."""
-    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
-    if matcher.ratio() < _ALIKE:
-        return None
-    before: Parts = []
-    after: Parts = []
-    for kind, i, i_end, j, j_end in matcher.get_opcodes():
-        for parts, text in ((before, ours[i:i_end]), (after, theirs[j:j_end])):
-            if text:
-                parts.append(("".join(text), kind != "equal"))
-    return before, after
 
 
 def spans_of(

@@ -383,7 +383,7 @@ class Explorer:
     def _measured_groups(self, reason: str | None) -> Any:
         decided, limits = self.signals.decided, self.signals.judges.limits
         heard = self.signals.judges.languages(self.ledger.values["language"])
-        groups = np.where(decided.failing, _GROUPS.index("other" if reason else "removed"), 0)
+        groups = np.where(decided.failing > 0, _GROUPS.index("other" if reason else "removed"), 0)
         for number, limit in enumerate(limits):
             if heard[number] and limit.reason == reason:
                 groups[decided.fails(number)] = _GROUPS.index("removed")

@@ -11,7 +11,6 @@ import bisect
 import functools
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +25,6 @@ import xxhash
 from curation.errors import InputError
 from curation.schema import column_of
 from curation.stages import find
-from pipelines.reading.columns import (
-    GROUP,
-    ColumnWriter,
-    read_column,
-    readers,
-    write_column,
-)
 from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, read_manifest
@@ -50,71 +42,29 @@ _NUMBERS: dict[str, Any] = {
 }
 #: Keys of the document and of the one that was kept in its place, 0 where there is none.
 _KEYS = ("key", "kept_key")
-#: The file of fates in the order of keys: two runs are compared without reading either.
-_FATES = "key.fate"
 #: A document without a date, and the tokens of one that no tokenizer counted.
 NO_DATE, NO_TOKENS = np.iinfo(np.int64).min, -1
 _BATCH = 1 << 16
-_META = "ledger.json"
-_VERSION = 6
+_META, _URLS = "ledger.json", "url.arrow"
+_VERSION = 7
 
 
-class _Parts(NamedTuple):
-    """Sorted keys in parts, each of which can be read alone."""
+class Groups(NamedTuple):
+    """Rows in the order of their keys."""
 
-    first_keys: Sequence[int]  # of each part
-    read: Callable[[int], tuple[npt.NDArray[np.uint64], npt.NDArray[Any]]]  # keys, rows
-
-
-class Groups:
-    """Rows in the order of their keys, read when they are asked for."""
-
-    def __init__(
-        self,
-        read_keys: Callable[[], npt.NDArray[np.uint64]],
-        read_rows: Callable[[], npt.NDArray[Any]],
-        parts: _Parts | None = None,
-        digest: str | None = None,
-    ) -> None:
-        self._read_keys, self._read_rows, self._parts = read_keys, read_rows, parts
-        #: Equal for equal keys without a repeated one; None where there is one, or nobody looked.
-        self.digest = digest
+    keys: npt.NDArray[np.uint64]  # ascending
+    rows: npt.NDArray[Any]
 
     @classmethod
     def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any] | None = None) -> Groups:
         """Sort; without `rows` they are those of the keys."""
         order = np.argsort(keys, kind="stable")
-        sorted_keys, sorted_rows = keys[order], small(order if rows is None else rows[order])
-        return cls(lambda: sorted_keys, lambda: sorted_rows)
-
-    @functools.cached_property
-    def keys(self) -> npt.NDArray[np.uint64]:
-        """Ascending keys -> [rows]."""
-        return self._read_keys()
-
-    @functools.cached_property
-    def rows(self) -> npt.NDArray[Any]:
-        """Rows of the ledger by `keys` -> [rows]."""
-        return self._read_rows()
+        return cls(keys[order], small(order if rows is None else rows[order]))
 
     def of_key(self, key: int) -> npt.NDArray[Any]:
         """The rows with one key, ascending."""
-        if self._parts is None or "keys" in self.__dict__:
-            return _rows_of_key(self.keys, self.rows, key)
-        first = bisect.bisect_left(self._parts.first_keys, key)
-        end = bisect.bisect_right(self._parts.first_keys, key)
-        held = [
-            _rows_of_key(*self._parts.read(part), key) for part in range(max(first - 1, 0), end)
-        ]
-        return np.concatenate(held) if held else np.empty(0, np.int64)
-
-
-def _rows_of_key(
-    keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any], key: int
-) -> npt.NDArray[Any]:
-    wanted = np.uint64(key)
-    low, high = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
-    return rows[low:high]
+        low, high = (np.searchsorted(self.keys, np.uint64(key), side) for side in ("left", "right"))
+        return self.rows[low:high]
 
 
 Codes = npt.NDArray[np.int32]
@@ -174,8 +124,6 @@ class Ledger:
     @functools.cached_property
     def fates_by_key(self) -> npt.NDArray[Any]:
         """Numbers of fates in the order of `by_key` -> [documents]."""
-        if self.prepared is not None:
-            return read_column(self.prepared, _FATES)
         return self.numbers["fate"][self.by_key.rows]  # type: ignore[no-any-return]
 
     @functools.cached_property
@@ -421,20 +369,35 @@ def _keys(ids: pa.Array) -> npt.NDArray[np.uint64]:
     return np.fromiter(values, np.uint64, len(ids))
 
 
+def write_column(place: Path, name: str, column: npt.NDArray[Any]) -> None:
+    """Write a column of a prepared run."""
+    np.save(place / f"{name}.npy", column)
+
+
+def read_column(place: Path, name: str) -> npt.NDArray[Any]:
+    """Map a column of a prepared run into memory, of which only what is looked at is read."""
+    return np.asarray(np.load(place / f"{name}.npy", mmap_mode="r"))
+
+
 def write_ledger(folder: Folder, stages: Sequence[str], place: Path) -> Ledger:
     """Write the ledger of a run to a folder, for `load`, and read it from there."""
     root = root_hash(folder, stages)
     place.mkdir(parents=True, exist_ok=True)
-    with ColumnWriter(place, "url", pa.large_string()) as urls:
-        ledger = build(folder, main_stages(stages), keep_urls=urls.write)
-    for columns in (ledger.numbers, ledger.codes):
-        for name, column in columns.items():
-            write_column(place, name, column)
-    groups = {
-        name: _write_groups(place, name, held)
-        for name, held in zip(_KEYS, (ledger.by_key, ledger.copies), strict=True)
-    }
-    write_column(place, _FATES, ledger.fates_by_key)
+    schema, options = (
+        pa.schema({"url": pa.large_string()}),
+        pa.ipc.IpcWriteOptions(compression="zstd"),
+    )
+    with pa.ipc.new_file(str(place / _URLS), schema, options=options) as urls:
+        ledger = build(
+            folder,
+            main_stages(stages),
+            keep_urls=lambda part: urls.write_batch(pa.record_batch([part], schema)),
+        )
+    columns = ledger.numbers | ledger.codes
+    for name, groups in zip(_KEYS, (ledger.by_key, ledger.copies), strict=True):
+        columns |= {name: groups.keys, f"{name}.rows": groups.rows}
+    for name, column in columns.items():
+        write_column(place, name, column)
     facts = {
         "version": _VERSION,
         "root": root,
@@ -442,7 +405,6 @@ def write_ledger(folder: Folder, stages: Sequence[str], place: Path) -> Ledger:
         "sources": ledger.sources,
         "stages": ledger.stages,
         "values": ledger.values,
-        "groups": groups,
     }
     (place / _META).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
     held = _load_prepared(place, root)
@@ -459,56 +421,19 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
         raise InputError(f"{place / _META}: {error}; remove it, and prepare again") from None
     if facts["version"] != _VERSION or facts["root"] != root:
         return None
+    urls = pa.ipc.open_file(pa.memory_map(str(place / _URLS)))
     return Ledger(
-        _Prepared(place),
-        _Prepared(place),
+        {name: read_column(place, name) for name in _NUMBERS},
+        {name: read_column(place, name) for name in DIMENSIONS},
         facts["values"],
         [Fate(*fate) for fate in facts["fates"]],
         [Source(*source) for source in facts["sources"]],
         facts["stages"],
-        readers(place, "url"),
-        functools.partial(_read_groups, place, facts["groups"]),
+        [functools.partial(_urls, urls, part) for part in range(urls.num_record_batches)],
+        lambda name: Groups(read_column(place, name), read_column(place, f"{name}.rows")),
         place,
     )
 
 
-def _write_groups(place: Path, name: str, groups: Groups) -> dict[str, Any]:
-    """Write keys and rows; return what is known of them without reading them."""
-    keys = groups.keys
-    write_column(place, name, keys)
-    write_column(place, f"{name}.rows", groups.rows)
-    repeated = bool((keys[1:] == keys[:-1]).any())
-    return {
-        "first_keys": keys[::GROUP].tolist(),
-        "digest": None if repeated else xxhash.xxh3_128_hexdigest(keys.data),
-    }
-
-
-def _read_groups(place: Path, known: Mapping[str, Any], name: str) -> Groups:
-    keys, rows = readers(place, name), readers(place, f"{name}.rows")
-
-    @functools.cache
-    def read(part: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[Any]]:
-        return keys[part]().to_numpy(), rows[part]().to_numpy()
-
-    return Groups(
-        functools.partial(read_column, place, name),
-        functools.partial(read_column, place, f"{name}.rows"),
-        _Parts(known[name]["first_keys"], read),
-        known[name]["digest"],
-    )
-
-
-class _Prepared(dict[str, Any]):
-    """Columns of a folder, each read when it is first asked for."""
-
-    def __init__(self, place: Path) -> None:
-        super().__init__()
-        self._place = place
-        self._reading = threading.Lock()
-
-    def __missing__(self, name: str) -> npt.NDArray[Any]:
-        with self._reading:
-            if name not in self:
-                self[name] = read_column(self._place, name)
-            return self[name]
+def _urls(file: pa.ipc.RecordBatchFileReader, part: int) -> pa.Array:
+    return file.get_batch(part).column(0)

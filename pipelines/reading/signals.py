@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +19,15 @@ from curation.filters.filter_settings import FilterSettings
 from curation.filters.margins import Bits, Judges, Margin, fixed
 from curation.schema import column_of
 from curation.stages import find
-from pipelines.reading.columns import ColumnWriter, read_column, write_column
-from pipelines.reading.ledger import Ledger, Source
+from pipelines.reading.ledger import Ledger, Source, read_column, write_column
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
 
 _BATCH = 1 << 16
 _BYTE = 8
-#: Columns of signals and margins that stay in memory.
-_COLUMNS, _MARGINS = 3, 2
+#: Columns of signals and margins that stay in memory, and bytes of more columns.
+_COLUMNS, _MARGINS, _COLUMN_BYTES = 3, 2, 32 << 20
 #: The signal that weighs a document: the length of its text.
 _WEIGHT = "c4_characters"
 
@@ -92,20 +90,23 @@ class Signals:
         """Values of a signal -> float64 [documents with signals]; NaN where it wasn't measured."""
         with self._reading:
             if name not in self._columns:
-                self._columns[name] = self._read(name)
+                most = max(_COLUMNS, _COLUMN_BYTES // (8 * len(self.rows) + 1))
+                self._columns |= self._read(name, most)
+                while len(self._columns) > most:
+                    self._columns.popitem(last=False)
             self._columns.move_to_end(name)
-            while len(self._columns) > _COLUMNS:
-                self._columns.popitem(last=False)
             return self._columns[name]
 
-    def _read(self, name: str) -> npt.NDArray[np.float64]:
+    def _read(self, name: str, most: int) -> dict[str, npt.NDArray[np.float64]]:
+        """Read a signal, and with it as many of the others: opening a file costs more."""
         if self._prepared is not None:
-            return read_column(self._prepared, f"signal.{name}")
-        parts = [
-            batch.column("signals").field(name).to_numpy(zero_copy_only=False)
-            for _, batch in self._batches([name])
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
+            return {name: read_column(self._prepared, f"signal.{name}")}
+        names = [*[n for n in self.names if n != name][: most - 1], name]
+        parts = [batch.column("signals") for _, batch in self._batches(names)]
+        if not parts:
+            return {name: np.empty(0)}
+        signals = pa.concat_arrays(parts)
+        return {n: signals.field(n).to_numpy(zero_copy_only=False) for n in names}
 
     def _batches(
         self, signals: Sequence[str], others: Sequence[str] = ()
@@ -130,18 +131,18 @@ class Signals:
 
     def _read_decided(self) -> Decided:
         if self._prepared is not None:
-            return Decided.read(self._prepared, len(self.judges.limits), len(self.rows))
+            return Decided(*(read_column(self._prepared, name) for name in Decided._fields))
         return self.decide()
 
-    def decide(self, also: Callable[[pa.StructArray], None] | None = None) -> Decided:
+    def decide(self, also: Callable[[slice, pa.StructArray], None] | None = None) -> Decided:
         """Judge every document by every limit, from the run's files.
 
-        `also` is given all signals, batch by batch.
+        `also` is given all signals, batch by batch, and the places of their documents.
         """
         heard = self.judges.languages(self.ledger.values["language"])
         limits = [number for number, languages in enumerate(heard) if languages]
         size = len(self.rows)
-        fails, could = ([np.zeros(-(-size // _BYTE), np.uint8) for _ in heard] for _ in range(2))
+        fails, could = (np.zeros((len(heard), -(-size // _BYTE)), np.uint8) for _ in range(2))
         failing = np.zeros(size, np.int16)
         for first, batch in self._judged(self.names if also else self.judges.signals()):
             signals, languages = batch.column("signals"), batch.column("language")
@@ -151,10 +152,10 @@ class Signals:
             for i in limits:
                 gone, would = self.judges.fails(i, signals, languages)
                 failing[here] += gone
-                fails[i][packed], could[i][packed] = np.packbits(gone), np.packbits(would)
+                fails[i, packed], could[i, packed] = np.packbits(gone), np.packbits(would)
             if also:
-                also(signals)
-        return Decided(failing, fails, could, size)
+                also(here, signals)
+        return Decided(failing, fails, could)
 
     def _judged(self, signals: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of many documents with signals, language and the reason of this stage.
@@ -215,74 +216,39 @@ class Signals:
 
     def write(self, place: Path) -> None:
         """Write all columns and decisions to a folder, for a later start."""
-        with contextlib.ExitStack() as files:
-            writers = {
-                name: files.enter_context(ColumnWriter(place, f"signal.{name}", pa.float64()))
-                for name in self.names
-            }
+        columns = {
+            name: np.lib.format.open_memmap(
+                place / f"signal.{name}.npy", "w+", np.float64, (len(self.rows),)
+            )
+            for name in self.names
+        }
 
-            def keep(signals: pa.StructArray) -> None:
-                for name, writer in writers.items():
-                    writer.write(signals.field(name).cast(pa.float64()))
+        def keep(here: slice, signals: pa.StructArray) -> None:
+            for name, column in columns.items():
+                column[here] = signals.field(name).to_numpy(zero_copy_only=False)
 
-            decided = self.decide(keep)
-        decided.write(place)
+        for name, column in self.decide(keep)._asdict().items():
+            write_column(place, name, column)
 
 
-class Decided:
-    """Which documents fail which limit."""
+class Decided(NamedTuple):
+    """Which documents fail which limit. Of the last two there are eight documents in a byte."""
 
-    def __init__(
-        self,
-        failing: npt.NDArray[np.int16],
-        fails: Sequence[npt.NDArray[np.uint8]],
-        could: Sequence[npt.NDArray[np.uint8]],
-        size: int,
-    ) -> None:
-        self._failing, self._fails, self._could, self._size = failing, fails, could, size
+    failing: npt.NDArray[np.int16]  # [documents] how many limits each fails as they ran
+    failed: npt.NDArray[np.uint8]  # [limits, bytes]
+    could: npt.NDArray[np.uint8]  # [limits, bytes] whether it would at some threshold
 
     def fails(self, limit: int) -> Bits:
         """Documents that fail a limit as it ran."""
-        return self._unpacked(self._fails[limit])
-
-    @property
-    def failing(self) -> Bits:
-        """Documents that fail anything as it ran."""
-        return self._failing > 0
+        return self._unpacked(self.failed[limit])
 
     def alone(self, limit: int) -> Bits:
         """Documents that nothing else removes, and that this limit would at some threshold."""
-        others = self._failing - self.fails(limit)
-        return (others == 0) & self._unpacked(self._could[limit])
+        others = self.failing - self.fails(limit)
+        return (others == 0) & self._unpacked(self.could[limit])
 
     def _unpacked(self, packed: npt.NDArray[np.uint8]) -> Bits:
-        return np.unpackbits(packed, count=self._size).view(bool)
-
-    def write(self, place: Path) -> None:
-        write_column(place, "failing", self._failing)
-        for i, (fails, could) in enumerate(zip(self._fails, self._could, strict=True)):
-            write_column(place, f"fails.{i:03d}", fails)
-            write_column(place, f"could.{i:03d}", could)
-
-    @classmethod
-    def read(cls, place: Path, limits: int, size: int) -> Decided:
-        def packed(kind: str) -> _Packed:
-            return _Packed(place, kind, limits)
-
-        return cls(read_column(place, "failing"), packed("fails"), packed("could"), size)
-
-
-class _Packed(Sequence[npt.NDArray[np.uint8]]):
-    """Packed bits of each limit, read when they are asked for."""
-
-    def __init__(self, place: Path, kind: str, limits: int) -> None:
-        self._place, self._kind, self._limits = place, kind, limits
-
-    def __len__(self) -> int:
-        return self._limits
-
-    def __getitem__(self, limit: Any) -> Any:
-        return read_column(self._place, f"{self._kind}.{limit:03d}")
+        return np.unpackbits(packed, count=len(self.failing)).view(bool)
 
 
 def measuring_stage(stages: Sequence[str]) -> str | None:

@@ -3,7 +3,7 @@
 Histograms of signals whose values may span many orders of magnitude.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,6 @@ from curation.dedup.dedup_settings import GOOD_SHARE
 from curation.filters.margins import Bits
 from curation.readers.records import NOT_DRAWN_COUNT
 from curation.stages import find
-from pipelines.reading.columns import spans
 from pipelines.reading.ledger import NO_TOKENS, Ledger
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
@@ -89,6 +88,12 @@ def values(
         {"value": names[i], **{n: int(c[i]) for n, c in columns.items()}} for i in ranked[:most]
     ]
     return {"values": rows, "all": len(present)}
+
+
+def spans(size: int, most: int = 1 << 20) -> Iterator[slice]:
+    """Parts of a long array, so that what is made of it on the way stays small."""
+    for first in range(0, size, most):
+        yield slice(first, min(first + most, size))
 
 
 def _kept_tokens(ledger: Ledger) -> npt.NDArray[Any]:

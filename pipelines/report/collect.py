@@ -169,8 +169,6 @@ def collect(
     (a time) and `alarms`. For large runs, documents are read from a sample of files unless
     `all_documents`. Raises ConfigError if the folder is not a run.
     """
-    from pipelines.report.collect import documents, nothing
-
     facts = counts(directory)
     folder, stages = load_run(directory)
     first, last = (read_manifest(folder / stage) for stage in (stages[0], stages[-1]))

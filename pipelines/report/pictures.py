@@ -102,7 +102,7 @@ def chart(found: Mapping[str, Any], thresholds: Sequence[float]) -> str:
     counts, edges = found["counts"], found["edges"]
     gone = [a + b for a, b in zip(counts["removed"], counts["other"], strict=True)]
     up, down = max(max(counts["kept"]), 1), max(max(gone), 1)
-    scaled = _scaled(found["scale"])
+    scaled: Any = (lambda v: math.log1p(max(v, 0))) if found["scale"] == "log" else float
     low, high = scaled(edges[0]), scaled(edges[-1])
 
     def place(value: float) -> float:
@@ -136,10 +136,6 @@ def chart(found: Mapping[str, Any], thresholds: Sequence[float]) -> str:
             f"<text x={x:.1f} y={_CHART_HEIGHT - 8} text-anchor={anchor}>{short(value)}</text>"
         )
     return "".join(parts) + "</svg>"
-
-
-def _scaled(scale: str) -> Any:
-    return (lambda v: math.log1p(max(v, 0))) if scale == "log" else float
 
 
 def _columns(

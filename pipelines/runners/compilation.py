@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
+from curation.errors import first_line
 from curation.golden import is_right
 from curation.kernels import refuse
 from curation.warm_up import (
@@ -101,13 +102,9 @@ def _compile_all(pool: ProcessPoolExecutor, numbers: list[int], slots: int, told
                 raise error
             if error is not None:
                 failed += 1
-                _LOG.warning("%s: %s", known_kernels()[number].kernel, _first_line(error))
+                _LOG.warning("%s: %s", known_kernels()[number].kernel, first_line(error))
         told(len(done), len(numbers))
     return failed
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _heights(numbers: list[int]) -> dict[int, int]:

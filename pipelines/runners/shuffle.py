@@ -105,7 +105,8 @@ class PerformPass(beam.DoFn):
         self._routes = {_tag(t): Routes(legs[t].work) for t in self.targets if legs[t].gathers}
         self._waiting = [_tag(t) for t in self.targets if not legs[t].gathers]
 
-    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[TaggedOutput]:
+    # Any: of a bare TaggedOutput Beam warns at each start.
+    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[Any]:
         number, pieces = element
         task, folder = self._work.tasks[number], self._folder(pieces)
         for *_, source in pieces if self._runs is None else ():

@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, ClassVar, Self, TypeVar, cast
@@ -181,7 +181,12 @@ class Folder:
         Compares sizes (`sizes` lists them; None: not listed yet) and, on local disks, the content
         of files changed after the witness was written. A file that differs is logged and removed.
         """
-        return self._removed(self.differing(files, witness, sizes))
+        wrong = self.differing(files, witness, sizes)
+        for name in wrong:
+            if self.exists(name):
+                _LOG.warning("%s: not the bytes that were written; made again", self.url_of(name))
+                self.remove(name)
+        return not wrong
 
     def differing(
         self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
@@ -189,14 +194,6 @@ class Folder:
         """Return the names of the files that `holds` removes, without doing so."""
         found = self.tree() if sizes is None else sizes
         return [n for n, f in files.items() if found.get(n) != f["bytes"]]
-
-    def _removed(self, wrong: Sequence[str]) -> bool:
-        """Remove files that differ from what was written; return whether there were none."""
-        for name in wrong:
-            if self.exists(name):
-                _LOG.warning("%s: not the bytes that were written; made again", self.url_of(name))
-                self.remove(name)
-        return not wrong
 
     def names(self, suffix: str = "") -> list[str]:
         """Return the names of the files directly inside, sorted; empty if there is no folder."""

@@ -4,7 +4,7 @@ import json
 import secrets
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -79,13 +79,19 @@ class _Handler(BaseHTTPRequestHandler):
         if name is None:
             return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
         if name in _ASSETS:
-            return self._asset(_ASSETS[name])
+            file = files("pipelines.view").joinpath("static", _ASSETS[name])
+            return self._send(
+                HTTPStatus.OK, file.read_bytes(), _TYPES[file.name.rpartition(".")[2]]
+            )
         if name == "page":
             return self._page(query)
         questions = self.server.explorer.questions
         if not name.startswith("api/") or name[4:] not in questions:
             return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
-        return self._answer(lambda: questions[name[4:]](query))
+        answer, status = self._ask(questions[name[4:]], query)
+        answer = answer if status == HTTPStatus.OK else {"error": answer}
+        data = json.dumps(plain(answer), ensure_ascii=False, default=str, allow_nan=False)
+        return self._send(status, data.encode("utf-8", "replace"), "application/json")
 
     def _asked(self) -> tuple[str | None, dict[str, str]]:
         """What lies behind the token, or None without it."""
@@ -113,35 +119,22 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         return all(host in _NAMES for host in hosts)
 
-    def _answer(self, ask: Any) -> None:
+    def _ask(self, question: Callable[[Mapping[str, str]], Any], query: Any) -> tuple[Any, int]:
+        """Return the answer, or what is wrong, and the status that says so."""
         try:
             with self.server.lock:
-                answer, status = ask(), HTTPStatus.OK
+                return question(query), HTTPStatus.OK
         except CurationError as error:
-            answer, status = {"error": str(error)}, HTTPStatus.BAD_REQUEST
+            return str(error), HTTPStatus.BAD_REQUEST
         except Exception as error:  # the page says so; the server goes on
-            answer = {"error": self.server.explorer.trouble(error)}
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
-        data = json.dumps(plain(answer), ensure_ascii=False, default=str, allow_nan=False)
-        self._send(status, data.encode("utf-8", "replace"), "application/json")
-
-    def _asset(self, name: str) -> None:
-        data = files("pipelines.view").joinpath("static", name).read_bytes()
-        self._send(HTTPStatus.OK, data, _TYPES[name.rpartition(".")[2]])
+            return self.server.explorer.trouble(error), HTTPStatus.INTERNAL_SERVER_ERROR
 
     def _page(self, query: Mapping[str, str]) -> None:
-        try:
-            with self.server.lock:
-                data, status = self.server.explorer.html(query), HTTPStatus.OK
-        except CurationError as error:
-            data, status = str(error).encode(), HTTPStatus.BAD_REQUEST
-        except Exception as error:
-            data = self.server.explorer.trouble(error).encode()
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
-        kind = "text/html" if status == HTTPStatus.OK else "text/plain"
-        self._send(status, data, f"{kind}; charset=utf-8", _FRAME_POLICY)
+        found, status = self._ask(self.server.explorer.html, query)
+        data, kind = (found, "html") if status == HTTPStatus.OK else (found.encode(), "plain")
+        self._send(status, data, f"text/{kind}; charset=utf-8", _FRAME_POLICY)
 
-    def _send(self, status: HTTPStatus, data: bytes, kind: str, policy: str | None = None) -> None:
+    def _send(self, status: int, data: bytes, kind: str, policy: str | None = None) -> None:
         self.send_response(status)
         headers = {
             **_HEADERS,

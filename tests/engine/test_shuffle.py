@@ -306,8 +306,7 @@ def _run_chain(folder: Folder, passes: list[Pass], runner: str = DIRECT, workers
     return {name: folder.read_bytes(name) for name in folder.tree() if "/.work" not in f"/{name}"}
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("keeps", [(), ("numbers",)])
+@pytest.mark.parametrize(("workers", "keeps"), [(0, ()), (0, ("numbers",)), (1, ())])
 def test_a_chain_is_one_pipeline_with_the_same_bytes(
     tmp_path: Path, workers: int, keeps: tuple[str, ...]
 ) -> None:

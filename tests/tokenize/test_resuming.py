@@ -72,7 +72,7 @@ def rows(batches: Iterator[Any]) -> list[Any]:
 def test_the_snippet_of_the_docs_loses_and_repeats_nothing(
     shards: Path, torch: Torch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1,000 stops at random batches, each gone on with other workers, ranks and batch sizes."""
+    """250 stops at random batches, each gone on with other workers, ranks and batch sizes."""
     section = (ROOT / "docs/open-a-run.md").read_text().split("\n## torch\n")[1]
     (block,) = re.findall(r"^```python\n(.*?)^```$", section.split("\n## ")[0], re.M | re.S)
     monkeypatch.chdir(tmp_path)
@@ -89,7 +89,7 @@ def test_the_snippet_of_the_docs_loses_and_repeats_nothing(
     code = compile(block, "docs/open-a-run.md", "exec")
     rng = np.random.default_rng(0)
     seen: list[int] = []
-    for _ in range(1000):
+    for _ in range(250):
         workers, world = int(rng.choice([0, 1, 3])), int(rng.integers(1, 9))
         size, torch.stop = int(rng.integers(1, 4)), int(rng.integers(0, 4))
         torch.forked = bool(rng.integers(0, 2))
@@ -109,7 +109,7 @@ def test_the_snippet_of_the_docs_loses_and_repeats_nothing(
         assert {len(batches) for batches in got} == {torch.stop}
         for step in zip(*got, strict=True):
             seen += [int(row[0]) for batch in step for row in batch]
-    assert len(seen) > 300 * 37
+    assert len(seen) > 75 * 37
     whole = [int(b[0, 0]) for b in TokenShards(shards, 1, seed=1, epochs=800)]
     assert seen == whole[: len(seen)]
     assert sorted(seen[:37]) == list(range(37))

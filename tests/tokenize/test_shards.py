@@ -256,11 +256,11 @@ def test_an_epoch_gives_every_sample_once(shards: Path) -> None:
 
 
 def test_stopping_and_resuming_with_other_world_sizes(shards: Path) -> None:
-    """1,000 stops at random points: whoever the ranks are, they lose and repeat nothing."""
+    """250 stops at random points: whoever the ranks are, they lose and repeat nothing."""
     rng = np.random.default_rng(0)
     got: list[int] = []
     state = json.dumps(TokenShards(shards, 1, seed=5).state_dict())
-    for _ in range(1000):
+    for _ in range(250):
         world, batch = int(rng.integers(1, 9)), int(rng.integers(1, 4))
         readers = [TokenShards(shards, batch, rank, world, seed=5) for rank in range(world)]
         for reader in readers:
@@ -273,7 +273,7 @@ def test_stopping_and_resuming_with_other_world_sizes(shards: Path) -> None:
         assert len(states) == 1
         (state,) = states
     epochs = len(got) // 37
-    assert epochs > 300
+    assert epochs > 75
     stream = TokenShards(shards, 37, seed=5, epochs=epochs)
     for epoch, batch in enumerate(stream):
         part = got[37 * epoch : 37 * (epoch + 1)]

@@ -40,7 +40,7 @@ def test_batches_have_equally_many_tokens(folders: list[Path]) -> None:
 
 
 def test_stopping_and_resuming_with_other_world_sizes(folders: list[Path]) -> None:
-    """1,000 stops at random steps: each stage goes on as if it had never been stopped."""
+    """250 stops at random steps: each stage goes on as if it had never been stopped."""
     whole = [
         [int(batch[0, 0]) for batch in TokenShards(folder, 1, seed=5, epochs=1)]
         for folder in folders
@@ -50,7 +50,7 @@ def test_stopping_and_resuming_with_other_world_sizes(folders: list[Path]) -> No
     rng = np.random.default_rng(0)
     fresh = json.dumps(TokenStages(folders, 16, seed=5).state_dict())
     state, got, passes = fresh, [[] for _ in STAGES], 0
-    for _ in range(1000):
+    for _ in range(250):
         world = int(rng.integers(1, 9))
         tokens = world * 16 * int(rng.integers(1, 3))
         readers = [TokenStages(folders, tokens, rank, world, seed=5) for rank in range(world)]
@@ -71,7 +71,7 @@ def test_stopping_and_resuming_with_other_world_sizes(folders: list[Path]) -> No
             for rows, (length, count), wanted in zip(got, STAGES, whole, strict=True):
                 assert rows == wanted[: len(rows)] and count - len(rows) < 256 // length
             state, got, passes = fresh, [[] for _ in STAGES], passes + 1
-    assert passes > 10
+    assert passes > 2
 
 
 def test_the_state_after_steps_that_workers_took(folders: list[Path]) -> None:

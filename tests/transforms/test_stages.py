@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
@@ -217,19 +217,15 @@ def test_a_pipeline_that_failed_goes_on(
     assert len(done) == 3
 
 
-_DEADLY = """
-import sys
-import apache_beam as beam
-from curation.recipe import load
-from pipelines.transforms import ReadShards, RunStage
-if __name__ == "__main__":
+def run_own(shards: str, place: Path) -> None:
+    """A pipeline in a process of its own."""
+    os.chdir(place)
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        _ = pipeline | ReadShards(sys.argv[1]) | RunStage("own-one", sys.argv[2], load("own.yaml"))
-"""
+        _ = pipeline | ReadShards(shards) | RunStage("own-one", f"{place}/run", load("own.yaml"))
 
 
 def test_a_document_that_kills_its_worker_is_removed_when_the_pipeline_runs_again(
-    three_shards: str, tmp_path: Path
+    three_shards: str, tmp_path: Path, fork_server: BaseContext
 ) -> None:
     deadly = pq.read_table(f"{three_shards}/b.parquet")["id"][7].as_py()
     (tmp_path / "own.py").write_text(
@@ -241,9 +237,11 @@ def test_a_document_that_kills_its_worker_is_removed_when_the_pipeline_runs_agai
     )
     recipe = "name: own\nextends: llama3\nstages: [own-one]\nown-one: {python: own.py:lethal}\n"
     (tmp_path / "own.yaml").write_text(recipe)
-    command = [sys.executable, "-c", _DEADLY, three_shards, str(tmp_path / "run")]
-    ends = [subprocess.run(command, cwd=tmp_path, capture_output=True) for _ in range(2)]
-    assert [end.returncode for end in ends] == [-signal.SIGABRT, 0], ends[-1].stderr.decode()
+    for end in (-signal.SIGABRT, 0):
+        process = fork_server.Process(target=run_own, args=(three_shards, tmp_path))  # type: ignore[attr-defined]
+        process.start()
+        process.join()
+        assert process.exitcode == end
     removed = pq.read_table(tmp_path / "run" / "own-one" / "removed").to_pylist()
     assert [(row["id"], row["reason"]) for row in removed] == [(deadly, "crash.own-one")]
     assert pq.read_table(tmp_path / "run" / "own-one" / "documents").num_rows == 59

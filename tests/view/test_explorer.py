@@ -21,9 +21,9 @@ from curation.errors import ConfigError
 from curation.filters.margins import redecide
 from curation.filters.rules import RuleBook
 from pipelines.cli import main
-from pipelines.reading import columns, ledger
+from pipelines.reading import ledger
 from pipelines.reading.compare import _matched
-from pipelines.reading.document import changed_words
+from pipelines.reading.decisions import changed_words
 from pipelines.reading.explorer import Explorer, prepare
 from pipelines.reading.search import draw
 from pipelines.reading.thresholds import changed_settings
@@ -355,10 +355,7 @@ def test_prepared_runs_are_compared_and_searched_alike(
     viewed_run: Path,
     changed_run: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (columns, ledger):
-        monkeypatch.setattr(module, "GROUP", 64)
     for name, run in (("ours", viewed_run), ("theirs", changed_run)):
         prepare(str(run), tmp_path / name)
     held = Explorer(
@@ -375,7 +372,6 @@ def test_prepared_runs_are_compared_and_searched_alike(
         same = found.by_key.of_key(ledger.key_of(name)).tolist()
         assert same == explorer.ledger.by_key.of_key(ledger.key_of(name)).tolist()
         assert row in same
-    assert "keys" not in vars(found.by_key)  # read part by part
     assert not len(found.by_key.of_key(0)) and not len(found.by_key.of_key((1 << 64) - 1))
 
 
@@ -389,14 +385,11 @@ def test_keys_are_matched_as_by_a_dictionary(
     sides = [
         ledger.Groups.of(np.array(keys, np.uint64)) for keys in (ours, ours if is_known else theirs)
     ]
-    if is_known and len({*ours}) == len(ours):
-        for side in sides:
-            side.digest = "equal"
     firsts = [{int(k): i for i, k in reversed([*enumerate(g.keys)])} for g in sides]
     places = np.arange(max(len(ours), len(theirs), 1))
     matched = {
         pair
-        for a, b in _matched(sides[0], sides[1], len(ours))
+        for a, b in _matched(sides[0], sides[1])
         for pair in zip(places[a].tolist(), places[b].tolist(), strict=True)
     }
     assert matched == {(firsts[0][k], firsts[1][k]) for k in firsts[0] if k in firsts[1]}
