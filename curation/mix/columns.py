@@ -165,7 +165,7 @@ def cell_names(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, str]]:
     """Distinct (source, domain) of the rows, sorted. Raises InputError on nulls."""
     for name in ("source", "domain", "tokens", "id_hash"):
         if batch.column(name).null_count:
-            raise InputError(f"mix: column `{name}` has nulls")
+            raise InputError(f"mix: column {name!r} has nulls; every document needs a value")
     table = pa.table({n: batch.column(n) for n in ("source", "domain")})
     pairs = table.group_by(["source", "domain"]).aggregate([]).to_pylist()
     return sorted((row["source"], row["domain"]) for row in pairs)

@@ -99,7 +99,7 @@ class Repeats(Settings):
             if not isinstance(place, date) and place < 0:
                 raise ValueError(f"{place:g} is below 0, where a curve by {self.by} begins")
             if self.by == "quality" and float(place) > 1:  # type: ignore[arg-type]
-                raise ValueError(f"{place} is no rank: ranks go from 0 to 1")
+                raise ValueError(f"{place} is not a rank: ranks go from 0 to 1")
         if any(b <= a for (a, _), (b, _) in pairwise(self.points)):  # type: ignore[operator]
             raise ValueError("the points of repeats must go from lower to higher places")
         if self.by == "quality" and any(b < a for (_, a), (_, b) in pairwise(self.points)):

@@ -275,7 +275,7 @@ def _array(longest: int) -> Rows:
                 window, ended = window + more, not more
                 continue
             if not isinstance(row, dict):
-                raise ValueError(f"{str(row)[:20]!r} is no object")
+                raise ValueError(f"{str(row)[:20]!r} is not an object")
             if end - at > longest:
                 raise ValueError(
                     f"an object of over {longest} characters (readers.max_record_bytes)"

@@ -126,7 +126,7 @@ class BatchReader:
                 "give no number, or that of all since the beginning or the last load_state_dict"
             )
         if steps and (steps < 0 or self.batch(steps - 1) is None):
-            raise ConfigError(f"state_dict({steps}): there are not so many batches from the start")
+            raise ConfigError(f"state_dict({steps}): the stream has fewer batches")
         return self._after(self._taken if steps is None else steps)
 
     def _stream(self) -> dict[str, Any]:

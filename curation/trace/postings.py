@@ -219,11 +219,11 @@ class Passage:
     def __init__(self, text: str) -> None:
         size = len(text.encode())
         if size > MOST_BYTES:
-            raise ConfigError(f"the passage has {size:,} bytes, {MOST_BYTES:,} at most")
+            raise ConfigError(f"the passage has {size:,} bytes: give at most {MOST_BYTES:,}")
         self._tokens = tokenize([text])
         self._sums = sums(self._tokens.sizes)
         if self._sums[-1] < LEAST_WORDS * WORD:
-            raise ConfigError(f"the passage has under {LEAST_WORDS} words, the fewest looked for")
+            raise ConfigError(f"the passage is too short: give at least {LEAST_WORDS} words")
         self._matcher = Matcher(build_index([text], _nothing_known()), folding(), 1)
 
     def spans(self, text: str) -> list[Span]:

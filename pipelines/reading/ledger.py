@@ -418,7 +418,7 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise InputError(f"{place / _META}: {error}; remove it, and prepare again") from None
+        raise InputError(f"{place / _META}: {error}; remove it and run --prepare again") from None
     if facts["version"] != _VERSION or facts["root"] != root:
         return None
     urls = pa.ipc.open_file(pa.memory_map(str(place / _URLS)))

@@ -238,7 +238,7 @@ def test_curves_by_quality_never_fall(points: list[tuple[float, float]]) -> None
         ({"by": "budget", "curve": OLMO}, "by budget take no curve"),
         ({"by": "quality", "curve": OLMO, "steps": OLMO}, "not curve and steps"),
         ({"by": "quality", "curve": [[0, 2], [1, 1]]}, "better documents must not repeat less"),
-        ({"by": "quality", "curve": [[0, 0], [2, 1]]}, "2.0 is no rank"),
+        ({"by": "quality", "curve": [[0, 0], [2, 1]]}, "2.0 is not a rank"),
         ({"by": "quality", "curve": [[0.5, 0], [0.5, 1]]}, "from lower to higher places"),
         ({"by": "quality", "curve": [[0, 0], [1, 0]]}, "no document would be drawn"),
         ({"by": "length", "curve": [[-1, 0], [1, 1]]}, "-1 is below 0"),

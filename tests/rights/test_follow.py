@@ -348,7 +348,7 @@ def test_what_newer_files_of_sites_would_remove(
     assert row["characters"] == len(ids(out, "rights/documents")["t1"]["text"])
     assert "t1.example" in curate_well(command)
     answer = curate("rights", "--run", out, "--site-files", tmp_path / "new")
-    assert answer.returncode == 2 and "--site-files goes with --what-if" in answer.stderr
+    assert answer.returncode == 2 and "--site-files needs --what-if" in answer.stderr
 
 
 def test_any_runner_writes_the_same_bytes(
