@@ -16,8 +16,8 @@ from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bools, Bytes, Int32s, Int64s, borrowing, kernel
 from curation.extract import blocks as s
 from curation.extract.clean import IS_MARK
-from curation.extract.mojibake import FIRST_LETTERS
 from curation.extract.tables import Tables
+from curation.text.mojibake import FIRST_LETTERS
 
 _TABLE = 0x3000
 _JAMO = slice(0x1100, 0x1200)  # which compose by rule, without an entry of their own

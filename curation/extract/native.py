@@ -28,10 +28,10 @@ from curation.extract.headline import with_headline
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Branches, Model, judge_rows, load
-from curation.extract.mojibake import mended, repaired
 from curation.extract.page_state import in_place, linked_data, stated_article, stated_posts
 from curation.extract.scan import NOSCRIPT_BYTES, scan
 from curation.extract.tables import DATA, Tables, find_tables, tables_of
+from curation.text.mojibake import mended, repaired
 from curation.text.surrogates import well_formed
 
 #: Of more blocks, those of one kind share the judgement of one among them. The largest real page of

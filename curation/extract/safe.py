@@ -33,7 +33,7 @@ def text_of(page: Page) -> str:
     if page.normalize == "nfc":
         return unicodedata.normalize("NFC", text)
     from curation.extract.clean import clean  # here and below: compiled kernels
-    from curation.extract.mojibake import repaired
+    from curation.text.mojibake import repaired
 
     return clean(repaired(text))
 

@@ -366,7 +366,7 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
         named = name()
         if named == "utf-8" and mostly_utf8():
             return named
-        # UTF-8 that is broken and taken for windows-1252 is repaired later (extract.mojibake)
+        # UTF-8 that is broken and taken for windows-1252 is repaired later (text.mojibake)
         utf8 = named not in (_DEFAULT, wide) and not is_ascii and mostly_utf8()
         if named and named != "utf-8" and not utf8 and not _is_contradicted(content, named):
             return named

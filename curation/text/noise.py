@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from curation.arrow import Texts
 from curation.bytes.ascii import byte_set
 from curation.bytes.buffers import read_only
+from curation.text.mojibake import misread
 
 #: A text with more of these signs, all together, is neither code nor mathematics.
 MOST = 0.003
@@ -44,6 +45,7 @@ _ACCENTS = "acute|grave|circ|uml|tilde|cedil|ring|caron|slash|lig|breve|ogon|mac
 #: ASCII letters, and the first bytes of all characters but white space.
 _LETTERS, _VISIBLE = byte_set(string.ascii_letters), ~byte_set("\t\n\f\r ")
 _VISIBLE[0x80:0xC0] = False
+_MISREAD = 0.7  # of the bytes beyond ASCII, from which on a text is misread
 _UNDECODED = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff]"
 _PATTERNS = (
     _UNDECODED,
@@ -52,6 +54,7 @@ _PATTERNS = (
     r"(?:[.,;:!)\"“”»…]|\s|$)",
     rf"=[C-F][0-9A-F]=[89AB][0-9A-F]|{_SMALL}=[C-F][0-9A-F]{_SMALL}|"  # quoted-printable
     rf"\\[uU](?:0000|\{{)?{_CODE}|%u{_CODE}|<U\+[0-9A-F]{{4,6}}>|"
+    rf"{_SPACED}\+A[I-X][0-9A-Za-z+/]+[-,. ]|(?:^|\n)M[ -`]{{60}}|"  # UTF-7, uuencode
     rf"{_SPACED}\\x[c-fC-F][0-9a-fA-F]|\\3[0-7]{{2}}\\2[0-7]{{2}}|{_SMALL}\\3[0-7]{{2}}{_SMALL}|"
     r"(?:^|\s)[^\s/%:?&=#]*%[C-F][0-9A-F]%[89AB][0-9A-F]|"
     r"&(?:amp;)?(?:#(?:19[2-9]|[2-9][0-9]{2}|[1-79][0-9]{3}|[1-9][0-9]{4})|#[xX](?:[c-fC-F]|"
@@ -63,7 +66,8 @@ _PATTERNS = (
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
     rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
-    rf"<U\+|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
+    rf"<U\+|[^\x00-\x40]\+A[I-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
+    rf"[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
     rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
 )
 
@@ -75,11 +79,14 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     """
     column = pa.array(texts, pa.large_string())
     out = np.zeros((len(column), len(_PATTERNS) - 1))
-    rows = np.flatnonzero(pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False))
+    whole = np.array([misread(text, _MISREAD).characters for text in column.to_pylist()], np.int64)
+    begun = pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(begun | (whole > 0))
     if not len(rows):
         return out
     some = column.take(pa.array(rows))
     found = np.stack([_count(some, pattern) for pattern in _PATTERNS], 1)
+    found[:, 3] = np.maximum(found[:, 3], whole[rows])
     any_found = found.any(1)  # most have none, and what follows counts all of their characters
     rows, some, found = rows[any_found], some.filter(pa.array(any_found)), found[any_found]
     offsets, data = read_only(some)

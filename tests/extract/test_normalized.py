@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curation.extract.clean import normal
 from curation.extract.layout import is_normalized
-from curation.extract.mojibake import repaired
+from curation.text.mojibake import repaired
 
 
 def normalized(text: str) -> bool:

@@ -1,0 +1,232 @@
+"""Text that was UTF-8, read in another encoding and encoded again ("Ã©" for "é"): mended if sure.
+
+A text is read again where the bytes that its signs beyond ASCII have in another encoding are valid
+UTF-8, all but a few. Where only a part is misread, runs of characters are mended whose windows-1252
+bytes are valid UTF-8. By chance such runs are rare: they need a letter like "Ã" or "â" followed by
+signs that no spelling puts there.
+
+Bytes 80 to 9F may have been read as the C1 controls of ISO-8859-1 ("â\\x80\\x99"), and windows-1252
+has controls for five of them. No text keeps these, nor no-break spaces, so a page is mended before
+it is scanned.
+"""
+
+import codecs
+import collections
+import contextlib
+import functools
+import itertools
+import operator
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+#: Encodings in which UTF-8 is read by mistake, the most frequent first: of single bytes, of pairs.
+_BY_ONE = (
+    "cp1252 cp1251 cp1250 mac_roman koi8_r cp1254 cp1253 cp1256 cp1255 cp1257 cp1258 cp874 "
+    "iso8859_2 iso8859_5 iso8859_7 koi8_u mac_cyrillic cp437 cp850 cp852 cp866"
+).split()
+_BY_PAIRS = ("gb18030", "cp932", "cp949", "big5", "euc_jp")
+# In no word: a letter of ASCII beside one of another script, or before a capital beyond ASCII.
+_FOREIGN = "[\u0370-\u0dff]"
+_WIDE = "[\u0370-\u0dff\u2e80-\ud7ff\uff66-\uff9f]"
+_CAPITALS = "".join(c for c in map(chr, range(0xC0, 0x250)) if c.isupper())
+_MIXED = re.compile(f"[A-Za-z]{_FOREIGN}|{_FOREIGN}[A-Za-z]")
+_BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][{_CAPITALS}]")
+_SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
+_HIGH = bytes(range(128, 256))
+_BEYOND = re.compile("[^\x00-\x7f]+")
+_BYTES_BEYOND = re.compile(rb"[\x80-\xff]")
+_ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
+_ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
+# Signs that texts have: scripts of languages that are much written, punctuation, symbols, pictures.
+_USUAL = re.compile(
+    "[\xa0-\u017f\u01a0\u01a1\u01af\u01b0\u0218-\u021b\u0259\u0300-\u0303\u0309\u0323\u0386-\u03ce"
+    "\u0400-\u045f\u0490-\u04ff\u0531-\u058a\u05b0-\u06ff\u0900-\u10ff\u1200-\u139f\u1780-\u17ff"
+    "\u1e80-\u1eff\u200c-\u27bf\u3000-\u9fff\uac00-\ud7a3\ufe0f\uff00-\uffef\U0001f000-\U0001faff]+"
+)
+
+_LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
+#: What windows-1252 has for the bytes 80 to 9F; HTML reads numeric references so, too. 85, a line
+#: end, and the five that it lacks stay.
+_SIGNS = {b: bytes([b]).decode("cp1252", "ignore") or chr(b) for b in range(0x80, 0xA0)}
+_BYTE_OF = {ord(sign): b for b, sign in _SIGNS.items()}
+_CONTROL = re.compile("[\x80-\x9f]")
+_HINT_LETTERS = "ÃÂÐÑÅÄåæãÎÏØÙ×"
+_HINTS = (*_HINT_LETTERS, *map(chr, range(0x80, 0xA0)), "â€")
+#: Text without these is never mended, nor is text without C1 controls.
+FIRST_LETTERS = _HINT_LETTERS + "â"
+_SPACED = "ÂÃÅÎÐ"
+_LOST = re.compile(rb"[\x82\x83\x85\x8e\x90]\xc2\xa0")  # of those letters before a no-break space
+# Letters such as "Ã", each with one to three signs behind it. The no-break space is behind many a
+# word, so it is a sign only where no word ends.
+_TAILS = "".join(_SIGNS.values()) + "\x80-\x9f\xa1-\xbf"
+_PART = f"[\xc2-\xf4](?:[{_TAILS}]{{1,3}}+|(?<=[{_SPACED}])\xa0)"
+_RUN = re.compile(f"{_PART}(?:{_PART})*+")
+
+
+@functools.cache
+def _firsts() -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Return the encodings, as bits, in which a sign begins a character of UTF-8, is its second
+    byte, and is its first two.
+    """
+    first: dict[str, int] = collections.defaultdict(int)
+    second: dict[str, int] = collections.defaultdict(int)
+    both: dict[str, int] = collections.defaultdict(int)
+    for bit, name in enumerate((*_BY_ONE, *_BY_PAIRS)):
+        for lead, tail in itertools.product(range(0xC2, 0xF5), range(0x80, 0xC0)):
+            read = bytes([lead, tail]).decode(name, "ignore")
+            if name in _BY_PAIRS and len(read) == 1:
+                both[read] |= 1 << bit
+            else:
+                first[bytes([lead]).decode(name, "ignore")] |= 1 << bit
+                second[bytes([tail]).decode(name, "ignore") or chr(tail)] |= 1 << bit
+                second[chr(tail)] |= (tail < 0xA0) << bit
+    return first, second, both
+
+
+def _suspected(text: str) -> list[str]:
+    """Return the encodings in which the first signs beyond ASCII may be misread UTF-8."""
+    begin = _BEYOND.search(text)
+    if begin is None:
+        return []
+    first, second, both = _firsts()
+    bits = [
+        first.get(run[0], 0) & second.get(run[1:2], 0) | both.get(run[0], 0)
+        for run in _BEYOND.findall(text, begin.start(), begin.start() + _ASKED)
+    ]
+    if not any(bits):
+        return []
+    names = enumerate((*_BY_ONE, *_BY_PAIRS))
+    return [name for bit, name in names if 2 * sum(b >> bit & 1 for b in bits) >= len(bits)]
+
+
+@functools.cache
+def _byte_of(name: str) -> dict[int, int]:
+    """Return the byte of each sign of an encoding; C1 controls are those of bytes that it lacks.
+
+    ISO-8859-1 and windows-1252 are one.
+    """
+    signs = {ord(bytes([b]).decode(name, "ignore") or chr(b)): b for b in range(256)}
+    return signs if name != "cp1252" else {b: b for b in range(0x80, 0xA0)} | signs
+
+
+def _encoded(text: str, name: str, errors: str = "replace") -> bytes:
+    """Return the bytes that were read as the text, `?` for signs that the encoding lacks."""
+    if name in _BY_PAIRS:
+        return text.encode(name, errors)
+    return codecs.charmap_encode(text, errors, _byte_of(name))[0]
+
+
+class Misread(NamedTuple):
+    """What of a text is UTF-8 that was read in another encoding."""
+
+    share: float = 0.0  # of its bytes beyond ASCII
+    proof: int = 0  # bytes that chance would have to make what they are
+    characters: int = 0  # beyond ASCII that these are
+    encoding: str = ""
+
+
+def misread(text: str, least: float) -> Misread:
+    """Return what of a text was misread, if at least a share `least`."""
+    each = [_misread_in(encoding, text) for encoding in _suspected(text)]
+    found = max(each, key=operator.itemgetter(0, 1), default=Misread())
+    return found if found.share >= least and found.proof > 0 else Misread()
+
+
+def _misread_in(encoding: str, text: str) -> Misread:
+    raw = _encoded(text, encoding)
+    again = raw.decode("utf-8", "ignore")
+    plain = len(raw.translate(None, _HIGH))
+    lost = raw.count(b"?") - text.count("?")
+    beyond = "".join(_BEYOND.findall(again))
+    usual = len("".join(_USUAL.findall(beyond))) - len(_MIXED.findall(again))
+    if usual < _ALL * len(beyond) and not _suspected(again):
+        return Misread()
+    sound = len(beyond.encode())
+    proof = sound - len(beyond) - 2 * len(_SPACED_QUOTES.findall(text))
+    if "".join(_BEYOND.findall(text)).replace("\xa0", "").isalpha():  # as in "ääšš"
+        proof = proof // 4 + len(_BROKEN.findall(text)) - len(_BROKEN.findall(again))
+    return Misread(sound / (len(raw) - plain + lost), proof, len(beyond), encoding)
+
+
+def _read_again(text: str) -> str:
+    """Return a text of which nearly all was misread, read again; "" if it can't be."""
+    encoding = misread(text, _ALL).encoding
+    again = _utf8(text, encoding) if encoding else ""
+    if again or encoding in ("", *_BY_PAIRS):
+        return again
+    again = _BEYOND.sub(lambda run: _utf8(run[0], encoding) or run[0], text)
+    return "" if again == text else again
+
+
+def mended(source: bytes) -> bytes:
+    """A page (UTF-8), mended as by `repaired` where the scan would lose what is needed for it."""
+    first = _BYTES_BEYOND.search(source)
+    if first is None:
+        return source
+    sample = source[first.start() : first.start() + 3 * _ASKED].decode("utf-8", "ignore")
+    if not _suspected(sample) and not _loses(source):
+        return source
+    text = source.decode("utf-8", "surrogateescape")
+    made = repaired(text)
+    return source if made is text else made.encode("utf-8", "surrogateescape")
+
+
+def _loses(source: bytes) -> bool:
+    """Whether a page has C1 controls, or one of the spaced letters before a no-break space."""
+    if not (b"\xc2" in source or b"\xc3" in source):
+        return False
+    data = np.frombuffer(source, np.uint8)
+    if (data[np.flatnonzero(data[:-1] == 0xC2) + 1] < 0xA0).any():
+        return True
+    letters = np.flatnonzero(data[:-1] == 0xC3) + 1
+    return any(_LOST.match(source, i) for i in letters[data[letters] <= 0x90].tolist())
+
+
+def repaired(text: str) -> str:
+    """The text with double-encoded runs mended; other text comes back as it is.
+
+    C1 controls that are none of their bytes become the signs that windows-1252 has in their places.
+    """
+    if text.isascii():
+        return text
+    if again := _read_again(text):
+        return repaired(again)
+    if not any(hint in text for hint in _HINTS):
+        return text
+    controls = len(_CONTROL.findall(text))
+    made = _RUN.sub(lambda run: _utf8(run[0]) or run[0], text) if _is_certain(text) else text
+    # Where controls are left they are signs of windows-1252, and runs are there by chance.
+    left = len(_CONTROL.findall(made))
+    if controls and 2 * left > controls:
+        made, left = text, controls
+    if left:
+        made = _CONTROL.sub(lambda one: one[0] if one[0] == "\x85" else _SIGNS[ord(one[0])], made)
+    return text if made == text else made
+
+
+def _utf8(text: str, encoding: str = "cp1252") -> str:
+    """The text whose UTF-8 are the bytes of one in an encoding; "" if they are no UTF-8."""
+    with contextlib.suppress(UnicodeError):
+        return _encoded(text, encoding, "strict").decode()
+    return ""
+
+
+def _is_certain(text: str) -> bool:
+    """Whether the runs of a text are to be mended."""
+    conclusive = longest = sound = 0  # of the first runs
+    for seen, run in enumerate(_RUN.finditer(text), 1):
+        # One tells nothing with no-break spaces, or if its signs are letters, too ("ääšš").
+        if not (run[0].isalpha() or "\xa0" in run[0]):
+            conclusive += 1
+            longest = max(longest, len(run[0]))
+            sound += bool(_utf8(run[0]))
+        # Of very many, nearly all must be UTF-8: else they are there by chance, as in the bytes
+        # of a picture read as text.
+        if seen == _LOOKED_AT:
+            if sound < _SOUND * conclusive:
+                return False
+            break
+    # One short run may be meant; several, or one of three bytes, are not.
+    return conclusive >= 2 or longest >= 3
