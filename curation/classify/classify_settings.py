@@ -37,7 +37,7 @@ class PageEvidence(NamedTuple):
 
     @classmethod
     def columns(cls) -> tuple[str, ...]:
-        """The columns that have a weight."""
+        """Return the columns that have a weight."""
         return cls._fields[1:]
 
 
@@ -164,5 +164,5 @@ class ClassifySettings(Settings):
 
 @functools.cache
 def default_settings() -> ClassifySettings:
-    """The settings of configs/defaults/classify.yaml."""
+    """Return the settings of configs/defaults/classify.yaml."""
     return built_in_settings(ClassifySettings, "defaults/classify")

@@ -30,13 +30,13 @@ _HEAD_CHARACTERS = 100_000
 
 
 def title_of(html: str) -> str:
-    """The `<title>`, entities decoded, white space collapsed; "" when there is none."""
+    """Return the `<title>`, entities decoded, white space collapsed; "" when there is none."""
     found = _TITLE.search(html, 0, _HEAD_CHARACTERS)
     return _SPACE.sub(" ", entities.unescape(found.group(1))).strip() if found else ""
 
 
 def declared_language(html: str) -> str:
-    """The language that `<html lang>` declares, lower case; "" when it doesn't."""
+    """Return the language that `<html lang>` declares, lower case; "" when it doesn't."""
     found = _HTML_LANG.search(html, 0, _HEAD_CHARACTERS)
     return found.group(1).lower() if found else ""
 
@@ -147,7 +147,7 @@ class Extractor:
 
 @functools.cache
 def default_settings() -> ExtractSettings:
-    """The settings of configs/defaults/extract.yaml."""
+    """Return the settings of configs/defaults/extract.yaml."""
     return built_in_settings(ExtractSettings, "defaults/extract")
 
 

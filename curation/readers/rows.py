@@ -242,7 +242,8 @@ def _csv(separators: str, longest: int) -> Rows:
 
 
 def _begins(raw: RawFile, name: str, *wanted: bytes) -> bool:
-    """Whether one of these is in front of a file, but for white space and what XML has there."""
+    """Return whether one of these is in front of a file, but for white space and what XML has
+    there."""
     if not wanted:
         return True
     stream = Packing.of(raw, name).stream()

@@ -60,7 +60,7 @@ def _of_entry_points() -> list[Stage[Any]]:
 
 
 def _in_order(found: dict[str, Stage[Any]]) -> list[str]:
-    """Names in order: sources, stages behind the one that each usually follows, sinks."""
+    """Return names in order: sources, stages behind the one that each usually follows, sinks."""
     order: list[str] = []
     waiting = dict(sorted(found.items(), reverse=True))
     while waiting:

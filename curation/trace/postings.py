@@ -59,7 +59,7 @@ def bucket_of(keys: Keys, bits: int) -> npt.NDArray[np.int64]:
 
 
 def _top(keys: Keys, bits: int) -> Keys:
-    """The first bits of each hash."""
+    """Return the first bits of each hash."""
     return keys >> np.uint64(64 - bits) if bits else np.zeros(len(keys), np.uint64)
 
 
@@ -81,7 +81,7 @@ def bucket_bytes(keys: Keys, numbers: Keys, shape: Shape) -> bytes:
 
 
 def _bytes_of(values: Keys, width: int) -> npt.NDArray[np.uint8]:
-    """The lowest bytes of each value, least first: [values, width]."""
+    """Return the lowest bytes of each value, least first: [values, width]."""
     return values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]
 
 
@@ -270,7 +270,7 @@ class Passage:
     def _follows(
         self, chain: _Chain, position: int, place: int, places: npt.NDArray[np.int64]
     ) -> bool:
-        """Whether a run continues a chain, a few words later in both texts."""
+        """Return whether a run continues a chain, a few words later in both texts."""
         if position <= chain.position or place <= chain.place:
             return False
         in_passage = self._sums[position] - self._sums[chain.position_end]
