@@ -369,7 +369,8 @@ def test_every_stage_with_kernels_states_their_answers() -> None:
 
 def _dispatcher(name: str) -> Any:
     module, _, function = name.partition(":")
-    found = getattr(__import__(module, fromlist=["x"]), function)
+    found = getattr(__import__(module, fromlist=["x"]), function, None)
+    assert found, f"{name} is gone: run python benchmarks/compilation.py --write"
     assert inspect.isfunction(found.py_func)
     return found
 
