@@ -207,7 +207,7 @@ def fetch(url: str, start: int, end: int) -> bytes:
     def once() -> bytes:
         data = bytes(system.cat_file(path, start=start, end=end))
         if len(data) > end - start:
-            raise StoreError(f"{url}: its server answers a range with the whole file")
+            raise StoreError(f"{url}: its server ignores ranges and sends the whole file")
         if len(data) < end - start and start + len(data) != system.info(path)["size"]:
             raise UnfinishedError(f"{len(data)} bytes in answer to {end - start} at {start}")
         return data

@@ -235,7 +235,7 @@ def test_curves_by_quality_never_fall(points: list[tuple[float, float]]) -> None
     [
         ({"by": "length"}, "one of curve, steps and half_life, not none"),
         ({"by": "quality", "mean": 2}, "one of curve, steps and half_life, not none"),
-        ({"by": "budget", "curve": OLMO}, "by budget take no curve"),
+        ({"by": "budget", "curve": OLMO}, "by budget take no curve or mean"),
         ({"by": "quality", "curve": OLMO, "steps": OLMO}, "not curve and steps"),
         ({"by": "quality", "curve": [[0, 2], [1, 1]]}, "better documents must not repeat less"),
         ({"by": "quality", "curve": [[0, 0], [2, 1]]}, "2.0 is not a rank"),
@@ -244,7 +244,7 @@ def test_curves_by_quality_never_fall(points: list[tuple[float, float]]) -> None
         ({"by": "length", "curve": [[-1, 0], [1, 1]]}, "-1 is below 0"),
         ({"by": "date", "curve": [[0, 0], [1, 1]]}, "0.0 is not a place on a curve by date"),
         ({"by": "quality", "steps": [["2020-01-01", 1]]}, "2020-01-01 is not a place"),
-        ({"by": "date", "half_life": 9}, "half_life and as_of go together"),
+        ({"by": "date", "half_life": 9}, "give both half_life and as_of"),
         ({"by": "length", "half_life": 9, "as_of": date(2024, 1, 1)}, "not by length"),
         ({"by": "quality", "curve": OLMO, "means": {"art": 2}}, "set within to topic or format"),
     ],

@@ -206,8 +206,8 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
     assert any("length" in said for said in by_id["its-copy"]["said"])
     assert [len(text["found"]) for text in found["texts"]] == [1, 0]
     check = ["receipt", "--verify", file, "--root", root]
-    assert "is that of the root" in curate_well(check)
-    assert "is that of the root" in curate_well([*check, "--run", out])
+    assert "matches its root" in curate_well(check)
+    assert "matches its root" in curate_well([*check, "--run", out])
     for change, run_too, message in (
         (('"rights.copy"', '"rights.train"'), True, "does not say this of"),
         ((root, "0" * 64), False, ""),
@@ -313,7 +313,7 @@ def test_follow_needs_the_clusters(tmp_path: Path) -> None:
         command += ["--set", change]
     for stages in ("[rights]", "[rights, dedup-documents]"):
         answer = curate(*command, "--set", f"stages={stages}")
-        assert answer.returncode == 2 and "put rights behind dedup-documents" in answer.stderr
+        assert answer.returncode == 2 and "put rights after dedup-documents" in answer.stderr
     answer = curate(*command, "--stages", "rights")
     assert answer.returncode == 1 and "run both in one run" in answer.stderr
 
