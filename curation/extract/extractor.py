@@ -120,7 +120,7 @@ class Extractor:
 
 @functools.cache
 def default_settings() -> ExtractSettings:
-    """The settings of configs/defaults/extract.yaml."""
+    """Return the settings of configs/defaults/extract.yaml."""
     return built_in_settings(ExtractSettings, "defaults/extract")
 
 
