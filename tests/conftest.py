@@ -57,6 +57,8 @@ _FIRST = (
     *("test_resume", "test_named_files", "transforms/test_elements", "dedup/test_stages"),
     *("engine/test_shuffle", "test_sample_run", "test_object_store", "test_process"),
     *("models/test_tokenizer_training", "engine/test_worker_pool", "readers/test_types"),
+    *("readers/test_ranges", "view/test_explorer", "test_ranges", "models/ablate/test_ablate"),
+    *("models/test_train", "test_forecast", "engine/test_simulated", "tokenize/test_copies"),
 )
 
 
