@@ -86,7 +86,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hand files to processes in the order of `pytest_collection_modifyitems`."""
+    """Hand files to processes in the order of `pytest_collection_modifyitems`.
+
+    All of them have one folder for temporary files, which goes when they have ended.
+    """
+    if not hasattr(config, "workerinput"):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        place = tempfile.TemporaryDirectory(prefix="curate-", ignore_cleanup_errors=True)
+        config.add_cleanup(place.cleanup)
+        os.environ["TMPDIR"] = tempfile.tempdir = place.name
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
@@ -173,17 +181,6 @@ def _nothing_is_synced() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is left in the folder for temporary files goes with pytest's own, after three runs."""
-    place = _together(tmp_path_factory) / "tmp"
-    place.mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(place))
-        patch.setattr(tempfile, "tempdir", None)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _nothing_stays_behind() -> Iterator[None]:
     """Tests find the process as the ones before found it: environment, place, files in memory."""
@@ -239,15 +236,11 @@ def forked_processes(fork_server: BaseContext, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork_server)
 
 
-def _together(factory: pytest.TempPathFactory) -> Path:
-    """The folder for temporary files that all of pytest's processes share."""
-    own = factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """A copy of a folder that one of pytest's processes makes for all."""
-    together = _together(factory)
+    together = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        together = together.parent
     made, own = together / name, factory.mktemp(name) / "out"
     with (together / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
