@@ -68,7 +68,7 @@ def write_texts(place: Path, rows: int) -> None:
 def options(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
     """A run over many texts with a recipe of its own."""
     place = tmp_path_factory.mktemp("crawl")
-    write_texts(place, 600)
+    write_texts(place, 300)
     (place / "deadly.py").write_text(RULE)
     stages = ["extract", "dedup-urls", "identify-language", "dedup-documents", "filter"]
     rules = {"mine": {"deadly": {"python": "deadly.py:deadly", "max": 1}}}
