@@ -4,6 +4,7 @@ A rule decides alone over the documents that no other rule removes and that it c
 These, sorted by its signal, tell for every threshold who is kept, exactly as `redecide` would.
 """
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -151,9 +152,15 @@ class Judges:
     def __init__(self, settings: FilterSettings) -> None:
         self._settings = settings
         self.limits = limits_of(settings)
-        self._as_run = [only(settings, limit) for limit in self.limits]
+
+    @functools.cached_property
+    def _as_run(self) -> list[RuleBook]:
+        return [only(self._settings, limit) for limit in self.limits]
+
+    @functools.cached_property
+    def _at_the_end(self) -> list[RuleBook]:
         ends = {"min": np.inf, "max": -np.inf}
-        self._at_the_end = [only(settings, limit, ends[limit.side]) for limit in self.limits]
+        return [only(self._settings, limit, ends[limit.side]) for limit in self.limits]
 
     def languages(self, present: Iterable[str]) -> list[list[str]]:
         """For each limit, those of the languages present that it judges; "" is an unknown one."""

@@ -36,6 +36,7 @@ _BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPI
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
 _HIGH = bytes(range(128, 256))
 _BEYOND = re.compile("[^\x00-\x7f]+")
+_NEAR = re.compile("[^\x00-\x7f]+(?:.[^\x00-\x7f]+)*+", re.DOTALL)
 _BYTES_BEYOND = re.compile(rb"[\x80-\xff]")
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
 _ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
@@ -132,18 +133,22 @@ def misread(text: str, least: float) -> Misread:
 
 
 def _misread_in(encoding: str, text: str) -> Misread:
-    raw = _encoded(text, encoding)
+    # Signs beyond ASCII with their neighbours: all that counts, and of most pages little.
+    near = " ".join(text[max(0, m.start() - 1) : m.end() + 1] for m in _NEAR.finditer(text))
+    raw = _encoded(near, encoding)
     again = raw.decode("utf-8", "ignore")
     plain = len(raw.translate(None, _HIGH))
-    lost = raw.count(b"?") - text.count("?")
+    lost = raw.count(b"?") - near.count("?")
     beyond = "".join(_BEYOND.findall(again))
     usual = len("".join(_USUAL.findall(beyond))) - len(_MIXED.findall(again))
-    if usual < _ALL * len(beyond) and not _suspected(again):
+    if usual < _ALL * len(beyond) and not _suspected(
+        _encoded(text, encoding).decode("utf-8", "ignore")
+    ):
         return Misread()
     sound = len(beyond.encode())
-    proof = sound - len(beyond) - 2 * len(_SPACED_QUOTES.findall(text))
-    if "".join(_BEYOND.findall(text)).replace("\xa0", "").isalpha():  # as in "ääšš"
-        proof = proof // 4 + len(_BROKEN.findall(text)) - len(_BROKEN.findall(again))
+    proof = sound - len(beyond) - 2 * len(_SPACED_QUOTES.findall(near))
+    if "".join(_BEYOND.findall(near)).replace("\xa0", "").isalpha():  # as in "ääšš"
+        proof = proof // 4 + len(_BROKEN.findall(near)) - len(_BROKEN.findall(again))
     return Misread(sound / max(len(raw) - plain + lost, 1), proof, len(beyond), encoding)
 
 

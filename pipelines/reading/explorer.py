@@ -345,9 +345,8 @@ class Explorer:
         values = signals.column(name)
         groups = self._groups(None if limit is None else limit.reason)
         if limit is not None:
-            languages = self.ledger.values["language"]
-            heard = signals.judges.languages(languages)[int(query["limit"])]
-            ours = np.isin(languages, heard)[self.ledger.codes["language"]]
+            heard = signals.heard[int(query["limit"])]
+            ours = np.isin(self.ledger.values["language"], heard)[self.ledger.codes["language"]]
             mask = ours if mask is None else mask & ours
         if mask is not None:
             here = signals.of(mask)
@@ -382,7 +381,7 @@ class Explorer:
 
     def _measured_groups(self, reason: str | None) -> Any:
         decided, limits = self.signals.decided, self.signals.judges.limits
-        heard = self.signals.judges.languages(self.ledger.values["language"])
+        heard = self.signals.heard
         groups = np.where(decided.failing > 0, _GROUPS.index("other" if reason else "removed"), 0)
         for number, limit in enumerate(limits):
             if heard[number] and limit.reason == reason:

@@ -66,6 +66,11 @@ class Signals:
         return (self.ledger.stage_of_fate > at)[self.of(self.ledger.numbers["fate"])]
 
     @functools.cached_property
+    def heard(self) -> list[list[str]]:
+        """For each limit, the languages of the run's documents that it judges."""
+        return self.judges.languages(self.ledger.values["language"])
+
+    @functools.cached_property
     def _span(self) -> slice | None:
         return _span(self.rows)
 
@@ -139,7 +144,7 @@ class Signals:
 
         `also` is given all signals, batch by batch, and the places of their documents.
         """
-        heard = self.judges.languages(self.ledger.values["language"])
+        heard = self.heard
         limits = [number for number, languages in enumerate(heard) if languages]
         size = len(self.rows)
         fails, could = (np.zeros((len(heard), -(-size // _BYTE)), np.uint8) for _ in range(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import tempfile
 from collections import Counter
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -216,6 +218,7 @@ def _check_present(batch: pa.RecordBatch, row: int) -> None:
             raise InputError(f"row {place}: no {name!r}")
 
 
+@functools.lru_cache(maxsize=64)
 def _with_statistics(schema: pa.Schema) -> list[str]:
     """Return the columns with minimum and maximum statistics: all but long texts.
 
@@ -356,17 +359,13 @@ def characters(texts: pa.Array) -> int:
 
 
 def _add_groups(groups: dict[str, Counter[str]], keys: pa.Array, lengths: pa.Array) -> None:
-    table = pa.table({"key": keys, "length": lengths})
-    sums = table.group_by("key").aggregate([("length", "sum"), ("length", "count")])
-    for key, characters, rows in zip(
-        sums["key"].to_pylist(),
-        sums["length_sum"].to_pylist(),
-        sums["length_count"].to_pylist(),
-        strict=True,
-    ):
+    encoded = pc.dictionary_encode(keys.cast(pa.string()), null_encoding="encode")
+    codes, names = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    sizes = np.bincount(codes, lengths.to_numpy(), len(names))  # exact: below 2 ** 53
+    for key, size, rows in zip(names, sizes, np.bincount(codes), strict=True):
         counter = groups.setdefault(str(key), Counter())
-        counter["documents"] += rows
-        counter["characters"] += characters or 0
+        counter["documents"] += int(rows)
+        counter["characters"] += int(size)
 
 
 def add_counts(into: dict[str, Any], counts: dict[str, Any]) -> None:
