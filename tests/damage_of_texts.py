@@ -101,5 +101,6 @@ ESCAPED: dict[str, Damage] = {
     "names": _each(_named),
     "percent": _each(urllib.parse.quote),
     "%u": _each(lambda c: f"%u{ord(c):04X}"),
+    "UTF-7": lambda text: text.encode("utf-7").decode(),
     "<U+>": _each(lambda c: f"<U+{ord(c):04X}>"),
 }

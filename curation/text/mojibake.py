@@ -32,33 +32,29 @@ _FOREIGN = "[\u0370-\u0dff]"
 _WIDE = "[\u0370-\u0dff\u2e80-\ud7ff\uff66-\uff9f]"
 _CAPITALS = "".join(c for c in map(chr, range(0xC0, 0x250)) if c.isupper())
 _MIXED = re.compile(f"[A-Za-z]{_FOREIGN}|{_FOREIGN}[A-Za-z]")
-_BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][{_CAPITALS}]")
+_BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPITALS}]")
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
-_HIGH = bytes(range(128, 256))
+_LOW, _HIGH = bytes(range(128)), bytes(range(128, 256))
 _BEYOND = re.compile("[^\x00-\x7f]+")
 _NEAR = re.compile("[^\x00-\x7f]+(?:.[^\x00-\x7f]+)*+", re.DOTALL)
-_BYTES_BEYOND = re.compile(rb"[\x80-\xff]")
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
 _ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
 # Signs that texts have: scripts of languages that are much written, punctuation, symbols, pictures.
 _USUAL = re.compile(
     "[\xa0-\u017f\u01a0\u01a1\u01af\u01b0\u0218-\u021b\u0259\u0300-\u0303\u0309\u0323\u0386-\u03ce"
     "\u0400-\u045f\u0490-\u04ff\u0531-\u058a\u05b0-\u06ff\u0900-\u10ff\u1200-\u139f\u1780-\u17ff"
-    "\u1e80-\u1eff\u200c-\u27bf\u3000-\u9fff\uac00-\ud7a3\ufe0f\uff00-\uffef\U0001f000-\U0001faff]+"
+    "\u1e80-\u1eff\u200c-\u27bf\u3000-\u33ff\u4e00-\u9fff\uac00-\ud7a3\ufe0f\uff00-\uffef\U0001f000-\U0001faff]+"
 )
 
-_LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
 #: What windows-1252 has for the bytes 80 to 9F; HTML reads numeric references so, too. 85, a line
 #: end, and the five that it lacks stay.
 _SIGNS = {b: bytes([b]).decode("cp1252", "ignore") or chr(b) for b in range(0x80, 0xA0)}
-_BYTE_OF = {ord(sign): b for b, sign in _SIGNS.items()}
 _CONTROL = re.compile("[\x80-\x9f]")
 _HINT_LETTERS = "ÃÂÐÑÅÄåæãÎÏØÙ×"
 _HINTS = (*_HINT_LETTERS, *map(chr, range(0x80, 0xA0)), "â€")
 #: Text without these is never mended, nor is text without C1 controls.
 FIRST_LETTERS = _HINT_LETTERS + "â"
 _SPACED = "ÂÃÅÎÐ"
-_LOST = re.compile(rb"[\x82\x83\x85\x8e\x90]\xc2\xa0")  # of those letters before a no-break space
 # Letters such as "Ã", each with one to three signs behind it. The no-break space is behind many a
 # word, so it is a sign only where no word ends.
 _TAILS = "".join(_SIGNS.values()) + "\x80-\x9f\xa1-\xbf"
@@ -92,14 +88,23 @@ def _suspected(text: str) -> list[str]:
     if begin is None:
         return []
     first, second, both = _firsts()
+    sample = text[begin.start() : begin.start() + _ASKED]
     bits = [
         first.get(run[0], 0) & second.get(run[1:2], 0) | both.get(run[0], 0)
-        for run in _BEYOND.findall(text, begin.start(), begin.start() + _ASKED)
+        for run in _BEYOND.findall(sample)
     ]
     if not any(bits):
         return []
     names = enumerate((*_BY_ONE, *_BY_PAIRS))
-    return [name for bit, name in names if 2 * sum(b >> bit & 1 for b in bits) >= len(bits)]
+    found = [name for bit, name in names if 2 * sum(b >> bit & 1 for b in bits) >= len(bits)]
+    return [name for name in found if _reads(sample, name)]
+
+
+def _reads(text: str, name: str) -> bool:
+    """Whether half of the bytes beyond ASCII that were read as a text are UTF-8."""
+    raw = _encoded(text, name)
+    again = raw.decode("utf-8", "ignore").encode()
+    return 2 * len(again.translate(None, _LOW)) >= len(raw.translate(None, _LOW))
 
 
 @functools.cache
@@ -152,7 +157,7 @@ def _misread_in(encoding: str, text: str) -> Misread:
     proof = sound - len(beyond) - 2 * len(_SPACED_QUOTES.findall(near))
     if "".join(_BEYOND.findall(near)).replace("\xa0", "").isalpha():  # as in "ääšš"
         proof = proof // 4 + len(_BROKEN.findall(near)) - len(_BROKEN.findall(again))
-    return Misread(sound / (len(raw) - plain + lost), proof, len(beyond), encoding)
+    return Misread(sound / max(len(raw) - plain + lost, 1), proof, len(beyond), encoding)
 
 
 def _read_again(text: str) -> str:
@@ -166,27 +171,18 @@ def _read_again(text: str) -> str:
 
 
 def mended(source: bytes) -> bytes:
-    """A page (UTF-8), mended as by `repaired` where the scan would lose what is needed for it."""
-    first = _BYTES_BEYOND.search(source)
-    if first is None:
+    """A page (UTF-8), mended as by `repaired` where it begins misread or has controls."""
+    if source.isascii():
         return source
-    sample = source[first.start() : first.start() + 3 * _ASKED].decode("utf-8", "ignore")
-    if not _suspected(sample) and not _loses(source):
+    data = np.frombuffer(source, np.uint8)
+    first = int((data >= 0x80).argmax())
+    sample = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
+    has_controls = (data[np.flatnonzero(data[:-1] == 0xC2) + 1] < 0xA0).any()
+    if not has_controls and not _suspected(sample):
         return source
     text = source.decode("utf-8", "surrogateescape")
     made = repaired(text)
     return source if made is text else made.encode("utf-8", "surrogateescape")
-
-
-def _loses(source: bytes) -> bool:
-    """Whether a page has C1 controls, or one of the spaced letters before a no-break space."""
-    if not (b"\xc2" in source or b"\xc3" in source):
-        return False
-    data = np.frombuffer(source, np.uint8)
-    if (data[np.flatnonzero(data[:-1] == 0xC2) + 1] < 0xA0).any():
-        return True
-    letters = np.flatnonzero(data[:-1] == 0xC3) + 1
-    return any(_LOST.match(source, i) for i in letters[data[letters] <= 0x90].tolist())
 
 
 def repaired(text: str) -> str:
@@ -201,7 +197,9 @@ def repaired(text: str) -> str:
     if not any(hint in text for hint in _HINTS):
         return text
     controls = len(_CONTROL.findall(text))
-    made = _RUN.sub(lambda run: _utf8(run[0]) or run[0], text) if _is_certain(text) else text
+    # One short run may be meant; several, or one of three bytes, are not.
+    certain = _misread_in("cp1252", text).proof > 1
+    made = _RUN.sub(lambda run: _utf8(run[0]) or run[0], text) if certain else text
     # Where controls are left they are signs of windows-1252, and runs are there by chance.
     left = len(_CONTROL.findall(made))
     if controls and 2 * left > controls:
@@ -216,22 +214,3 @@ def _utf8(text: str, encoding: str = "cp1252") -> str:
     with contextlib.suppress(UnicodeError):
         return _encoded(text, encoding, "strict").decode()
     return ""
-
-
-def _is_certain(text: str) -> bool:
-    """Whether the runs of a text are to be mended."""
-    conclusive = longest = sound = 0  # of the first runs
-    for seen, run in enumerate(_RUN.finditer(text), 1):
-        # One tells nothing with no-break spaces, or if its signs are letters, too ("ääšš").
-        if not (run[0].isalpha() or "\xa0" in run[0]):
-            conclusive += 1
-            longest = max(longest, len(run[0]))
-            sound += bool(_utf8(run[0]))
-        # Of very many, nearly all must be UTF-8: else they are there by chance, as in the bytes
-        # of a picture read as text.
-        if seen == _LOOKED_AT:
-            if sound < _SOUND * conclusive:
-                return False
-            break
-    # One short run may be meant; several, or one of three bytes, are not.
-    return conclusive >= 2 or longest >= 3

@@ -54,7 +54,8 @@ _PATTERNS = (
     r"(?:[.,;:!)\"“”»…]|\s|$)",
     rf"=[C-F][0-9A-F]=[89AB][0-9A-F]|{_SMALL}=[C-F][0-9A-F]{_SMALL}|"  # quoted-printable
     rf"\\[uU](?:0000|\{{)?{_CODE}|%u{_CODE}|<U\+[0-9A-F]{{4,6}}>|"
-    rf"{_SPACED}\+A[I-X][0-9A-Za-z+/]+[-,. ]|(?:^|\n)M[ -`]{{60}}|"  # UTF-7, uuencode
+    rf"(?:{_SPACED}\+A[I-X]|(?:^|\s)\+(?:A[0-9]|B[A-J]))[0-9A-Za-z+/]+[-,. ]|"  # UTF-7
+    rf"(?:^|\n)M[ -`]{{60}}|"  # uuencode
     rf"{_SPACED}\\x[c-fC-F][0-9a-fA-F]|\\3[0-7]{{2}}\\2[0-7]{{2}}|{_SMALL}\\3[0-7]{{2}}{_SMALL}|"
     r"(?:^|\s)[^\s/%:?&=#]*%[C-F][0-9A-F]%[89AB][0-9A-F]|"
     r"&(?:amp;)?(?:#(?:19[2-9]|[2-9][0-9]{2}|[1-79][0-9]{3}|[1-9][0-9]{4})|#[xX](?:[c-fC-F]|"
@@ -66,7 +67,7 @@ _PATTERNS = (
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
     rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
-    rf"<U\+|[^\x00-\x40]\+A[I-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
+    rf"<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
     rf"[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
     rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
 )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+import random
 
 import pytest
-import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from curation.extract import extract
 from curation.extract.extractor import default_settings
@@ -15,6 +12,8 @@ from curation.extract.safe import extract_page
 from curation.readers.charset import decode_html
 from curation.readers.records import Page
 from curation.text.mojibake import mended, repaired
+from curation.text.noise import noise
+from tests.damage_of_texts import LANGUAGES, written
 
 SOUND = "“It’s café,” he said — voilà! Škoda, Řím, Š…"
 _WINDOWS = "".join(bytes([b]).decode("cp1252", "ignore") or chr(b) for b in range(256))
@@ -77,47 +76,69 @@ def test_plain_text_is_mended() -> None:
     assert extract_page(default_settings(), plain).text == SOUND  # type: ignore[union-attr]
 
 
-def plain(text: str) -> str:
-    """`repaired`, by substitution of what a regular expression finds."""
-    windows = {b: bytes([b]).decode("cp1252", "ignore") for b in range(0x80, 0x100)}
-    byte = {chr(b): b for b in range(0x80, 0xA0)} | {s: b for b, s in windows.items() if s}
-    leads = "".join(c for c, b in byte.items() if 0xC2 <= b <= 0xF4)
-    tails = "".join(c for c, b in byte.items() if 0x80 <= b < 0xC0 and c != "\xa0")
-    unit = f"[{regex.escape(leads)}][{regex.escape(tails)}]{{1,3}}|[ÂÃÅÎÐ]\xa0"
-    pattern = regex.compile(f"(?:{unit})+")
-
-    def decoded(run: str) -> str:
-        try:
-            return bytes(map(byte.__getitem__, run)).decode("utf-8")
-        except UnicodeDecodeError:
-            return run
-
-    def mended_runs() -> str:
-        runs = [found.group() for found in itertools.islice(pattern.finditer(text), 100)]
-        told = [run for run in runs if "\xa0" not in run and not run.isalpha()]
-        if len(told) < 2 and max(map(len, told), default=0) < 3:
-            return text
-        if len(runs) == 100 and sum(decoded(r) != r for r in told) < 0.8 * len(told):
-            return text
-        return pattern.sub(lambda found: decoded(found.group()), text)
-
-    controls = len(regex.findall(r"[\x80-\x9f]", text))
-    if not controls and not any(c in text for c in ("â€", *"ÃÂÐÑÅÄåæãÎÏØÙ×")):
-        return text
-    fixed = mended_runs()
-    if controls and 2 * len(regex.findall(r"[\x80-\x9f]", fixed)) > controls:
-        fixed = text
-    signs = {b: s for b, s in windows.items() if s and b < 0xA0 and b != 0x85}
-    return fixed.translate(signs)
+def short(language: str) -> list[str]:
+    """Ten texts of a title's length and of one to three sentences."""
+    lines = [line for text in written(language) for line in text.split("\n") if len(line) > 80]
+    draw = random.Random(language)
+    sizes = [24, 40, 60, 80, 100, 120, 140, 160, 200, 240]
+    cut = [draw.choice(lines)[:size].rsplit(" ", 1)[0] for size in sizes]
+    return [text for text in cut if sum(not c.isascii() for c in text) > 1]
 
 
-@settings(max_examples=500)
-@given(
-    st.text("ÃâÂÐÑÅ€™œ\x80\x99\x9d\xa0é©è äšž’数ab \n\x85\x81Ž😀·×", max_size=16),
-    st.sampled_from([1, 1, 2, 40]),
-)
-def test_of_texts_that_are_misread_in_part_the_plain_reading_mends_the_same(
-    text: str, times: int
-) -> None:
-    whole = "é è à ê ç " * 1000 + text * times
-    assert repaired(whole) == plain(whole)
+_SHORT = {language: short(language) for language in LANGUAGES}
+_BY_ONE = ("latin-1", "windows-1252", "cp1251", "cp1250", "mac-roman", "koi8-r", "cp866", "cp437")
+
+
+def filled(text: str, wrong: str) -> str:
+    """UTF-8 read in an encoding; what that lacks is the C1 control of its byte, as in browsers."""
+    return "".join(bytes([b]).decode(wrong, "ignore") or chr(b) for b in text.encode())
+
+
+def test_short_texts_as_they_were_written_stay() -> None:
+    texts = [text for language in LANGUAGES for text in _SHORT[language]]
+    assert len(_SHORT) > 12 and len(texts) > 120
+    assert list(map(repaired, texts)) == texts and not noise(texts).any()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("wrong", _BY_ONE)
+def test_short_texts_that_were_misread_are_read_again(wrong: str, language: str) -> None:
+    texts = _SHORT[language]
+    made = [repaired(filled(text, wrong)) for text in texts]
+    left = [new for new, text in zip(made, texts, strict=True) if new != text]
+    assert 10 * len(left) <= len(texts)
+    assert noise(left).any(1).all()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_short_texts_that_were_misread_twice(language: str) -> None:
+    for text in _SHORT[language]:
+        made = repaired(filled(filled(text, "windows-1252"), "windows-1252"))
+        assert made == text or noise([made]).any()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("wrong", ["gb18030", "cp932", "cp949", "big5", "euc-jp"])
+def test_of_pairs_bytes_are_lost_and_the_text_is_noise(wrong: str, language: str) -> None:
+    for text in _SHORT[language]:
+        made = repaired(text.encode().decode(wrong, "replace"))
+        assert made == text or noise([made]).any()
+
+
+@pytest.mark.parametrize("wrong", _BY_ONE)
+def test_pages_that_were_misread(wrong: str) -> None:
+    html = page("Обычный рассказ о реке и людях, которые живут у неё.")
+    assert extract(filled(html, wrong)).text == extract(html).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Le Duncan n’était plus qu’à quelques encablures.", "Sauter l’île! s’écria Pencroff.",
+        "« Liberté » ou «\xa0liberté\xa0»", "ในค.", "เช่นกัน", "เพชรบูรณ์", "스토리 탄탄.",
+        "js 的新文件。", "VIVE LA LIBERTÉ»", "100\xa0°C à l’ombre",
+        "Ёлки, «ЁЖ»", "АО «АИФ»—«Ї»", "ääšš", "–É–",
+    ],
+)  # fmt: skip
+def test_short_texts_that_look_like_others_stay(text: str) -> None:
+    assert repaired(text) == text and mended(text.encode()) == text.encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import pathlib
 import sysconfig
 
@@ -105,6 +106,12 @@ def test_sources_of_programs_have_none() -> None:
     # a table of escaped letters, and one letter in a file of 227 characters
     noisy = {file.name for file, what in zip(files, kinds, strict=True) if what}
     assert noisy <= {"stringprep.py", "__hello__.py"}
+
+
+@pytest.mark.parametrize("language", ["de", "ru", "ja"])
+def test_bytes_written_as_letters(language: str) -> None:
+    texts = [codecs.encode(text.encode(), "uu").decode() for text in written(language)]
+    assert all(TEXT[_ESCAPES] in kinds for kinds in found(texts))
 
 
 def test_noise_is_neither_code_nor_mathematics() -> None:
