@@ -39,7 +39,8 @@ def harmless(page: bytes) -> bytes:
 
 
 def _renamed(tag: re.Match[bytes]) -> bytes:
-    """A tag of another element; a script's is of one whose content is hidden and no markup."""
+    """Return a tag of another element; a script's is of one whose content is hidden and no
+    markup."""
     end, name = tag.groups()
     if name.lower() == b"script":
         return b"</xmp" if end else b"<xmp hidden"

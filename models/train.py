@@ -104,7 +104,7 @@ WEIGHTS = {"topic": (1.0, 1.0, 1.0, 5.0), "format": (1.0, 2.0)}
 
 
 def domain_inputs(graded: Path, corpus: Path) -> list[Path]:
-    """The files of `DOMAIN_FILES`, in order."""
+    """Return the files of `DOMAIN_FILES`, in order."""
     return [corpus / name if name else graded for name in DOMAIN_FILES]
 
 
@@ -129,7 +129,7 @@ def quality_settings() -> LinearTraining:
 
 
 def educational_settings() -> LinearTraining:
-    """One part for all languages, which learns to tell good texts from each other, too."""
+    """Return one part for all languages, which learns to tell good texts from each other, too."""
     settings = default_settings("quality", LinearTraining)
     return settings.model_copy(update={"highest_grade": None})
 

@@ -251,7 +251,7 @@ def input_files(
         if folder and name in named:  # it would count as part of that input, or share its ids
             raise InputError(
                 f"{file.path}: begins with the folder {name!r}, the name of another input; "
-                f"write {name}={file.path}, or call that input otherwise"
+                f"write {name}={file.path}, or rename that input"
             )
     for name, patterns in sorted(named.items()):
         found = _found(patterns, recipe, own, passed_over)

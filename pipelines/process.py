@@ -85,7 +85,7 @@ def stoppable() -> Iterator[None]:
 
 
 def _is_shielded(number: int) -> bool:
-    """Whether the signal was left out on purpose, by `nohup`."""
+    """Return whether the signal was left out on purpose, by `nohup`."""
     return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN
 
 

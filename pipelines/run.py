@@ -186,7 +186,7 @@ def _without(error: DamagedError, work: Plan) -> Plan:
         if inside == file:
             _LOG.warning("%s: %s; reading its present content", file, detail)
         elif inside.partition("/")[0] in work.stages:
-            _LOG.warning("%s: %s; made again", file, detail)
+            _LOG.warning("%s: %s; making it again", file, detail)
             work.output.remove(inside)
         else:
             raise DamagedError({file: f"{detail}; run that stage again"}) from error
@@ -217,7 +217,7 @@ def _refuse_foreign(work: Plan) -> None:
     for name in (RECIPE_FILE, *KNOWN_BY):
         if work.output.exists(name) and not _by_a_run(name, work.output.read_bytes(name)):
             raise ConfigError(
-                f"{work.output.shown}/{name}: no run wrote this, and a run writes one; "
+                f"{work.output.shown}/{name}: not written by a run, which would overwrite it; "
                 "move it away, or give another --output"
             )
 

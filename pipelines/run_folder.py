@@ -257,7 +257,7 @@ def run_recipe(folder: Folder) -> dict[str, Any]:
     recipe = whole_recipe(folder.read_bytes(RECIPE_FILE))
     if recipe is None:
         raise ConfigError(
-            f"{folder.shown}/{RECIPE_FILE}: damaged; the run's command writes it again"
+            f"{folder.shown}/{RECIPE_FILE}: damaged; run the same command again to rewrite it"
         )
     return recipe
 

@@ -73,7 +73,7 @@ def run(
     loaded = load(recipe, assignments) if isinstance(recipe, str) else recipe
     chosen = [s for s in (stage_names(stages) or loaded.stages) if not find(s).is_sink]
     if not chosen:
-        raise ConfigError("stages: none is left without those that only write files for training")
+        raise ConfigError("stages: nothing to do here: these stages only write files for training")
     check_order(loaded, chosen)
     given = as_given(table)
     handed = _handed(given.table, loaded, "extract" in chosen)

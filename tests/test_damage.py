@@ -123,8 +123,8 @@ def test_a_bit_that_a_disk_flipped_costs_one_shard(
     flip_unseen(output / "extract", f"documents/{documents[1].name}")
     before = {path: os.stat(path).st_mtime_ns for path in documents}
     run_of(output, crawl)
-    lines = [r.getMessage() for r in caplog.records if "made again" in r.getMessage()]
-    assert lines == [f"{documents[1]}: not the bytes that were written; made again"]
+    lines = [r.getMessage() for r in caplog.records if "making it again" in r.getMessage()]
+    assert lines == [f"{documents[1]}: not the bytes that were written; making it again"]
     after = {path: os.stat(path).st_mtime_ns for path in documents}
     assert [after[path] != before[path] for path in documents] == [False, True, False]
     run_of(tmp_path / "fresh", crawl)

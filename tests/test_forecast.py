@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import shutil
@@ -18,14 +19,23 @@ _READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "ru
 _READ_ONLY |= {"cancel", "extract-file", "plan", "receipt"}
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with three tables, a shard each, and a run over two of them in `out`."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working folder with two tables, a shard each, and a run over them in `out`."""
+    place = tmp_path_factory.mktemp("made")
     for name in ("a", "b"):
-        rows(tmp_path / f"crawl/{name}.jsonl", *(f"{name}{n}" * 40_000 for n in range(9)))
-    (tmp_path / "mine.yaml").write_text(_MINE.replace("]", ", filter, tokenize]"))
-    assert run("run", "mine.yaml", "--input", "crawl") == 0
+        rows(place / f"crawl/{name}.jsonl", *(f"{name}{n}" * 40_000 for n in range(9)))
+    (place / "mine.yaml").write_text(_MINE.replace("]", ", filter, tokenize]"))
+    with contextlib.chdir(place):
+        assert run("run", "mine.yaml", "--input", "crawl") == 0
+    return place
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, where the test is."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -74,6 +84,7 @@ def test_a_changed_threshold(home: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_new_and_a_changed_input_cost_their_own_shards(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run("run", "mine.yaml", "--input", "crawl", "--fresh") == 0  # of inputs in this place
     rows(home / "crawl/c.jsonl", *(f"c{n}" * 40_000 for n in range(9)))
     found = forecast(capsys)
     assert found["extract"]["why"] == "inputs new: 1"

@@ -21,8 +21,12 @@ OTHER_PROCESSOR, OTHER_PLACE = 1.15, 1.003
 def test_no_figure_is_above_its_ceiling() -> None:
     """A capability that needs more room takes something away (`python -m tests.house`)."""
     figures, ceilings = house.flat(house.measured()), house.flat(house.ceilings())
-    above = {n: (figure, ceilings.get(n, 0)) for n, figure in figures.items()}
-    assert {n: pair for n, pair in above.items() if pair[0] > pair[1]} == {}
+    above = [
+        f"{name}: {figure:,}, at most {ceilings.get(name, 0):,}"
+        for name, figure in figures.items()
+        if figure > ceilings.get(name, 0)
+    ]
+    assert not above, _instead("the house has grown; take as much away elsewhere", above)
 
 
 def test_no_ceiling_was_ever_lower() -> None:
@@ -36,8 +40,17 @@ def test_no_ceiling_was_ever_lower() -> None:
         earlier = _of_all(_ceilings_of(commit))
         for section in [n for n in earlier if n.startswith("settings: ") and "in all" not in n]:
             del earlier[section]
-        raised = {n: (now[n], before) for n, before in earlier.items() if now.get(n, 0) > before}
-        assert raised == {}, commit
+        raised = [
+            f"{name}: {now[name]:,}, was {before:,} in {commit[:8]}"
+            for name, before in earlier.items()
+            if now.get(name, 0) > before
+        ]
+        assert not raised, _instead(f"{_name()} was raised; put the earlier values back", raised)
+
+
+def _instead(what: str, lines: list[str]) -> str:
+    """Return what is wrong and what to do, then each case on a line."""
+    return "\n  ".join([f"{what} (CONTRIBUTING.md):", *lines])
 
 
 def _of_all(ceilings: dict[str, Any]) -> dict[str, int]:
@@ -76,7 +89,9 @@ def test_machine_code_is_not_above_its_ceiling() -> None:
         pytest.skip("kernels are not compiled; `curate warm-up` does it")
     ceilings = house.ceilings()["machine code"]
     most = OTHER_PROCESSOR * max(ceilings.values())
-    assert size <= OTHER_PLACE * ceilings.get(processor, most)
+    ceiling = int(OTHER_PLACE * ceilings.get(processor, most))
+    larger = [f"machine code: {size:,} bytes, at most {ceiling:,}"]
+    assert size <= ceiling, _instead("compiled kernels have grown; see Kernels in", larger)
 
 
 _SOURCE = '''"""Doc."""
@@ -106,7 +121,9 @@ def test_kernels_take_few_parameters() -> None:
     """Named state goes into a NamedTuple."""
     found = [each for each in house.functions("curation", "pipelines") if each.is_kernel]
     assert len(found) > 300
-    assert [f"{f.path}: {f.name}" for f in found if f.parameters > MOST_PARAMETERS] == []
+    many = [f"{f.path}: {f.name}" for f in found if f.parameters > MOST_PARAMETERS]
+    what = f"kernels with over {MOST_PARAMETERS} parameters; put named state into a NamedTuple"
+    assert not many, _instead(what, many)
 
 
 #: Packages that only what trains imports, but for PyTorch's loader, which takes batches of shards.
@@ -134,12 +151,14 @@ def test_imports_go_one_way(part: str, foreign: tuple[str, ...]) -> None:
         if any(f"{name}.".startswith(f"{one}.") for one in foreign)
         if not f"{place}: {name}".startswith(_LOADER)
     ]
-    assert not wrong
+    assert not wrong, _instead(f"{part} may not import these", wrong)
 
 
 def test_a_wheel_has_every_package_of_models() -> None:
     """`models/` is carried as data; its packages are named one by one."""
     project = tomllib.loads((house.ROOT / "pyproject.toml").read_text())["tool"]
     packages = {f"models/{path.parent.name}" for path in house.ROOT.glob("models/*/__init__.py")}
-    assert packages <= project["hatch"]["build"]["targets"]["wheel"]["force-include"].keys()
-    assert {name.replace("/", ".") for name in packages} <= {*project["mypy"]["packages"]}
+    carried = project["hatch"]["build"]["targets"]["wheel"]["force-include"].keys()
+    checked = {name.replace(".", "/") for name in project["mypy"]["packages"]}
+    left = sorted((packages - carried) | (packages - checked))
+    assert not left, f"add {', '.join(left)} to force-include and mypy's packages in pyproject.toml"

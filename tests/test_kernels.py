@@ -358,16 +358,19 @@ def test_functions_that_count_no_references_call_none_that_return_arrays() -> No
 
 @pytest.mark.parametrize("stage", sorted(golden._golden()))
 def test_this_machine_gives_the_answers_that_manifests_state(stage: str) -> None:
-    assert golden.measured_digest(stage) == golden.golden_digest(stage)
+    same = golden.measured_digest(stage) == golden.golden_digest(stage)
+    assert same, f"kernels of {stage} give other results; if meant: python -m curation.golden"
 
 
 def test_every_stage_with_kernels_states_their_answers() -> None:
-    assert set(golden._golden()) == set(golden.stages_with_kernels())
+    known, needed = set(golden._golden()), set(golden.stages_with_kernels())
+    assert known == needed, f"{sorted(known ^ needed)}: run python -m curation.golden"
 
 
 def _dispatcher(name: str) -> Any:
     module, _, function = name.partition(":")
-    found = getattr(__import__(module, fromlist=["x"]), function)
+    found = getattr(__import__(module, fromlist=["x"]), function, None)
+    assert found, f"{name} is gone: run python benchmarks/compilation.py --write"
     assert inspect.isfunction(found.py_func)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -43,14 +44,23 @@ def run(*arguments: str | Path) -> int:
     return main([*map(str, arguments), *_ENDS])
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working folder with two tables, and a run of `mine` over them in `out`."""
+    place = tmp_path_factory.mktemp("made")
+    rows(place / "crawl/a.jsonl", "a", "b")
+    rows(place / "crawl/b.jsonl", "c")
+    (place / "mine.yaml").write_text(_MINE)
+    with contextlib.chdir(place):
+        assert run("run", "mine.yaml", "--input", "crawl") == 0
+    return place
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, where the test is."""
     monkeypatch.chdir(tmp_path)
-    rows(tmp_path / "crawl/a.jsonl", "a", "b")
-    rows(tmp_path / "crawl/b.jsonl", "c")
-    (tmp_path / "mine.yaml").write_text(_MINE)
-    assert run("run", "mine.yaml", "--input", "crawl") == 0
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -262,7 +262,7 @@ def test_stages_of_ones_own_measured_and_applied(
     for stages, told in (
         ("mix", "no stage removes"),
         ("fliter", "fliter"),
-        (" ", "no stage is named"),
+        (" ", "names no stage"),
     ):
         common[2] = stages
         assert main(["measure", *common, "--output", str(tmp_path / "none")]) == 2

@@ -126,7 +126,7 @@ def test_a_stage_that_follows_none() -> None:
     class Lost(Stage):  # type: ignore[type-arg]
         name, purpose, after = "lost", "nothing", "nowhere"
 
-    with pytest.raises(ConfigError, match="'nowhere', which is no stage"):
+    with pytest.raises(ConfigError, match="follows the unknown stage 'nowhere'"):
         _in_order({"lost": Lost()})
 
 

@@ -322,7 +322,7 @@ def test_an_output_format(home: Path) -> None:
         ),
         (
             "classify: {classifiers: {x: {}}}\nstages: [extract, classify]",
-            r"classifiers\.x: give one of python and model",
+            r"classifiers\.x: give either python or model",
         ),
         (
             "mine: {python: 'none.py:f'}\nstages: [extract, mine]",

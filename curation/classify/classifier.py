@@ -154,7 +154,7 @@ class Classifier:
             _load_words(settings.fasttext)
 
     def labels(self, kind: Literal["topic", "format"]) -> tuple[str, ...]:
-        """Every topic, or format, that the model knows."""
+        """Return every topic, or format, that the model knows."""
         return _load(getattr(self.settings, kind), "classes").labels
 
     def _linear_models(self) -> tuple[LinearModel, LinearModel, LinearModel, LinearModel]:
@@ -243,7 +243,7 @@ def decide_domains(
 def _best(
     probabilities: npt.NDArray[np.float64], labels: tuple[str, ...]
 ) -> tuple[pa.Array, pa.Array]:
-    """The most probable label (string) of every text, and its probability (float32)."""
+    """Return the most probable label (string) of every text, and its probability (float32)."""
     best = probabilities.argmax(1)
     return (
         pa.array(np.array(labels, object)[best], pa.string()),

@@ -37,7 +37,7 @@ class PageEvidence(NamedTuple):
 
     @classmethod
     def columns(cls) -> tuple[str, ...]:
-        """The columns that have a weight."""
+        """Return the columns that have a weight."""
         return cls._fields[1:]
 
 
@@ -86,11 +86,11 @@ class CustomClassifier(CodeSettings):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if (self.python is None) == (self.model is None):
-            raise ValueError("give one of python and model")
+            raise ValueError("give either python or model")
         if self.gives == "label" and (self.min is not None or self.max is not None or self.model):
-            raise ValueError("model, min and max go with scores; `gives: label` goes with drop")
+            raise ValueError("model, min and max need `gives: score`; for labels use drop")
         if self.gives == "score" and self.drop:
-            raise ValueError("drop goes with `gives: label`")
+            raise ValueError("drop needs `gives: label`")
         return self
 
     def __hash__(self) -> int:
@@ -164,5 +164,5 @@ class ClassifySettings(Settings):
 
 @functools.cache
 def default_settings() -> ClassifySettings:
-    """The settings of configs/defaults/classify.yaml."""
+    """Return the settings of configs/defaults/classify.yaml."""
     return built_in_settings(ClassifySettings, "defaults/classify")

@@ -283,7 +283,7 @@ class Decontaminator:
         return is_template(own, span, one.score, rivals, self._rules.template)
 
     def _asks_code(self, item: int) -> bool:
-        """Whether an item's question is code."""
+        """Return whether an item's question is code."""
         return is_code(self._catalog.items["question"][item].as_py())
 
     def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8]) -> bool:
@@ -304,7 +304,8 @@ class Decontaminator:
         return bool(lost[: self._rules.quotation.asking].any() and (short or not lost[-1]))
 
     def _is_choices(self, choices: Iterable[int], own: Tokens, span: Tokens) -> bool:
-        """Whether a match of a question with its choices has the choices and not the question.
+        """Return whether a match of a question with its choices has the choices and not the
+        question.
 
         `choices`: the tokens of those that match.
         """
@@ -328,7 +329,8 @@ class Decontaminator:
         return [rival for _, rival in rivals.values()]
 
     def _counts(self, hit: npt.NDArray[np.int64], owner: Owner, tokens: Scratch) -> bool:
-        """Whether a high score means the item: not another of its template, not a stock phrase."""
+        """Return whether a high score means the item: not another of its template, not a stock
+        phrase."""
         rules = self._rules
         if hit[HIT.numbers] > 1 and hit[HIT.found] < rules.numbers * hit[HIT.numbers]:
             return False
@@ -357,14 +359,14 @@ class Decontaminator:
         return self._answer_near(owner.item, start, end, tokens)
 
     def _tells(self, score: int, owner: Owner) -> bool:
-        """Whether so much says whose it is; many wrote `def f(a, b): return a + b`."""
+        """Return whether so much says whose it is; many wrote `def f(a, b): return a + b`."""
         least = self._rules.least_bits * STEPS
         if least <= score < 2 * least and PARTS[owner.part] == "question":
             return not self._asks_code(owner.item)
         return score >= least
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
-        """Whether the span is from the item's passage, whose words a question takes up.
+        """Return whether the span is from the item's passage, whose words a question takes up.
 
         It is not where it has most of the words that the question has and the passage has not.
         """
@@ -382,7 +384,8 @@ class Decontaminator:
         return bool(np.isin(spans, grams[ends >= 0]).sum() > share * len(spans))
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
-        """Whether the answer is near: a short one word for word, of a long one most words."""
+        """Return whether the answer is near: a short one word for word, of a long one most
+        words."""
         answer = tokenize([self._catalog.items["answer"][item].as_py()]).hashes
         reach = self._rules.answer_words + len(answer)
         near = tokens.hashes[max(0, start - reach) : end + reach]
@@ -430,7 +433,7 @@ class _Others:
         return self._near.get((one.set, one.part, middle // _CELL), [])
 
     def choices_of(self, item: int) -> set[int]:
-        """Tokens of the patterns by which the item's choices match."""
+        """Return tokens of the patterns by which the item's choices match."""
         return self._choices.get(item, set())
 
 
@@ -499,7 +502,8 @@ def _joined(
 
 
 def _widened(text: bytes, start: int, end: int, margin: int) -> tuple[int, int]:
-    """The span with its margin, up to white space, or to a whole character without a margin."""
+    """Return the span with its margin, up to white space, or to a whole character without a
+    margin."""
     start, end = max(0, start - margin), min(len(text), end + margin)
     while margin and start > 0 and text[start - 1] not in _SPACES:
         start -= 1

@@ -220,7 +220,7 @@ def count_lines(
         lines.hashes[counted], doc64.astype(np.uint64)[of_line[counted]], counted.astype(np.uint64)
     )
     sizes = lines.spans[:, 1] - lines.spans[:, 0]
-    edge = patterns.at_edge(lines.hashes, lines.spans, lines.doc_offsets)
+    edge = patterns.at_edge(lines.spans, lines.doc_offsets)
     starts = run_starts(hashes, owners)
     places = rows.astype(np.int64)
     appearances = run_lengths(starts, len(hashes))

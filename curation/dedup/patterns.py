@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from curation.arrow import TextBuffers
 from curation.bytes.code_points import code_point, last_character
-from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, Uint64s, borrowing, kernel
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, borrowing, kernel
 from curation.dedup.dedup_settings import VERDICTS
 from curation.text import characters as ch
 from curation.text.characters import properties
@@ -80,15 +80,23 @@ class Table(NamedTuple):
 
 
 def at_edge(
-    hashes: npt.NDArray[np.uint64],
-    spans: npt.NDArray[np.int64],
-    doc_offsets: npt.NDArray[np.int64],
+    spans: npt.NDArray[np.int64], doc_offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     """Whether each line lies near the beginning or the end of its document -> bool [lines].
 
     Empty lines do not count.
     """
-    return _at_edge(hashes, spans, doc_offsets, Zone())
+    zone, filled = Zone(), spans[:, 1] > spans[:, 0]
+    before = np.append(0, np.cumsum(filled))
+    counts = np.diff(before[doc_offsets])
+    top, bottom = (
+        np.minimum(np.maximum(least, (share * counts).astype(np.int64)), counts // 2)
+        for least, share in ((zone.top, zone.top_share), (zone.bottom, zone.bottom_share))
+    )
+    of = np.repeat(np.arange(len(counts)), np.diff(doc_offsets))
+    seen = before[:-1] - before[doc_offsets[:-1]][of]
+    near = (seen < top[of]) | (seen >= (counts - bottom)[of]) | (counts[of] == 1)
+    return filled & near
 
 
 def decide(
@@ -112,23 +120,6 @@ def decide(
         Limits(),
         properties(),
     )
-
-
-@kernel
-def _at_edge(hashes: Uint64s, spans: Int64s, doc_offsets: Int64s, zone: Zone) -> Bools:
-    out = np.zeros(len(hashes), np.bool_)
-    for d in range(len(doc_offsets) - 1):
-        filled = 0
-        for line in range(doc_offsets[d], doc_offsets[d + 1]):
-            filled += spans[line, 1] > spans[line, 0]
-        top = min(max(zone.top, int(zone.top_share * filled)), filled // 2)
-        bottom = min(max(zone.bottom, int(zone.bottom_share * filled)), filled // 2)
-        seen = 0
-        for line in range(doc_offsets[d], doc_offsets[d + 1]):
-            if spans[line, 1] > spans[line, 0]:
-                out[line] = seen < top or seen >= filled - bottom or filled == 1
-                seen += 1
-    return out
 
 
 @borrowing

@@ -77,7 +77,7 @@ def _canonical_plain(urls: pa.Array, settings: UrlSettings) -> pa.Array:
 
 @functools.lru_cache(maxsize=8)
 def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
-    """One function with the rules of `settings` looked up beforehand."""
+    """Return one function with the rules of `settings` looked up beforehand."""
     authority = functools.lru_cache(maxsize=1 << 16)(
         functools.partial(_canonical_authority, settings)
     )
@@ -139,7 +139,8 @@ def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> 
 
 
 def _may_need_encoding(url: str, start: int) -> bool:
-    """One search for the three parts after the authority, where few URLs have anything to do."""
+    """Return one search for the three parts after the authority, where few URLs have anything to
+    do."""
     return _SUSPECT.search(url, start) is not None or url.count("#") > 1
 
 

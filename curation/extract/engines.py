@@ -83,7 +83,8 @@ def check_installed(name: str | CustomEngine) -> None:
 
 
 def text_engine(name: str | CustomEngine) -> Engine:
-    """The engine of that name, other than `curation`. Raises ConfigError without its package."""
+    """Return the engine of that name, other than `curation`. Raises ConfigError without its
+    package."""
     check_installed(name)
     if isinstance(name, CustomEngine):
         from curation.judging import opened
@@ -93,7 +94,7 @@ def text_engine(name: str | CustomEngine) -> Engine:
 
 
 def _named(function: Callable[[str, str | None], Any], name: str) -> Engine:
-    """The engine of the user's own, whose errors have its name."""
+    """Return the engine of the user's own, whose errors have its name."""
 
     def engine(html: str, url: str | None, settings: ExtractSettings) -> str:
         with raising(lambda error: RuntimeError(f"{name}: {told(error)}"), MemoryError):

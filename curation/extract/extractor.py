@@ -1,10 +1,6 @@
-"""Extraction of one page by a recipe's settings.
-
-Facts that are in a page's head, read without building a tree.
-"""
+"""Extraction of one page by a recipe's settings."""
 
 import functools
-import html as entities
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,31 +11,9 @@ from curation.extract.clean import clean
 from curation.extract.engines import text_engine
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import Extraction, PageTooLargeError
-from curation.extract.native import run
-from curation.readers.charset import declared_encoding, decode_html, encoding_of_label, utf8_html
+from curation.extract.native import head_of, run
+from curation.readers.charset import declared_encoding, encoding_of_label, utf8_html
 from curation.rights.page import PageRights, read_page
-
-_TITLE = regex.compile(r"<title\b[^>]*>(.*?)</title", regex.I | regex.S)
-_HTML_LANG = regex.compile(
-    r"""<html\b[^>]*?\s(?:xml:)?lang\s*=\s*["']?([a-z0-9_-]{2,20})""", regex.I
-)
-_SPACE = regex.compile(r"\s+")
-
-#: The head of a page; titles further down belong to embedded graphics.
-_HEAD_CHARACTERS = 100_000
-
-
-def title_of(html: str) -> str:
-    """The `<title>`, entities decoded, white space collapsed; "" when there is none."""
-    found = _TITLE.search(html, 0, _HEAD_CHARACTERS)
-    return _SPACE.sub(" ", entities.unescape(found.group(1))).strip() if found else ""
-
-
-def declared_language(html: str) -> str:
-    """The language that `<html lang>` declares, lower case; "" when it doesn't."""
-    found = _HTML_LANG.search(html, 0, _HEAD_CHARACTERS)
-    return found.group(1).lower() if found else ""
-
 
 _TAG = regex.compile(r"<(/?)([a-z][a-z0-9]*)", regex.I)
 _NO_END_TAG = """
@@ -99,14 +73,13 @@ class Extractor:
         limits = self.settings
         if limits.engine == "curation":
             return self.finish(self.begin(html, charset, whole))
-        self._check_size(html)
-        text, encoding = (html, "") if isinstance(html, str) else decode_html(html, charset)
+        begun = self.begin(html, charset)
+        text = begun.source.decode()
         if (depth := deepest(text, limits.max_depth)) > limits.max_depth:
             raise PageTooLargeError("extract.too_deep", depth, limits.max_depth)
         main = clean(text_engine(limits.engine)(text, url, limits)) if text.strip() else ""
-        rights = read_page(text.encode("utf-8", "replace"))
-        title, language = clean(title_of(text)), declared_language(text)
-        return Extraction(main, title, language, encoding, rights=rights)
+        title, language = head_of(begun.source, limits)
+        return Extraction(main, title, language, begun.encoding, rights=begun.rights)
 
     def begin(self, html: bytes | str, charset: str | None = None, whole: bool = False) -> Begun:
         """Decode a page and read its rights, while the processor has the page at hand.
@@ -147,7 +120,7 @@ class Extractor:
 
 @functools.cache
 def default_settings() -> ExtractSettings:
-    """The settings of configs/defaults/extract.yaml."""
+    """Return the settings of configs/defaults/extract.yaml."""
     return built_in_settings(ExtractSettings, "defaults/extract")
 
 

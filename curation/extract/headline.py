@@ -3,9 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-from curation.bytes import ascii
-from curation.bytes.search import LOWER
-from curation.compiled import Bool, Bools, Bytes, Int, Int32s, Int64s, borrowing, kernel
 from curation.extract import blocks as s
 from curation.extract.markup import ANCESTOR
 
@@ -16,8 +13,7 @@ _NEAR = 12  # blocks before the text, among which a headline is that no heading 
 _BYTES = 1000  # longer headings are none
 _LEAST = 5  # letters and digits
 _SHARE, _SURE_SHARE = 0.4, 0.6  # of the title, whose rest names the site
-_ASCII = 128
-_ALNUM = ascii.ALNUM
+_SIGNS = bytes(c for c in range(128) if not chr(c).isalnum())
 
 
 def with_headline(
@@ -28,15 +24,17 @@ def with_headline(
     """
     # Mostly, both titles are one.
     squeezed = [text for text in map(_squeezed, dict.fromkeys(titles)) if len(text) >= _LEAST]
-    if not squeezed:
+    if not squeezed or not kept.any():
         return kept
-    headings, near = _candidates(
-        np.frombuffer("\n".join(squeezed).encode(), np.uint8), kept, page.text, page.b_start,
-        page.b_end, page.b_element, page.e_above,
-    )  # fmt: skip
+    first = int(kept.argmax())
+    above = page.e_above[page.b_element[: first + 1]]
+    here = (above & _ELSEWHERE) == 0
+    headings = np.flatnonzero(here & (above & _HEADING > 0))[: -_MOST_HEADINGS - 1 : -1]
     block = _repeating(page, headings, squeezed, _SHARE)
     if block < 0:
-        block = _repeating(page, near, squeezed, _SURE_SHARE)
+        low = max(0, first - _NEAR)
+        others = here[low:] & (above[low:] & (_HEADING | _ITEM) == 0)
+        block = _repeating(page, low + np.flatnonzero(others)[::-1], squeezed, _SURE_SHARE)
     if block < 0 or kept[block]:
         return kept
     kept = kept.copy()
@@ -44,68 +42,17 @@ def with_headline(
     return kept
 
 
-@borrowing
-def _may_repeat(text: Bytes, start: Int, end: Int, pairs: Bools) -> Bool:
-    """Whether all letters and digits of ASCII that follow each other in a short text do so in a title."""
-    if end - start > _BYTES:
-        return False
-    before = np.uint8(0)
-    for k in range(start, end):
-        letter = LOWER[text[k]]
-        if letter >= _ASCII:
-            before = np.uint8(0)
-        elif _ALNUM[letter]:
-            if before and not pairs[before, letter]:
-                return False
-            before = letter
-    return True
-
-
-@kernel
-def _candidates(
-    titles: Bytes,
-    kept: Bools,
-    text: Bytes,
-    b_start: Int32s,
-    b_end: Int32s,
-    b_element: Int32s,
-    e_above: Int32s,
-) -> tuple[Int64s, Int64s]:
-    """The headings, and other blocks near the first kept one, that may repeat a title, last first.
-
-    `titles` are squeezed and one below the other. Few blocks are left, to be looked at as Unicode.
-    """
-    first = 0
-    while first < len(kept) and not kept[first]:
-        first += 1
-    pairs = np.zeros((_ASCII, _ASCII), np.bool_)
-    for k in range(1, len(titles)):
-        if titles[k - 1] < _ASCII and titles[k] < _ASCII:
-            pairs[titles[k - 1], titles[k]] = True
-    headings = np.empty(_MOST_HEADINGS, np.int64)
-    near = np.empty(_NEAR + 1, np.int64)
-    count = looked_at = others = 0
-    for b in range(first if first < len(kept) else -1, -1, -1):
-        above = e_above[b_element[b]]
-        if above & _ELSEWHERE:
-            continue
-        if above & _HEADING:
-            if looked_at < _MOST_HEADINGS and _may_repeat(text, b_start[b], b_end[b], pairs):
-                headings[count] = b
-                count += 1
-            looked_at += 1
-        elif b >= first - _NEAR and not above & _ITEM:
-            if _may_repeat(text, b_start[b], b_end[b], pairs):
-                near[others] = b
-                others += 1
-    return headings[:count], near[:others]
-
-
 def _repeating(page: s.Page, blocks: npt.NDArray[np.int64], titles: list[str], share: float) -> int:
     """The first of some blocks that repeats at least `share` of a title, -1 if none does."""
     for block in blocks.tolist():
-        raw = page.text[page.b_start[block] : page.b_end[block]].tobytes()
-        text = _squeezed(raw.decode("utf-8", "replace"))
+        start, end = page.b_start[block], page.b_end[block]
+        if end - start > _BYTES:
+            continue
+        raw = page.text[start:end].tobytes()
+        if raw.isascii():  # sooner
+            text = raw.lower().translate(None, _SIGNS).decode()
+        else:
+            text = _squeezed(raw.decode("utf-8", "replace"))
         for title in titles:
             if len(text) >= max(_LEAST, share * len(title)) and text in title:
                 return block

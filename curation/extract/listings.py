@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import Bools, Int32s, kernel
 from curation.extract import blocks as s
 from curation.extract.markup import TAG
 
@@ -208,11 +207,21 @@ class StatedLanguages:
 
     def __init__(self, source: bytes, page: s.Page) -> None:
         self._source, self._page = source, page
-        # Most listings have no class, and a page may have a hundred thousand.
-        self._classed = _classed(
-            page.b_start, page.b_end, page.b_element, page.e_parent, page.e_class,
-            page.a_at, page.a_kind,
-        ).tolist()  # fmt: skip
+
+    @functools.cached_property
+    def _classed(self) -> list[bool]:
+        """Whether each block [n] has a class in it, or on an element near around it.
+
+        Most listings have none, and a page may have a hundred thousand.
+        """
+        page, element = self._page, self._page.b_element
+        at = page.a_at[page.a_kind == s.CODE_CLASS]
+        found = np.searchsorted(at, page.b_start) < np.searchsorted(at, page.b_end)
+        classed = page.e_class[:, 1] > page.e_class[:, 0]
+        for _ in range(_LEVELS):
+            found |= classed[element] & (element > 0)
+            element = np.where(element > 0, page.e_parent[element], 0)
+        return found.tolist()  # type: ignore[no-any-return]
 
     def of(self, block: int) -> str:
         """Language of a listing by the classes of <code> in it and around it, or ""."""
@@ -233,30 +242,3 @@ class StatedLanguages:
                 return name
             element = int(page.e_parent[element])
         return ""
-
-
-@kernel
-def _classed(
-    b_start: Int32s,
-    b_end: Int32s,
-    b_element: Int32s,
-    e_parent: Int32s,
-    e_class: Int32s,
-    a_at: Int32s,
-    a_kind: Int32s,
-) -> Bools:
-    """Whether each block [n] has a class in it, or on an element near around it."""
-    out = np.zeros(len(b_start), np.bool_)
-    atom = 0
-    for b in range(len(b_start)):
-        while atom < len(a_at) and a_at[atom] < b_end[b]:
-            if a_kind[atom] == s.CODE_CLASS and a_at[atom] >= b_start[b]:
-                out[b] = True
-            atom += 1
-        element = b_element[b]
-        for _ in range(_LEVELS):
-            if element <= 0:
-                break
-            out[b] = out[b] or e_class[element, 1] > e_class[element, 0]
-            element = e_parent[element]
-    return out

@@ -238,10 +238,11 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if not made.normalized or text is not made.text:
         made_sound = repaired(text)
         is_mended, text = is_mended or made_sound is not text, normal(made_sound)
-    language = _fact(source, page, s.LANGUAGE).lower()
     seen = None if stated else evidence(page, judged.decisions)
     title = clean(repaired(title))
-    return Result(text, title, language[:20], made.code_languages, stated, seen, is_mended)
+    return Result(
+        text, title, _language(source, page), made.code_languages, stated, seen, is_mended
+    )
 
 
 def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:
@@ -275,6 +276,16 @@ def _fact(source: bytes, page: s.Page, slot: int) -> str:
     start, end = page.facts[slot : slot + 2].tolist()
     raw = source[start : min(end, start + _TITLE_BYTES)].decode("utf-8", "replace")
     return " ".join(html.unescape(raw).split())
+
+
+def head_of(source: bytes, settings: ExtractSettings) -> tuple[str, str]:
+    """Return title and declared language of a page (UTF-8)."""
+    page = scan(source, settings.max_depth, settings.max_nodes, NOSCRIPT_BYTES)
+    return clean(_fact(source, page, s.TITLE)), _language(source, page)
+
+
+def _language(source: bytes, page: s.Page) -> str:
+    return _fact(source, page, s.LANGUAGE).lower()[:20]
 
 
 def _headline(page: s.Page) -> str:

@@ -362,7 +362,7 @@ def _joined(before: str, after: str, words: set[str]) -> tuple[str, str]:
 
 
 def _is_cut(before: str, after: str, words: set[str]) -> bool:
-    """Whether a hyphen between these divides a word, by the other words of the document."""
+    """Return whether a hyphen between these divides a word, by the other words of the document."""
     first, second = _LAST_WORD.search(before), _WORD.match(after)
     if not first or not second:
         return False

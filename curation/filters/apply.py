@@ -49,7 +49,8 @@ class FilterResult:
     failures: list[Failure]  # of code of the user's own
 
     def added_to(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the texts and columns found; only kept documents overrule a rule."""
+        """Return the batch with the texts and columns found; only kept documents overrule a
+        rule."""
         batch = with_column(batch, "text", self.texts)
         batch = with_column(batch, "signals", self.signals)
         batch = with_column(batch, "path", self.paths)
@@ -186,7 +187,7 @@ def _load(settings: str) -> Filter:
 
 
 def load_filter(settings: FilterSettings) -> Filter:
-    """The filter of these settings, loaded once per process."""
+    """Return the filter of these settings, loaded once per process."""
     return _load(settings.model_dump_json(round_trip=True))
 
 

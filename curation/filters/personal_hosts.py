@@ -59,7 +59,8 @@ def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
 def most_personal(
     batches: Iterable[pa.RecordBatch], min_items: int = 20, most: int = 100
 ) -> list[dict[str, object]]:
-    """The hosts with `min_items` or more, those with the most first: host, documents, items."""
+    """Return the hosts with `min_items` or more, those with the most first: host, documents,
+    items."""
     held = total(batch.filter(pc.greater(batch["items"], 0)) for batch in batches)
     held = held.filter(pc.greater_equal(held["items"], min_items)).drop_columns(["pages"])
     order = [("items", "descending"), ("documents", "descending"), ("host", "ascending")]
@@ -162,7 +163,7 @@ def _load(settings: str, allow: tuple[NamedPath, ...]) -> PersonalHosts:
 
 
 def load(settings: PersonalHostSettings, allow: tuple[NamedPath, ...]) -> PersonalHosts:
-    """The hosts of the runs that the settings name, read once per process.
+    """Return the hosts of the runs that the settings name, read once per process.
 
     `allow` are files of hosts that stay. Raises ConfigError when a run is absent or unfinished.
     """

@@ -44,12 +44,12 @@ _ADDRESSES = str.maketrans("\uff20\uff0e", "@.")
 
 
 def fold_number(text: str) -> str:
-    """The text with digits, spaces, dashes, brackets, plus, slash and full stop in ASCII."""
+    """Return the text with digits, spaces, dashes, brackets, plus, slash and full stop in ASCII."""
     return text if text.isascii() else text.translate(_NUMBERS)
 
 
 def fold_address(text: str) -> str:
-    """The text with `@` and full stop in ASCII."""
+    """Return the text with `@` and full stop in ASCII."""
     return text if text.isascii() else text.translate(_ADDRESSES)
 
 
@@ -165,7 +165,8 @@ class _Context:
 
 
 def _before(words: tuple[str, ...], distance: int = _DISTANCE) -> regex.Pattern[str]:
-    """The last of the words, no digit behind it, in the last `distance` characters of a line.
+    """Return the last of the words, no digit behind it, in the last `distance` characters of a
+    line.
 
     `telefon*` stands for all words that begin so.
     """
@@ -210,7 +211,7 @@ def _context(settings: str) -> _Context:
 
 
 def find(texts: Texts, settings: PiiSettings) -> Found:
-    """All personal data of a batch, whatever the action for its kind."""
+    """Return all personal data of a batch, whatever the action for its kind."""
     buffers = read_only(texts)
     offsets, data = buffers
     candidates = pc.find_candidates(buffers, _prefixes())
@@ -287,7 +288,8 @@ def _size(text: str) -> int:
 
 
 def _places(text: str) -> Sequence[int]:
-    """Where each character begins, in bytes, and where the text ends. A run has any length."""
+    """Return where each character begins, in bytes, and where the text ends. A run has any
+    length."""
     if text.isascii():
         return range(len(text) + 1)
     return [0, *itertools.accumulate(_size(char) for char in text)]
@@ -350,14 +352,15 @@ def _numbers(
 
 
 def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
-    """Whether a span is part of a longer name, path or number."""
+    """Return whether a span is part of a longer name, path or number."""
     if match.start() == 0 and _CONTINUED.search(before[-1:]):
         return True
     return match.end() == length and bool(_IN_TEXT.match(after))
 
 
 def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
-    """Whether four numbers with points between them are an address, by what stands around them."""
+    """Return whether four numbers with points between them are an address, by what stands around
+    them."""
     lead = (before + run[: match.start()])[-_WINDOW:]
     rest = run[match.end() :] + after
     if match.end() == len(run) and (_IN_TEXT.match(after) or after[:1] == "-"):
@@ -373,7 +376,8 @@ def _is_address(match: re.Match[str], run: str, before: str, after: str, context
 
 
 def _words_say_address(address: str, lead: str, rest: str, context: _Context) -> bool:
-    """Whether the words and numbers around four numbers speak for an address, not a version."""
+    """Return whether the words and numbers around four numbers speak for an address, not a
+    version."""
     listed = _LISTED.search(lead)
     words = lead[: listed.start()] if listed else lead
     if words.rstrip(_NO_LETTERS)[-1:].isdecimal():

@@ -51,7 +51,7 @@ def luhn(digits: str) -> bool:
 
 
 def is_card(digits: str, named: bool) -> bool:
-    """Whether the digits have a right check digit and are a number of a known issuer.
+    """Return whether the digits have a right check digit and are a number of a known issuer.
 
     A number that is `named` a card may be of any issuer (ISO/IEC 7812: 12 to 19 digits in use).
     """
@@ -83,7 +83,7 @@ def iban_length(text: str) -> int:
 
 
 def is_isbn10(text: str) -> bool:
-    """Whether digits, hyphens and spaces make an ISBN of ten digits."""
+    """Return whether digits, hyphens and spaces make an ISBN of ten digits."""
     digits = [int(char) for char in text if char.isdigit()]
     return (
         len(digits) == 10

@@ -97,7 +97,7 @@ def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[
 
 
 def _first_groups(text: str, most: int) -> str:
-    """The first group of digits, and those behind it up to so many digits in all."""
+    """Return the first group of digits, and those behind it up to so many digits in all."""
     digits = end = 0
     for group in re.finditer(r"\d+", text):
         digits += len(group.group())

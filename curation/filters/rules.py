@@ -75,7 +75,7 @@ class RuleBook:
         self.signals = self._signals([*NAMES, *settings.custom_signals])
 
     def _signals(self, names: Iterable[str]) -> list[str]:
-        """The signals that the rules read, in the order of these names."""
+        """Return the signals that the rules read, in the order of these names."""
         rules = [*self._default, *(r for rules in self._by_language.values() for r in rules)]
         read = {r.rule.signal for r in rules}
         read |= {name for e in self._exempt.values() for name in (e.signal, *e.unless)}
@@ -83,7 +83,7 @@ class RuleBook:
         return [name for name in names if name in read]
 
     def of(self, language: str | None) -> list[NamedRule]:
-        """The rules for a language; those of its base language, else the default ones."""
+        """Return the rules for a language; those of its base language, else the default ones."""
         known = closest(language, self._by_language)
         return self._default if known is None else self._by_language[known]
 
@@ -149,7 +149,7 @@ class RuleBook:
         return held is not None and (rule.family in held.rules or rule.reason in held.rules)
 
     def _in_scope(self, rule: Rule, languages: pa.Array | None, rows: int) -> npt.NDArray[np.bool_]:
-        """Where the rule's `languages` and `except_languages` let it judge."""
+        """Return where the rule's `languages` and `except_languages` let it judge."""
         scope = np.ones(rows, bool)
         for wanted, named in ((True, rule.languages), (False, rule.except_languages)):
             if named is None:
@@ -191,7 +191,7 @@ def _equals(languages: pa.Array, labels: Iterable[str]) -> npt.NDArray[np.bool_]
 def _fails(
     rule: Rule, values: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
-    """Where the rule fires, and the threshold that was crossed."""
+    """Return where the rule fires, and the threshold that was crossed."""
     low = values < rule.min if rule.min is not None else np.zeros(len(values), bool)
     high = values > rule.max if rule.max is not None else np.zeros(len(values), bool)
     floor = np.nan if rule.min is None else rule.min

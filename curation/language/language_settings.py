@@ -54,5 +54,5 @@ class LanguageSettings(Settings):
 
 @functools.cache
 def default_settings() -> LanguageSettings:
-    """The settings of configs/defaults/identify-language.yaml."""
+    """Return the settings of configs/defaults/identify-language.yaml."""
     return built_in_settings(LanguageSettings, "defaults/identify-language")

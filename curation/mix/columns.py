@@ -77,7 +77,8 @@ def narrow(
 
 
 def grouped(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.RecordBatch | pa.Table:
-    """Rows of `NARROW` whose domains are those of the settings: the inputs, where it has these."""
+    """Return rows of `NARROW` whose domains are those of the settings: the inputs, where it has
+    these."""
     if not settings.inputs:
         return batch
     place = batch.schema.get_field_index("domain")
@@ -142,7 +143,7 @@ class Rows(NamedTuple):
         return self.outlived & ~short & ~self.too_long & ~self.unlicensed
 
     def copies(self, levels: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """How often each document is drawn at the levels [cells], eligible or not."""
+        """Return how often each document is drawn at the levels [cells], eligible or not."""
         copies = np.floor(levels[self.cells] * self.rates + self.phases).astype(np.int64)
         return np.minimum(copies, self.most)
 
@@ -165,7 +166,7 @@ def cell_names(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, str]]:
     """Distinct (source, domain) of the rows, sorted. Raises InputError on nulls."""
     for name in ("source", "domain", "tokens", "id_hash"):
         if batch.column(name).null_count:
-            raise InputError(f"mix: column `{name}` has nulls")
+            raise InputError(f"mix: column {name!r} has nulls; every document needs a value")
     table = pa.table({n: batch.column(n) for n in ("source", "domain")})
     pairs = table.group_by(["source", "domain"]).aggregate([]).to_pylist()
     return sorted((row["source"], row["domain"]) for row in pairs)

@@ -75,7 +75,7 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
 def _places(
     batch: pa.RecordBatch | pa.Table, mix: MixPlan, copies: npt.NDArray[np.int32]
 ) -> pa.Array:
-    """Where in training each copy of a document is, those of earlier phases first.
+    """Return where in training each copy of a document is, those of earlier phases first.
 
     The copies within a phase are evenly apart in it, as dense as the shares allow.
     """

@@ -118,7 +118,7 @@ def settle(mix: MixPlan, r: Rows, stream: int) -> MixPlan:
 
 
 def _level(r: Rows, targets: I64) -> tuple[F64, I64]:
-    """The level of each cell that comes nearest to its target, and the tokens there."""
+    """Return the level of each cell that comes nearest to its target, and the tokens there."""
     wanted = r.only((targets[r.cells] > 0) & (r.rates > 0))
     low, high, under, over = _bracket(wanted, targets)
     upper = over - targets < targets - under
@@ -126,7 +126,8 @@ def _level(r: Rows, targets: I64) -> tuple[F64, I64]:
 
 
 def _bracket(r: Rows, targets: I64) -> tuple[F64, F64, I64, I64]:
-    """The last level of each cell below its target, the first that reaches it, tokens at both."""
+    """Return the last level of each cell below its target, the first that reaches it, tokens at
+    both."""
     high = np.where(targets > 0, 1.0, 0.0)
     while (short := _tokens(r, r.copies(high), len(targets)) < targets).any():
         high[short] *= 2
@@ -147,7 +148,7 @@ def _bracket(r: Rows, targets: I64) -> tuple[F64, F64, I64, I64]:
 
 
 def _tokens(r: Rows, copies: I64, cells: int) -> I64:
-    """Tokens of so many copies by cell, exact."""
+    """Return tokens of so many copies by cell, exact."""
     out = np.zeros(cells, np.int64)
     np.add.at(out, r.cells, r.tokens * copies)
     return out

@@ -76,7 +76,7 @@ class Repeats(Settings):
     def _one_shape(self) -> Self:
         given = [name for name in ("curve", "steps", "half_life") if getattr(self, name)]
         if self.by == "budget" and (given or self.mean or self.means):
-            raise ValueError("repeats by budget take no curve and no mean: write by: quality")
+            raise ValueError("repeats by budget take no curve or mean: set by: quality")
         if not given and self.by in ("quality", "budget") and not (self.mean or self.means):
             return self
         if len(given) != 1:
@@ -84,7 +84,7 @@ class Repeats(Settings):
             hint = "; null or [] takes away what another recipe or mix gave" if given else ""
             raise ValueError(f"repeats need one of curve, steps and half_life, not {named}{hint}")
         if (self.half_life is None) != (self.as_of is None):
-            raise ValueError("half_life and as_of go together: from which date does it count back?")
+            raise ValueError("give both half_life and as_of, the date from which it counts back")
         if self.half_life is not None and self.by != "date":
             raise ValueError(f"half_life is for repeats by date, not by {self.by}")
         if self.means and self.within == "domain":
@@ -99,7 +99,7 @@ class Repeats(Settings):
             if not isinstance(place, date) and place < 0:
                 raise ValueError(f"{place:g} is below 0, where a curve by {self.by} begins")
             if self.by == "quality" and float(place) > 1:  # type: ignore[arg-type]
-                raise ValueError(f"{place} is no rank: ranks go from 0 to 1")
+                raise ValueError(f"{place} is not a rank: ranks go from 0 to 1")
         if any(b <= a for (a, _), (b, _) in pairwise(self.points)):  # type: ignore[operator]
             raise ValueError("the points of repeats must go from lower to higher places")
         if self.by == "quality" and any(b < a for (_, a), (_, b) in pairwise(self.points)):

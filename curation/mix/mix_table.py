@@ -29,7 +29,7 @@ def align(lines: Sequence[Sequence[str]]) -> str:
 
 
 def plan_table(mix: MixPlan) -> str:
-    """One line per domain, below it its inputs if there are several, then what is short."""
+    """Return one line per domain, below it its inputs if there are several, then what is short."""
     lines = [["", "share", "documents", "available", "wanted", "epochs", "kept", "is"]]
     cells = mix.cell_rows()
     several = len({cell["source"] for cell in cells}) > 1
@@ -43,7 +43,8 @@ def plan_table(mix: MixPlan) -> str:
 
 
 def _phases(mix: MixPlan) -> list[list[str]]:
-    """One line per phase: its part of training, and wanted and drawn share of each domain."""
+    """Return one line per phase: its part of training, and wanted and drawn share of each
+    domain."""
     lines = [["phase", "from", "to", "kept", *mix.settings.domains]]
     for row in mix.phase_rows():
         parts = row["domains"].values()

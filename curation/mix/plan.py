@@ -125,7 +125,8 @@ class MixPlan:
         return sum(max(cell.available - cell.drawn, 0) for cell in self.cells)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One line per domain: available, wanted, drawn (kept once levels are known), epochs."""
+        """Return one line per domain: available, wanted, drawn (kept once levels are known),
+        epochs."""
         lines, total = [], self.drawn
         for domain, share in shares(self.settings).items():
             about = {"domain": domain, "share": share, "wanted": self.wanted[domain]}
@@ -134,7 +135,7 @@ class MixPlan:
         return lines
 
     def cell_rows(self) -> list[dict[str, Any]]:
-        """One line per domain and input, in the order of `rows`."""
+        """Return one line per domain and input, in the order of `rows`."""
         lines, total = [], self.drawn
         for domain in self.settings.domains:
             for cell in self.cells:
@@ -145,7 +146,8 @@ class MixPlan:
         return lines
 
     def phase_rows(self) -> list[dict[str, Any]]:
-        """One line per phase, of a mix that has any: its part of training, shares and tokens.
+        """Return one line per phase, of a mix that has any: its part of training, shares and
+        tokens.
 
         `domains` has, for each, the share at the start and at the end, the share wanted of the
         whole phase, the tokens drawn and their share.
@@ -171,7 +173,7 @@ class MixPlan:
         return lines
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as plain values; `from_dict` reads it."""
+        """Return the plan as plain values; `from_dict` reads it."""
         return _plain().dump_python(self, mode="json")  # type: ignore[no-any-return]
 
     @classmethod
@@ -185,7 +187,7 @@ def _plain() -> TypeAdapter[MixPlan]:
 
 
 def _drawn(cells: Sequence[Cell], total: int) -> dict[str, Any]:
-    """What cells have, and what is drawn of them, of so many tokens in all."""
+    """Return what cells have, and what is drawn of them, of so many tokens in all."""
     available, kept = sum(c.available for c in cells), sum(c.drawn for c in cells)
     return {
         "documents": sum(c.documents for c in cells),
@@ -253,7 +255,8 @@ def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
 
 
 def _by_phase(target: int, domain: str, settings: Mixture) -> tuple[int, ...]:
-    """A cell's tokens divided among the phases, as the domain's shares and their lengths ask."""
+    """Return a cell's tokens divided among the phases, as the domain's shares and their lengths
+    ask."""
     parts = [(s.end - s.start) * s.share(domain) for s in spans(settings)]
     total = sum(parts)
     if not total:
@@ -274,7 +277,7 @@ def check_shares(domains: Collection[str], settings: Mixture) -> None:
 
 
 def _budget(limits: dict[str, int], settings: Mixture) -> int:
-    """Tokens in all, from the largest budget of which each domain fills its share."""
+    """Return tokens in all, from the largest budget of which each domain fills its share."""
     most = min(limits.values(), default=0)
     shrink = settings.on_shortage == "shrink"
     if isinstance(settings.budget, int):
@@ -303,13 +306,13 @@ def check_domains(named: Iterable[str], known: Collection[str], key: str) -> Non
 
 
 def most_epochs(domain: str, source: str, settings: Mixture) -> float:
-    """How often documents of a domain and an input may be drawn at most."""
+    """Return how often documents of a domain and an input may be drawn at most."""
     of_domain, of_source = settings.domains[domain].max_epochs, settings.source(source).max_epochs
     return of_domain if of_source is None else min(of_domain, of_source)
 
 
 def _cap(supply: Supply, settings: Mixture) -> int:
-    """Tokens that one input can give of a domain at most."""
+    """Return tokens that one input can give of a domain at most."""
     epochs = math.floor(supply.available * most_epochs(supply.domain, supply.source, settings))
     curved = settings.curve_of(supply.domain) is not None
     return min(epochs, supply.expected) if curved else epochs
@@ -325,7 +328,7 @@ def _shortage(
 
 
 def _repeats_at_most(domain: str, cells: list[Cell], settings: Mixture) -> float:
-    """How often tokens of a domain can be drawn on average."""
+    """Return how often tokens of a domain can be drawn on average."""
     ours = [cell for cell in cells if cell.domain == domain and cell.at_most]
     if settings.curve_of(domain) is None or not ours:
         return settings.domains[domain].max_epochs

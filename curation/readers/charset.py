@@ -236,7 +236,8 @@ def _fits(content: bytes) -> dict[str, float]:
 
 
 def _is_contradicted(content: bytes, named: str) -> bool:
-    """Whether bytes are surely in another encoding of the web than in the one that was named.
+    """Return whether bytes are surely in another encoding of the web than in the one that was
+    named.
 
     Of 1,675 labels that were right none is contradicted, of wrong ones of the web's encodings nine
     in ten.
@@ -274,7 +275,7 @@ def _utf16_without_mark(content: bytes) -> str | None:
 
 
 def is_binary(content: bytes, http_charset: str | None = None) -> bool:
-    """Whether content is of a format that is no text, or has too many control characters."""
+    """Return whether content is of a format that is no text, or has too many control characters."""
     if _FORMATS.match(content):
         return True
     head = content[:_PRESCAN_MORE]
@@ -346,7 +347,7 @@ def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, 
 
 
 def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | None:
-    """The encoding of bytes without a mark: as named, as they look, or as detected.
+    """Return the encoding of bytes without a mark: as named, as they look, or as detected.
 
     None: they are sound UTF-8.
     """
@@ -375,7 +376,7 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Whether bytes are sound UTF-8: as a text they might take four times the room."""
+    """Return whether bytes are sound UTF-8: as a text they might take four times the room."""
     ends = pa.py_buffer(np.array([0, len(content)]))
     try:
         pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(content)).validate(full=True)
@@ -385,7 +386,7 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def _counts_as_utf8(content: bytes, characters: int, broken: int) -> bool:
-    """Whether bytes that decode to so many characters, so many of them broken, are UTF-8.
+    """Return whether bytes that decode to so many characters, so many of them broken, are UTF-8.
 
     They are if more characters beyond ASCII are sound than broken, whatever the page is about.
     """

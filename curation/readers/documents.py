@@ -248,7 +248,7 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _cast(value: Any, kind: pa.DataType) -> Any:
-    """A scalar of Arrow in this type; any other value as it is."""
+    """Return a scalar of Arrow in this type; any other value as it is."""
     if not isinstance(value, pa.Scalar) or not value.is_valid:
         return None if isinstance(value, pa.Scalar) else value
     return value if value.type == kind else value.cast(kind)

@@ -32,7 +32,7 @@ _ADDRESS = re.compile(rb"\shref\s*=\s*(?:\"(https?://[^\"]+)\"|'(https?://[^']+)
 
 
 def canonical_url(content: bytes) -> str:
-    """The absolute address that an HTML page gives for itself, or empty."""
+    """Return the absolute address that an HTML page gives for itself, or empty."""
     head = content[:_HEAD]
     end = tried = 0  # behind the last `>` that was found, and the last link that was looked into
     for found in _LINK.finditer(head):
@@ -54,7 +54,7 @@ def canonical_url(content: bytes) -> str:
 
 
 def read_file(name: str, kind: str, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
-    """The file as a page whose address is the one it names, or `file:` and its relative name.
+    """Yield the file as a page whose address is the one it names, or `file:` and its relative name.
 
     The modification time is no date: it changes when files are copied.
     """
@@ -170,7 +170,7 @@ class Packing:
         return members.find_record_member(self.raw, self.codec, begin, end)
 
     def is_one_member(self, bound: int) -> bool:
-        """Whether the first member is the whole file, or longer than `bound` bytes."""
+        """Return whether the first member is the whole file, or longer than `bound` bytes."""
         if self.compression == "zstd":
             return members.is_one_frame(self.raw, bound)
         return members.is_one_member(self.raw, self.codec, bound)
@@ -190,7 +190,7 @@ def format_of(head: bytes, name: str) -> Literal["parquet", "arrow", "zip", "str
 
 
 def is_table(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
-    """Whether a file has rows with columns, apart from formats of `format_of_rows`."""
+    """Return whether a file has rows with columns, apart from formats of `format_of_rows`."""
     head = raw.fetch(0, HEAD)
     if (kind := format_of(head, name)) != "stream":
         return kind != "zip"

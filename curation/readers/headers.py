@@ -82,7 +82,8 @@ def may_begin_warc(data: bytes | bytearray, at: int, end: int = sys.maxsize) -> 
 
 
 def header_end(data: bytes | bytearray, at: int, end: int) -> re.Match[bytes] | None:
-    """The empty line behind a WARC header in data[at:end], or the record that begins before it.
+    """Return the empty line behind a WARC header in data[at:end], or the record that begins before
+    it.
 
     The former ends with a line end, the latter with a colon.
     """

@@ -146,7 +146,7 @@ def media_type(value: str) -> tuple[str, str | None]:
 
 
 def looks_like_html(body: bytes) -> bool:
-    """Whether a body without a MIME type begins as HTML does."""
+    """Return whether a body without a MIME type begins as HTML does."""
     return _HTML_START.match(body[:_SNIFFED]) is not None
 
 

@@ -105,7 +105,7 @@ def with_archives(files: Sequence[InputFile], settings: ReaderSettings) -> list[
     archives = [*_archives(pa.concat_tables(tables), resolve(settings.index["base"]))]
     others = [file for file, yes in zip(files, found, strict=True) if not yes]
     if twice := {file.name for file in others} & {file.name for file in archives}:
-        raise InputError(f"{min(twice)}: given as a file and by an index")
+        raise InputError(f"{min(twice)}: given both as a file and by an index")
     if not archives and not others:
         condition = settings.index["where"]
         raise InputError(f"{files[0].path}: no record, with readers.index.where={condition!r}")
@@ -131,7 +131,7 @@ def _rows(file: InputFile, settings: ReaderSettings) -> pa.Table:
             return table.select(_COLUMNS.names).cast(_COLUMNS)
     except (pa.ArrowException, OSError, EOFError, ValueError, TypeError) as error:
         told = f" (readers.index.where={condition!r})" if condition else ""
-        raise InputError(f"{file.path}: an index that can't be read{told}: {error}") from error
+        raise InputError(f"{file.path}: the index can't be read{told}: {error}") from error
 
 
 def _archives(table: pa.Table, base: str) -> Iterator[InputFile]:

@@ -138,7 +138,7 @@ def _gzip_header_fits(head: bytes) -> bool:
 
 
 def _bzip2_header_fits(head: bytes) -> bool:
-    """Whether a block follows, or the end of an empty member."""
+    """Return whether a block follows, or the end of an empty member."""
     follows = head[4:10]
     first, end = b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90"
     return head[3:4] in b"123456789" and (first.startswith(follows) or end.startswith(follows))
@@ -184,7 +184,7 @@ def is_zstd(head: bytes) -> bool:
 
 
 def plain_pieces(raw: RawFile, offset: int = 0) -> Iterator[Piece]:
-    """A file that is not compressed: one member."""
+    """Yield a file that is not compressed: one member."""
     yield Start(offset)
     while data := raw.fetch(offset, PLAIN_CHUNK):
         yield data
@@ -204,7 +204,8 @@ class Effort:
 
     @classmethod
     def from_here(cls, offset: int) -> Effort:
-        """The bound for a reader that begins at `offset` and must not rely on bytes before it."""
+        """Return the bound for a reader that begins at `offset` and must not rely on bytes before
+        it."""
         return cls(_AGAIN * offset)
 
     def spend(self, read: int, given: int) -> None:
@@ -426,7 +427,7 @@ class ZstdFrameError(Exception):
 
 
 def zstd_blocks(raw: RawFile, start: int) -> Iterator[tuple[bytes, int]]:
-    """The header of the frame at `start` and its blocks, each with the offset behind it.
+    """Yield the header of the frame at `start` and its blocks, each with the offset behind it.
 
     A block decodes to 128 KiB at most, so decoding by block bounds memory whatever the data.
     Raises ZstdFrameError for a truncated or invalid frame.
@@ -463,7 +464,8 @@ def zstd_blocks(raw: RawFile, start: int) -> Iterator[tuple[bytes, int]]:
 
 
 def zstd_dictionary(raw: RawFile) -> zstandard.ZstdCompressionDict | None:
-    """The dictionary in the first frame of a `.warc.zst` file, if it has one of at most 16 MiB.
+    """Return the dictionary in the first frame of a `.warc.zst` file, if it has one of at most 16
+    MiB.
 
     Without it, or where it is broken, each frame fails and is set aside.
     """
@@ -597,7 +599,7 @@ def find_record_frame(
 
 
 def is_one_member(raw: RawFile, codec: Codec, bound: int) -> bool:
-    """Whether the member that begins a file reaches to its end or beyond `bound` bytes."""
+    """Return whether the member that begins a file reaches to its end or beyond `bound` bytes."""
     decoding = _Decoding(_Buffered(raw), codec, 0)
     for _ in decoding.outputs():
         if decoding.fed > bound:

@@ -265,7 +265,7 @@ def rest_of(
 
 
 def misread(parts: Sequence[Span], readings: Sequence[Reading]) -> dict[int, Checkpoint]:
-    """Which ranges of a file must be read again, by number, and where they truly begin.
+    """Return which ranges of a file must be read again, by number, and where they truly begin.
 
     Ask again afterwards: once nothing is left, the events of all ranges, one after the other, are
     those of the file. Each time the first range that is wrong becomes right for good.
@@ -287,5 +287,6 @@ def misread(parts: Sequence[Span], readings: Sequence[Reading]) -> dict[int, Che
 
 
 def _began_at(at: Checkpoint, offset: int, effort: int, room: int | None) -> bool:
-    """Whether what was read from an offset is what is read from a checkpoint, but for positions."""
+    """Return whether what was read from an offset is what is read from a checkpoint, but for
+    positions."""
     return at.offset == offset and (room is None or 0 <= at.effort - effort <= room)

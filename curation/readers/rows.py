@@ -242,7 +242,8 @@ def _csv(separators: str, longest: int) -> Rows:
 
 
 def _begins(raw: RawFile, name: str, *wanted: bytes) -> bool:
-    """Whether one of these is in front of a file, but for white space and what XML has there."""
+    """Return whether one of these is in front of a file, but for white space and what XML has
+    there."""
     if not wanted:
         return True
     stream = Packing.of(raw, name).stream()
@@ -275,7 +276,7 @@ def _array(longest: int) -> Rows:
                 window, ended = window + more, not more
                 continue
             if not isinstance(row, dict):
-                raise ValueError(f"{str(row)[:20]!r} is no object")
+                raise ValueError(f"{str(row)[:20]!r} is not an object")
             if end - at > longest:
                 raise ValueError(
                     f"an object of over {longest} characters (readers.max_record_bytes)"

@@ -53,7 +53,7 @@ class _Barren:
         self._begin = self.end = 0
 
     def behind(self, begin: int) -> int:
-        """Where a search from `begin` on has to start."""
+        """Return where a search from `begin` on has to start."""
         return self.end if self._begin <= begin < self.end else begin
 
     def add(self, begin: int, end: int) -> None:
@@ -64,7 +64,7 @@ class _Barren:
 
 
 def scan(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
-    """All records from the stream's position on, in order, damage included.
+    """Return all records from the stream's position on, in order, damage included.
 
     Memory is bounded by `max_record_bytes` and what one step of decoding gives.
     """
@@ -117,7 +117,7 @@ class _Scanner:
         return None
 
     def _is_settled(self, position: int) -> bool:
-        """Whether nothing that was found out before `position` matters from there on."""
+        """Return whether nothing that was found out before `position` matters from there on."""
         ends = self._doubtful, self._no_record.end, self._no_header_end.end
         return max(ends) <= position
 
@@ -188,7 +188,7 @@ class _Scanner:
             want += want - position
 
     def _extent(self, head: RecordHead, body: int) -> _Extent:
-        """Where the record's block ends and what is wrong with that."""
+        """Return where the record's block ends and what is wrong with that."""
         stream = self.stream
         want = body + (head.length or 0)
         reached = stream.fill(want + 5)  # the blank lines, and whether the member is sound
@@ -217,7 +217,7 @@ class _Scanner:
         return stream.base + found.end() if found else position
 
     def _plausible(self, head: RecordHead, want: int) -> bool:
-        """Whether a record can end at `want`, which has been read."""
+        """Return whether a record can end at `want`, which has been read."""
         stream = self.stream
         at = want - stream.base
         if head.archive == "warc" and stream.buffer.startswith(b"\r\n\r\n", at):

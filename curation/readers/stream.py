@@ -70,7 +70,7 @@ class Stream:
         return self.breaks[0][0] if self.breaks else self.end
 
     def stops_at(self, position: int, after: int) -> bool:
-        """Whether the event at `position` is another reader's, which can begin right there.
+        """Return whether the event at `position` is another reader's, which can begin right there.
 
         `after` as in `claim`. In a compressed file the event must be the first in its member.
         """

@@ -180,7 +180,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _first(row: dict[str, Any], columns: tuple[str, ...]) -> Any:
-    """The first column with a value; None if there is none, as a name may be empty."""
+    """Return the first column with a value; None if there is none, as a name may be empty."""
     return next((name for name in columns if row.get(name) is not None), None)
 
 
@@ -250,7 +250,7 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
 
 
 def _utf8(value: Any) -> Any:
-    """A text; bytes if it is not UTF-8, whose encoding is detected later."""
+    """Return a text; bytes if it is not UTF-8, whose encoding is detected later."""
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
@@ -287,7 +287,7 @@ def renamed(names: Sequence[str]) -> str:
 
 
 def _needed(schema: pa.Schema, settings: ReaderSettings) -> list[str]:
-    """The columns of documents: no other one can be the reason that a row is lost."""
+    """Return the columns of documents: no other one can be the reason that a row is lost."""
     if _is_set_aside(schema):
         return [name for name in SET_ASIDE.names if name in schema.names]
     wanted = (
@@ -304,7 +304,7 @@ def _is_set_aside(schema: pa.Schema) -> bool:
 def _set_aside_event(
     row: dict[str, Any], offset: int, settings: ReaderSettings, table: str, mended: str = ""
 ) -> Page | Damage:
-    """A row of SET_ASIDE: the whole page that it holds, or the damage that it is."""
+    """Return a row of SET_ASIDE: the whole page that it holds, or the damage that it is."""
     kind = "html" if row["html"] is not None else "text"
     if row[kind] is None:
         return Damage(offset, row["reason"], row["detail"], row["url"], row["raw"] or b"")
@@ -324,7 +324,7 @@ def _set_aside_event(
 
 
 def _event_of(schema: pa.Schema) -> Callable[..., Page | Damage]:
-    """What makes an event of a row of such a table."""
+    """Return what makes an event of a row of such a table."""
     return _set_aside_event if _is_set_aside(schema) else row_event
 
 
@@ -379,7 +379,8 @@ def _open_parquet(raw: RawFile) -> tuple[pq.ParquetFile, pa.Schema]:
 def read_parquet(
     raw: RawFile, settings: ReaderSettings, span: tuple[int, int] = (0, EVERYTHING)
 ) -> Iterator[Event]:
-    """One page per row, by row group; a row group that can't be read is damage at its first row.
+    """Yield one page per row, by row group; a row group that can't be read is damage at its first
+    row.
 
     Of the row groups, only those are read that begin in `span`: a row group begins where its share
     of the file would if all were compressed alike.
@@ -426,7 +427,7 @@ def _group_rows(
     skip: int,
     settings: ReaderSettings,
 ) -> Iterator[_Row]:
-    """Rows of a row group but for the first `skip`."""
+    """Yield rows of a row group but for the first `skip`."""
     file, schema = opened
     started, fields = False, [f for f in schema if columns is None or f.name in columns]
     for batch in file.iter_batches(_ROWS, [group], columns, use_threads=False):
@@ -439,7 +440,7 @@ def _group_rows(
 
 
 def _row_groups(file: pq.ParquetFile, file_bytes: int) -> list[tuple[int, int]]:
-    """Rows of each row group, and about where in the file it begins."""
+    """Return rows of each row group, and about where in the file it begins."""
     # The metadata of columns tells where exactly; but pyarrow ends the process when one is damaged.
     groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
     sizes = [max(1, group.total_byte_size) for group in groups]
@@ -467,7 +468,7 @@ def next_row_group(raw: RawFile, start: int, last: int | None) -> tuple[int, int
 
 
 def row_groups(raw: RawFile) -> int:
-    """Number of row groups of a Parquet file; 0 where its footer can't be read."""
+    """Return the number of row groups of a Parquet file; 0 where its footer can't be read."""
     try:
         return int(_open_parquet(raw)[0].num_row_groups)
     except (pa.ArrowException, OSError, ValueError):
@@ -489,7 +490,8 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
 
 
 def open_arrow(raw: RawFile) -> pa.ipc.RecordBatchStreamReader:
-    """The batches of an Arrow file, which Hugging Face's `save_to_disk` writes as streams."""
+    """Return the batches of an Arrow file, which Hugging Face's `save_to_disk` writes as
+    streams."""
     file = pa.PythonFile(_Limited(raw), mode="r")
     raw.handle.seek(0)
     if raw.handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC:
@@ -514,7 +516,7 @@ def _wrong_buffers(batch: pa.RecordBatch) -> str:
 
 
 def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
-    """One page per row.
+    """Yield one page per row.
 
     A batch with wrong offsets is damage at its first row, and so is the rest of a file that
     can't be read on.

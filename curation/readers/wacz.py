@@ -140,7 +140,7 @@ class _Archive:
         return self._whole.read(size)
 
     def _stored_at(self) -> int:
-        """Where the bytes of the archive begin in the package."""
+        """Return where the bytes of the archive begin in the package."""
         header = _read_at(self._raw.handle, self._info.header_offset, _LOCAL_HEADER)
         return self._info.header_offset + _LOCAL_HEADER + sum(struct.unpack("<HH", header[26:]))
 
@@ -153,7 +153,7 @@ def _read_at(handle: Any, offset: int, size: int) -> bytes:
 
 
 def _unpacked(package: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
-    """The archive in a temporary file, as far as it is sound."""
+    """Return the archive in a temporary file, as far as it is sound."""
     whole = tempfile.TemporaryFile()  # noqa: SIM115
     try:
         with package.open(info) as stream:

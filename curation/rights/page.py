@@ -440,7 +440,7 @@ def _in_figure(source: bytes, at: int) -> bool:
 
 
 def _in_part(source: bytes, at: int, attributes: Mapping[str, str]) -> bool:
-    """Whether `itemprop` names the licence of a part of the page, such as a picture."""
+    """Return whether `itemprop` names the licence of a part of the page, such as a picture."""
     if "itemprop" not in attributes:
         return False
     types = _ITEM_TYPE.findall(source[max(0, at - 4 * TAG_BYTES) : at])

@@ -245,7 +245,7 @@ class Policy:
             yield from (s for s in named if s["agent"] in ("*", *self._agents))
 
     def _closed(self, answers: Signals) -> Iterator[Mapping[str, str | None]]:
-        """The answers of one file to the agents, where they forbid.
+        """Yield the answers of one file to the agents, where they forbid.
 
         Each agent is told what is for it, else what is for all; without agents, what is for all
         counts.

@@ -120,7 +120,8 @@ def document_rights(
 
 
 def _licence(page: Page, said: PageRights | None, signals: Iterable[Signal]) -> str | None:
-    """The page's own licence: its HTTP head's, the page's; of a file of code, that of its code."""
+    """Return the page's own licence: its HTTP head's, the page's; of a file of code, that of its
+    code."""
     for signal in signals:
         if (signal.kind, signal.place) == ("licence", "header"):
             if found := licence_of(signal.value):

@@ -216,7 +216,7 @@ def _moment(date: datetime | None, unknown: int) -> int:
 
 
 def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
-    """What a file says to these agents: a small part of what it says."""
+    """Return what a file says to these agents: a small part of what it says."""
     said: dict[str, Any] = {}
     if file.location:
         said = {"to": urljoin(file.url, file.location)}
@@ -309,7 +309,7 @@ class SiteIndex:
         return None
 
     def _capture(self, site: str, kind: str, at: int) -> _Said | None:
-        """The capture at a date, of this site (or file) or of that with the other scheme."""
+        """Return the capture at a date, of this site (or file) or of that with the other scheme."""
         scheme, _, authority = site.partition("://")
         other = "http" if scheme == "https" else "https"
         for one in (site, f"{other}://{authority}"):

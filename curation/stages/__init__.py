@@ -60,14 +60,14 @@ def _of_entry_points() -> list[Stage[Any]]:
 
 
 def _in_order(found: dict[str, Stage[Any]]) -> list[str]:
-    """Names in order: sources, stages behind the one that each usually follows, sinks."""
+    """Return names in order: sources, stages behind the one that each usually follows, sinks."""
     order: list[str] = []
     waiting = dict(sorted(found.items(), reverse=True))
     while waiting:
         ready = [n for n, s in waiting.items() if not s.after or s.after in order]
         if not ready:
             name, stage = next(iter(waiting.items()))
-            raise ConfigError(f"stage {name!r}: usually follows {stage.after!r}, which is no stage")
+            raise ConfigError(f"stage {name!r}: usually follows the unknown stage {stage.after!r}")
         for name in ready:
             after = waiting.pop(name).after
             order.insert(order.index(after) + 1 if after else 0, name)

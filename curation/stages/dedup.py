@@ -63,7 +63,7 @@ class _DeduplicateLines(Stage[LineDedupSettings]):
 
 class _DeduplicateSubstrings(Stage[SubstringDedupSettings]):
     name = "dedup-substrings"
-    purpose = "cut passages that stand elsewhere, too"
+    purpose = "cut passages that also occur elsewhere"
     settings = SubstringDedupSettings
     after = "dedup-documents"
     optional = True

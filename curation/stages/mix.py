@@ -103,7 +103,7 @@ class _Mix(Stage[MixSettings]):
 
 
 def _completed(own: Any, base: dict[str, Any]) -> Any:
-    """A named mix with what it leaves out from the mix without a name."""
+    """Return a named mix with what it leaves out from the mix without a name."""
     if own is not None and not isinstance(own, dict):
         return own
     own = own or {}

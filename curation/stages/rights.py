@@ -46,7 +46,7 @@ class _Rights(Stage[RightsSettings]):
         before = self.looks_back(settings)
         if before and self.name in recipe.stages:
             if before not in recipe.stages[: recipe.stages.index(self.name)]:
-                raise ValueError(f"rights.follow: put rights behind {before}, which finds copies")
+                raise ValueError(f"rights.follow: put rights after {before}, which finds copies")
         if not {self.name, "extract"} <= {*recipe.stages}:
             return
         asked = [kind for kind in ("robots", "ai_txt") if kind in settings.honour]

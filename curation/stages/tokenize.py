@@ -48,7 +48,7 @@ class _Tokenize(Stage[TokenizeSettings]):
         for name in settings.mixes:
             if name not in recipe.mixes:
                 hint = nearest(name, recipe.mixes)
-                raise ValueError(f"tokenize.mixes: no mix of the name {name!r}{hint}")
+                raise ValueError(f"tokenize.mixes: no mix named {name!r}{hint}")
 
     def packages_of(self, settings: TokenizeSettings, also: Mapping[str, Any]) -> tuple[str, ...]:
         library = ("tokenizers",) if is_hugging_face(Path(resolve(settings.tokenizer))) else ()

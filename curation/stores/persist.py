@@ -58,7 +58,7 @@ class UnfinishedError(OSError):
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     if isinstance(error, _LASTING) or is_unknown_host(error):
         return False
     if isinstance(error, TimeoutError | ConnectionError | http.client.HTTPException | EOFError):
@@ -75,12 +75,13 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_unknown_host(error: BaseException) -> bool:
-    """Whether there is no such host, or no network that would know it."""
+    """Return whether there is no such host, or no network that would know it."""
     return any(words in str(error) for words in _UNKNOWN_HOST)
 
 
 def _http_status(error: BaseException) -> int | None:
-    """The status of the answer that an error of aiohttp, gcsfs, requests or botocore holds."""
+    """Return the status of the answer that an error of aiohttp, gcsfs, requests or botocore
+    holds."""
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")

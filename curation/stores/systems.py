@@ -24,7 +24,8 @@ from curation.stores.persist import each, is_transient, is_unknown_host, persist
 
 
 def is_url(place: str) -> bool:
-    """Whether fsspec has to find a place (`s3://`, `zip://x::s3://`), which is no local path."""
+    """Return whether fsspec has to find a place (`s3://`, `zip://x::s3://`), which is no local
+    path."""
     return "://" in place and not os.path.isabs(place)
 
 
@@ -37,7 +38,7 @@ def misread() -> str:
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The file system of a URL or path, and the path inside it. Listings are never cached.
+    """Return the file system of a URL or path, and the path inside it. Listings are never cached.
 
     Raises ConfigError where there is no file system of that name, or its library is not there.
     fsspec keeps one instance per kind and options, so what another part of the process lists is
@@ -73,12 +74,12 @@ _PACKAGES |= dict.fromkeys(("http", "https"), "aiohttp")
 
 
 def protocols(system: Any) -> set[str]:
-    """Names under which the file system is known, as `s3`."""
+    """Return names under which the file system is known, as `s3`."""
     return {system.protocol} if isinstance(system.protocol, str) else set(system.protocol)
 
 
 def info(system: Any, path: str, url: str) -> dict[str, Any] | None:
-    """What is known of a file or folder, None when there is none.
+    """Return what is known of a file or folder, None when there is none.
 
     fsspec's `exists` and `isdir` take any error for a no.
     Raises StoreError, on local disks OSError.
@@ -95,7 +96,8 @@ def info(system: Any, path: str, url: str) -> dict[str, Any] | None:
 
 
 def _reached(system: Any, path: str) -> Any:
-    """What the file system says; of web servers, fsspec says that what it can't reach isn't there.
+    """Return what the file system says; of web servers, fsspec says that what it can't reach isn't
+    there.
 
     Raises FileNotFoundError, and what kept the file system from asking.
     """
@@ -109,7 +111,7 @@ def _reached(system: Any, path: str) -> Any:
 
 
 def local_info(path: str) -> dict[str, Any]:
-    """The same of a local path, which is there: of what a link leads to.
+    """Return the same of a local path, which is there: of what a link leads to.
 
     Its type is `file`, `directory` or `other`, such as a link to nothing. Raises OSError.
     """
@@ -127,7 +129,7 @@ def local_info(path: str) -> dict[str, Any]:
 
 
 def version(info: dict[str, Any]) -> str:
-    """What a store says of an object's content: entity tag, generation or time of change."""
+    """Return what a store says of an object's content: entity tag, generation or time of change."""
     for name in ("ETag", "etag", "md5Hash", "generation", "LastModified", "updated", "mtime"):
         if value := info.get(name):
             return f"{name}={str(value).strip(chr(34))}"
@@ -154,7 +156,7 @@ def listing(system: Any, path: str, url: str) -> list[dict[str, Any]]:
 
 
 def tree(system: Any, path: str, url: str) -> dict[str, dict[str, Any]]:
-    """Every file below a folder, by its path. Raises StoreError, on local disks OSError."""
+    """Return every file below a folder, by its path. Raises StoreError, on local disks OSError."""
     if isinstance(system, LocalFileSystem):
         return local_tree(path)
     kind = type(system)
@@ -173,7 +175,7 @@ def tree(system: Any, path: str, url: str) -> dict[str, dict[str, Any]]:
 def local_tree(
     path: str, enter: Callable[[str], bool] = lambda folder: True
 ) -> dict[str, dict[str, Any]]:
-    """What is below a local folder and is none itself, by its path; links are followed.
+    """Return what is below a local folder and is none itself, by its path; links are followed.
 
     Each folder is entered once, however many links lead to it: where it lies if that is below
     `path`, else by the first link in the order of paths. Folders for which `enter` says no are left
@@ -212,7 +214,8 @@ def _local_listing(path: str) -> list[dict[str, Any]]:
 
 
 def glob(system: Any, pattern: str, url: str) -> dict[str, dict[str, Any]]:
-    """What a pattern of `*`, `?`, `[...]` and `**` matches, by path: files, and what is none.
+    """Return what a pattern of `*`, `?`, `[...]` and `**` matches, by path: files, and what is
+    none.
 
     Folders that `**` leads to are not among it, but what is in them. Only the folders that the
     pattern leads to are listed. fsspec's `glob` leaves out what can't be listed just then, so that

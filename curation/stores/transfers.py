@@ -100,7 +100,7 @@ MOST_AHEAD = 8 << 20
 
 
 def reads_ranges(url: str) -> bool:
-    """Whether a part of a file can be read without the bytes before it."""
+    """Return whether a part of a file can be read without the bytes before it."""
     if "::" in url:
         return False
     system, path = file_system(url)
@@ -130,7 +130,7 @@ def _gives_ranges(system: Any, path: str, url: str) -> bool:
 
 
 def _copied(system: Any, path: str, size: int | None) -> IO[bytes]:
-    """A file that can only be read forwards, in memory or a temporary file."""
+    """Return a file that can only be read forwards, in memory or a temporary file."""
     copy = tempfile.SpooledTemporaryFile(PART_BYTES)  # noqa: SIM115 (the caller closes it)
     try:
         with system.open(path, "rb", block_size=0) as source:
@@ -207,7 +207,7 @@ def fetch(url: str, start: int, end: int) -> bytes:
     def once() -> bytes:
         data = bytes(system.cat_file(path, start=start, end=end))
         if len(data) > end - start:
-            raise StoreError(f"{url}: its server answers a range with the whole file")
+            raise StoreError(f"{url}: its server ignores ranges and sends the whole file")
         if len(data) < end - start and start + len(data) != system.info(path)["size"]:
             raise UnfinishedError(f"{len(data)} bytes in answer to {end - start} at {start}")
         return data

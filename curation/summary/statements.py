@@ -164,7 +164,7 @@ def _illegal_content(recipe: Mapping[str, Any], stages: Sequence[str]) -> str:
 
 
 def _measures(settings: Mapping[str, Any]) -> Iterator[str]:
-    """What the filter does about unlawful content under these settings."""
+    """Yield what the filter does about unlawful content under these settings."""
     lists = settings.get("blocklists") or {}
     if lists.get("lists"):
         yield f"hosts and addresses of block lists are removed ({', '.join(lists['lists'])})"

@@ -23,7 +23,7 @@ from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
 from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point
-from curation.bytes.hash_tables import slot_of
+from curation.bytes.hash_tables import find, of_hashes
 from curation.compiled import (
     Bool,
     Bools,
@@ -32,7 +32,6 @@ from curation.compiled import (
     Int,
     Int64s,
     Uint16s,
-    Uint32s,
     borrowing,
     inlined,
     merged,
@@ -94,7 +93,6 @@ then this throw throws trait transient try type typedef typename typeof undef un
 unsigned until update use using val values var virtual void volatile where while with xor yarn
 yield
 """.split()
-_KEYWORD_BITS = 12
 
 
 def _word_hash(word: str) -> int:
@@ -104,17 +102,7 @@ def _word_hash(word: str) -> int:
     return h
 
 
-def _keyword_table() -> npt.NDArray[np.uint32]:
-    table = np.zeros(1 << _KEYWORD_BITS, np.uint32)
-    for word in _KEYWORDS:
-        slot = _word_hash(word) & ((1 << _KEYWORD_BITS) - 1)
-        while table[slot]:
-            slot = (slot + 1) & ((1 << _KEYWORD_BITS) - 1)
-        table[slot] = _word_hash(word)
-    return table
-
-
-_KEYWORD_TABLE = _keyword_table()
+_KEYWORD_KEYS, _KEYWORD_VALUES = of_hashes({_word_hash(word): 1 for word in _KEYWORDS})
 
 
 class LineMarks(NamedTuple):
@@ -135,7 +123,7 @@ class LineMarks(NamedTuple):
 
 
 @borrowing
-def _is_keyword(data: Bytes, start: Int, end: Int, table: Uint32s) -> Bool:
+def _is_keyword(data: Bytes, start: Int, end: Int) -> Bool:
     """Whether the line begins with a keyword, also `SELECT` or `End`."""
     h = np.uint32(5381)
     i = start
@@ -145,7 +133,7 @@ def _is_keyword(data: Bytes, start: Int, end: Int, table: Uint32s) -> Bool:
         i += 1
     if i - start < 2 or i - start > 12 or (i < end and (_ALNUM[data[i]] or data[i] >= 0x80)):
         return False
-    return table[slot_of(table, h, h, np.uint32(0))] == h
+    return find(_KEYWORD_KEYS, _KEYWORD_VALUES, np.uint64(h)) > 0
 
 
 @borrowing
@@ -340,9 +328,7 @@ def _is_setting(data: Bytes, start: Int, end: Int) -> Bool:
 
 
 @borrowing
-def _code_score(
-    data: Bytes, raw: Int, start: Int, end: Int, marks: LineMarks, table: Uint32s
-) -> Int:
+def _code_score(data: Bytes, raw: Int, start: Int, end: Int, marks: LineMarks) -> Int:
     """Evidence that the stripped line data[start:end] is code; negative for prose.
 
     `raw` is where the line begins with its indentation.
@@ -377,7 +363,7 @@ def _code_score(
             if data[i] == by.QUOTE and data[i + 1] == by.COLON:
                 score += 2
                 break
-    if _is_keyword(data, start, end, table):
+    if _is_keyword(data, start, end):
         other = marks.calls + marks.assigned + marks.operators + marks.names
         score += np.int64(few) + np.int64(other > 0)
         score += np.int64(last == by.COLON and marks.plain_words < 2 * _SENTENCE_WORDS)
@@ -525,7 +511,7 @@ def classify_lines(
             continue
         b = strip_right(data, a, ends[k], properties)
         marks = _marks(data, a, b, properties)
-        space.scores[filled] = _code_score(data, starts[k], a, b, marks, space.keywords)
+        space.scores[filled] = _code_score(data, starts[k], a, b, marks)
         space.indented[filled] = a - starts[k] >= 2 or data[starts[k]] == by.TAB
         if opened:
             space.comments[filled] = opened
@@ -576,7 +562,6 @@ class StructureSpace(NamedTuple):
     signs: npt.NDArray[np.int64]
     dollars: npt.NDArray[np.int64]
     worded: npt.NDArray[np.bool_]
-    keywords: npt.NDArray[np.uint32]
 
 
 def structure_space(lines: int) -> StructureSpace:
@@ -591,7 +576,6 @@ def structure_space(lines: int) -> StructureSpace:
         np.zeros(lines, np.int64),
         np.zeros(lines, np.int64),
         np.zeros(lines, np.bool_),
-        _KEYWORD_TABLE,
     )
 
 

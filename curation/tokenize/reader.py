@@ -45,7 +45,7 @@ def _permute(places: Int64s, n: Int, half: Int, keys: Uint64s) -> Int64s:
 
 
 def permute(places: npt.NDArray[np.int64], n: int, seed: int) -> npt.NDArray[np.int64]:
-    """Where each place of 0..n-1 goes: a bijection that depends on n and seed alone.
+    """Return where each place of 0..n-1 goes: a bijection that depends on n and seed alone.
 
     A balanced Feistel network over the least even number of bits that holds n; values outside walk
     on along their cycle until they are inside (Black and Rogaway 2002, "Ciphers with arbitrary
@@ -126,11 +126,11 @@ class BatchReader:
                 "give no number, or that of all since the beginning or the last load_state_dict"
             )
         if steps and (steps < 0 or self.batch(steps - 1) is None):
-            raise ConfigError(f"state_dict({steps}): there are not so many batches from the start")
+            raise ConfigError(f"state_dict({steps}): the stream has fewer batches")
         return self._after(self._taken if steps is None else steps)
 
     def _stream(self) -> dict[str, Any]:
-        """What a state must agree on."""
+        """Return what a state must agree on."""
         return {"seed": self.seed, "shuffle": self.shuffle}
 
     def _begin(self, state: Mapping[str, Any], stage: Any, first: Any) -> None:
@@ -267,7 +267,7 @@ class TokenShards(BatchReader):
         return out
 
     def take(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray:
-        """Rows of the given sequence numbers: [n, context_length], a copy."""
+        """Return rows of the given sequence numbers: [n, context_length], a copy."""
         out = np.empty((len(numbers), self.context_length), self._shards[0].dtype)
         shards = np.searchsorted(self._firsts, numbers, side="right") - 1
         rows = numbers - self._firsts[shards]
@@ -305,7 +305,7 @@ def register(reader: type) -> None:
 
 
 def loader_worker() -> tuple[int, int] | None:
-    """Return number and count of workers where this is one of a DataLoader, else None."""
+    """Return the number and count of workers where this is one of a DataLoader, else None."""
     from torch.utils.data import get_worker_info
 
     info = get_worker_info()
@@ -320,7 +320,7 @@ def _draw_seed(seed: int, draw: int) -> int:
 
 
 def _shard_files(folder: Path) -> list[Path]:
-    """The `.bin` files of all shards, in order of name.
+    """Return the `.bin` files of all shards, in order of name.
 
     Raises InputError where some are missing, as the manifest or the shards' names tell.
     """
@@ -367,7 +367,7 @@ def _notes(folder: Path) -> tuple[list[tuple[str, int]], int]:
 
 
 def _open_shards(folder: Path) -> list[npt.NDArray]:
-    """Rows [sequences, context_length] of every shard, memory-mapped."""
+    """Return rows [sequences, context_length] of every shard, memory-mapped."""
     shards: list[npt.NDArray] = []
     for path in _shard_files(folder):
         index = read_index(path.with_suffix(".idx"))

@@ -81,7 +81,8 @@ class ShardStats:
 
 
 def count_tokens(texts: Texts, settings: EncodeSettings) -> npt.NDArray[np.int64]:
-    """Tokens that each document will take in a shard, begin and end tokens included: int64 [n]."""
+    """Return tokens that each document will take in a shard, begin and end tokens included: int64
+    [n]."""
     _, offsets = load_tokenizer(settings.tokenizer).encode_batch(texts)
     return np.diff(offsets) + settings.marks
 
@@ -107,7 +108,7 @@ def encoded_rows(
     offsets: npt.NDArray[np.int64],
     settings: TokenizeSettings,
 ) -> pa.RecordBatch:
-    """Rows of `ENCODED`, one per copy of a document that is drawn.
+    """Return rows of `ENCODED`, one per copy of a document that is drawn.
 
     `batch` has `id`, `url`, `source` and may have `repeats` (int32: how often a document is drawn;
     0 leaves it out), `places` (list<uint64>: the keys of its copies), and columns of the table that
@@ -157,7 +158,7 @@ def clusters(batch: pa.RecordBatch) -> pa.Array:
 
 
 def alike(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Number the rows of ENCODED or DOCUMENT_INDEX by cluster, or document: int64 [rows]."""
+    """Return number the rows of ENCODED or DOCUMENT_INDEX by cluster, or document: int64 [rows]."""
     names = pc.coalesce(rows.column("cluster"), rows.column("id")).dictionary_encode()
     return names.indices.to_numpy().astype(np.int64)
 
@@ -174,7 +175,7 @@ def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:
 
 
 def _own(batch: pa.RecordBatch, settings: TokenizeSettings) -> pa.Array:
-    """A table's own columns as JSON, row for row."""
+    """Return a table's own columns as JSON, row for row."""
     names = own_columns(batch.schema.names, settings)
     if not names:
         return pa.nulls(batch.num_rows, pa.string())
@@ -242,7 +243,7 @@ def _blocks(
 
 
 def _index(spans: Spans, encoded: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """The document index of the spans; `rows` are the spans' places in `encoded`."""
+    """Return the document index of the spans; `rows` are the spans' places in `encoded`."""
     take = pa.array(rows)
     columns = {
         "sequence": pa.array(spans.sequences),
@@ -267,7 +268,7 @@ END = np.uint32(0xFFFFFFFF)
 
 
 def delimited(tokens: Ids, offsets: npt.NDArray[np.int64], kept: npt.NDArray[np.bool_]) -> Ids:
-    """The kept documents' tokens, END after each. `offsets` [documents + 1] begin at 0."""
+    """Return the kept documents' tokens, END after each. `offsets` [documents + 1] begin at 0."""
     lengths = np.diff(offsets)
     if not kept.all():
         tokens, lengths = tokens[np.repeat(kept, lengths)], lengths[kept]

@@ -81,6 +81,7 @@ class TokenizeSettings(EncodeSettings):
         return EncodeSettings(tokenizer=self.tokenizer, bos=self.bos, eos=self.eos)
 
     def for_mix(self, name: str = "") -> TokenizeSettings:
-        """The settings under which one mix is written; the empty name is the mix without one."""
+        """Return the settings under which one mix is written; the empty name is the mix without
+        one."""
         shape = self.mixes.get(name, Shape()).model_dump(exclude_none=True) if name else {}
         return self.model_copy(update={**shape, "mixes": {}})

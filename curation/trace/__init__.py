@@ -13,4 +13,4 @@ _DENSE = "\u0e00"  # from here on a letter may be a word
 def refuse_short(text: str) -> None:
     """Raise ConfigError for a passage that is surely too short; `Passage` counts exactly."""
     if len(_RUN.findall(text)) + sum(letter >= _DENSE for letter in text) < LEAST_WORDS:
-        raise ConfigError(f"the passage has under {LEAST_WORDS} words, the fewest looked for")
+        raise ConfigError(f"the passage is too short: give at least {LEAST_WORDS} words")

@@ -59,7 +59,7 @@ def bucket_of(keys: Keys, bits: int) -> npt.NDArray[np.int64]:
 
 
 def _top(keys: Keys, bits: int) -> Keys:
-    """The first bits of each hash."""
+    """Return the first bits of each hash."""
     return keys >> np.uint64(64 - bits) if bits else np.zeros(len(keys), np.uint64)
 
 
@@ -81,7 +81,7 @@ def bucket_bytes(keys: Keys, numbers: Keys, shape: Shape) -> bytes:
 
 
 def _bytes_of(values: Keys, width: int) -> npt.NDArray[np.uint8]:
-    """The lowest bytes of each value, least first: [values, width]."""
+    """Return the lowest bytes of each value, least first: [values, width]."""
     return values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]
 
 
@@ -219,11 +219,11 @@ class Passage:
     def __init__(self, text: str) -> None:
         size = len(text.encode())
         if size > MOST_BYTES:
-            raise ConfigError(f"the passage has {size:,} bytes, {MOST_BYTES:,} at most")
+            raise ConfigError(f"the passage has {size:,} bytes: give at most {MOST_BYTES:,}")
         self._tokens = tokenize([text])
         self._sums = sums(self._tokens.sizes)
         if self._sums[-1] < LEAST_WORDS * WORD:
-            raise ConfigError(f"the passage has under {LEAST_WORDS} words, the fewest looked for")
+            raise ConfigError(f"the passage is too short: give at least {LEAST_WORDS} words")
         self._matcher = Matcher(build_index([text], _nothing_known()), folding(), 1)
 
     def spans(self, text: str) -> list[Span]:
@@ -270,7 +270,7 @@ class Passage:
     def _follows(
         self, chain: _Chain, position: int, place: int, places: npt.NDArray[np.int64]
     ) -> bool:
-        """Whether a run continues a chain, a few words later in both texts."""
+        """Return whether a run continues a chain, a few words later in both texts."""
         if position <= chain.position or place <= chain.place:
             return False
         in_passage = self._sums[position] - self._sums[chain.position_end]

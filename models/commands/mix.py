@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     settle(options)
     if options.freeze and options.design is None:
-        raise ConfigError("mix: --freeze goes with --design")
+        raise ConfigError("mix: --freeze needs --design")
     if not options.plan and options.design is None:
         return run_stages(options)
     work = plan(load(options.recipe, options.assignments), options.output, options.input, ["mix"])

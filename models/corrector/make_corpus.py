@@ -82,7 +82,8 @@ def make_lists(data: Path, out: Path) -> Path:
 
 
 def _in_both_scripts(texts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    """The texts and, for languages of two scripts, every second one in the other script, too."""
+    """Yield the texts and, for languages of two scripts, every second one in the other script,
+    too."""
     seen: Counter[str] = Counter()
     for label, source, text in texts:
         yield label, source, text

@@ -33,7 +33,8 @@ _LOWER = {"az": {"I": "ı", "İ": "i"}}
 
 
 def converted(language: str, text: str) -> str | None:
-    """The text in the language's other script, lower case; None if it is not in the usual one."""
+    """Return the text in the language's other script, lower case; None if it is not in the usual
+    one."""
     script, letters = CONVERTED[language]
     if len(regex.findall(script, text)) < len(regex.findall(r"\p{L}", text)) * 0.9:
         return None
@@ -49,6 +50,6 @@ def cyrillic(text: str) -> str:
 
 
 def _spelled(text: str, letters: dict[str, str]) -> str:
-    """The text with every part that is among the letters replaced, the longest first."""
+    """Return the text with every part that is among the letters replaced, the longest first."""
     longest = sorted(letters, key=lambda part: (-len(part), part))
     return regex.sub("|".join(map(regex.escape, longest)), lambda m: letters[m.group()], text)

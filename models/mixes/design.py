@@ -26,7 +26,7 @@ class Design:
     runs: dict[str, F64]  # shares [domains] by name
 
     def as_dict(self) -> dict[str, Any]:
-        """The design as plain values; `from_dict` reads it.
+        """Return the design as plain values; `from_dict` reads it.
 
         `weights` of a run are how often each token of a domain is seen: by them a loader samples.
         """
@@ -58,7 +58,7 @@ class Design:
         return cls(space, values["tokens"], dict(values["available"]), runs)
 
     def recipe(self, extends: str, key: str) -> dict[str, Any]:
-        """A recipe with a named mix for each run, which writes the runs' shards.
+        """Return a recipe with a named mix for each run, which writes the runs' shards.
 
         `key` of a mix has the shares: domains or inputs.
         """
@@ -86,7 +86,7 @@ def draw_design(
     settings: SearchSettings,
     frozen: Sequence[str] = (),
 ) -> Design:
-    """The prior, as far as there is enough for it, then draws around it.
+    """Return the prior, as far as there is enough for it, then draws around it.
 
     Raises InputError where availability leaves no room.
 

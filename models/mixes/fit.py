@@ -116,7 +116,7 @@ class Fitted:
     gains: F64  # [runs] uncertainty of a mixture's value that its run would take away
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return all of it as plain values."""
         domains, targets = self.results.space.domains, self.results.targets
         columns = zip(
             *(domains, self.results.space.shares, self.shares, self.low, self.high), strict=True
@@ -214,7 +214,8 @@ def _best(candidates: F64, values: F64, count: int) -> F64:
 
 
 def _most_telling(values: F64, count: int) -> tuple[Sequence[int], F64]:
-    """Which candidates to run next, from what resampled laws say of them: [laws, candidates].
+    """Return which candidates to run next, from what resampled laws say of them: [laws,
+    candidates].
 
     The first is the one on which laws differ most among the better half. What laws agree on once
     its value is known is taken away from all others, and so on: no two runs tell the same.

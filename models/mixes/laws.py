@@ -90,7 +90,7 @@ def fit_linear(shares: F64, losses: F64, ridge: float, logarithmic: bool = False
 
 
 def fits(ridge: float, positive: bool) -> dict[str, Fit]:
-    """All laws by name; that with a logarithm needs losses above 0."""
+    """Return all laws by name; that with a logarithm needs losses above 0."""
     found: dict[str, Fit] = {
         "linear": partial(fit_linear, ridge=ridge),
         "exponential": partial(fit_exponential, ridge=ridge),

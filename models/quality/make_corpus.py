@@ -66,7 +66,7 @@ def read_labels(path: Path = HERE / "labels.tsv") -> list[Label]:
 
 
 def graded(data: Path) -> Iterator[dict[str, Any]]:
-    """The labelled texts of FOLDER and the written ones."""
+    """Yield the labelled texts of FOLDER and the written ones."""
     known = {**whole_texts(data), **parts(data)}
     for label in read_labels():
         text, source = known.get(label.text, ("", ""))
@@ -116,7 +116,7 @@ def parts(data: Path) -> dict[str, tuple[str, str]]:
 
 
 def site_pages(archive: Path) -> Iterator[dict[str, Any]]:
-    """The labelled pages of Formasaurus."""
+    """Yield the labelled pages of Formasaurus."""
     with tarfile.open(archive) as tar:
         files = {
             name.partition("/data/")[2]: member

@@ -85,7 +85,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_prose(row: dict[str, Any]) -> bool:
-    """Whether a row's labels, where it has any, leave it among prose."""
+    """Return whether a row's labels, where it has any, leave it among prose."""
     if str(row.get("source")).startswith("xquad"):
         return False  # kept back: for measuring
     return row.get("label") not in ("math", "code") and bool(row.get("text"))

@@ -103,7 +103,7 @@ def messages(path: Path) -> Iterator[Row]:
 
 
 def forms(language: str, words: Iterable[tuple[str, int]], source: str) -> Iterator[Row]:
-    """The most frequent forms of words as text has them: after a space, some capitalized."""
+    """Yield the most frequent forms of words as text has them: after a space, some capitalized."""
     counts: collections.Counter[str] = collections.Counter()
     for word, count in words:
         counts[f" {word}"] += count * (100 - CAPITALIZED)
@@ -179,7 +179,7 @@ def code(folders: Iterable[Path]) -> Iterator[Row]:
 
 
 def compressed(path: Path) -> io.TextIOWrapper:
-    """A new gzip text file whose bytes depend on its content alone."""
+    """Return a new gzip text file whose bytes depend on its content alone."""
     raw = gzip.GzipFile(filename="", mode="wb", fileobj=path.open("wb"), mtime=0, compresslevel=3)
     return io.TextIOWrapper(raw, encoding="utf-8")
 

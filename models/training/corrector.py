@@ -90,7 +90,8 @@ def train_corrector(
 
 
 def _groups_of(settings: CloseTraining, names: Sequence[str]) -> CloseTraining:
-    """The settings with groups of these labels alone: not all examples are in all of them."""
+    """Return the settings with groups of these labels alone: not all examples are in all of
+    them."""
     groups = [tuple(n for n in group if n in names) for group in settings.groups]
     return settings.model_copy(update={"groups": tuple(g for g in groups if len(g) > 1)})
 
@@ -189,13 +190,13 @@ class _Weights:
 
 
 def _with(corrector: Corrector, weights: _Weights) -> Corrector:
-    """The corrector, weighed so."""
+    """Return the corrector, weighed so."""
     close = replace(corrector.close, weights=weights.close)
     return replace(corrector, evidence=weights.evidence, close=close)
 
 
 def _fitted(parts: Sequence[_Judged], settings: CorrectorTraining) -> _Weights:
-    """How much models and words count, from texts that they were not trained on."""
+    """Return how much models and words count, from texts that they were not trained on."""
     corrector = parts[0].corrector
     chosen = [
         np.sort(
@@ -320,7 +321,8 @@ def _metrics(
 def _pairs(
     parts: Sequence[tuple[_Judged, _Weights]], data: _Data, settings: CorrectorTraining
 ) -> dict[str, Any]:
-    """How often one of two close languages is told from the other, without words and with them."""
+    """Return how often one of two close languages is told from the other, without words and with
+    them."""
     found: dict[str, Any] = {}
     for number, names in enumerate(settings.close.groups):
         group = tuple(data.names.index(name) for name in names)
@@ -430,7 +432,8 @@ def _sure(
 
 
 def _in_order(model: FastText, names: tuple[str, ...]) -> FastText:
-    """The same model with its labels in the order of `names`; those it lacks are never given."""
+    """Return the same model with its labels in the order of `names`; those it lacks are never
+    given."""
     file = model.file
     outputs = np.zeros((len(names), file.outputs.shape[1]), np.float32)
     for label, row in zip(file.labels, file.outputs, strict=True):
@@ -442,7 +445,7 @@ def _in_order(model: FastText, names: tuple[str, ...]) -> FastText:
 def _given(
     base: FastText, data: _Data, taken: Sequence[tuple[int, int]], settings: CorrectorTraining
 ) -> Floats:
-    """How the first model answers texts of each label, smoothed by its answers to all."""
+    """Return how the first model answers texts of each label, smoothed by its answers to all."""
     texts = [data.texts[row] for row, _ in taken]
     sizes = np.random.default_rng(settings.seed).choice(settings.given_characters, len(texts))
     truth = data.truth[[row for row, _ in taken]]

@@ -22,7 +22,7 @@ Folds = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 def folds_of(
     groups: Sequence[str], settings: TrainingSettings, truth: npt.NDArray[np.int64] | None = None
 ) -> Folds:
-    """Rows to train on and rows to judge, for each fold; no group is on both sides.
+    """Return rows to train on and rows to judge, for each fold; no group is on both sides.
 
     With `truth` the classes are spread over the folds as evenly as their groups allow. Raises
     InputError when there are fewer groups than folds.

@@ -134,7 +134,7 @@ def _group(row: dict[str, Any], columns: Sequence[str]) -> str:
 
 
 def rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every row with its place, `file:line` (Parquet: `file, row n`)."""
+    """Yield every row with its place, `file:line` (Parquet: `file, row n`)."""
     try:
         if path.suffix == ".parquet":
             row = 0

@@ -41,7 +41,7 @@ def features_of(texts: list[str], settings: LinearTraining) -> Features:
 
 
 def _words_of(features: Features, texts: list[str], settings: LinearTraining) -> Features:
-    """The features in the buckets of words that occur in enough of the texts.
+    """Return the features in the buckets of words that occur in enough of the texts.
 
     In unspaced scripts, letters and pairs of letters are the words.
     """
@@ -126,13 +126,13 @@ def fit(
 
 
 def _unit_length(matrix: Any) -> Any:
-    """The rows of a sparse matrix, scaled to unit length; empty ones stay."""
+    """Return the rows of a sparse matrix, scaled to unit length; empty ones stay."""
     lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     return sp.diags(1 / np.where(lengths > 0, lengths, 1.0)) @ matrix
 
 
 def _used(settings: LinearTraining) -> npt.NDArray[np.bool_]:
-    """Which dense features the settings name: [len(SHAPE)]."""
+    """Return which dense features the settings name: [len(SHAPE)]."""
     if settings.shape_features is None:
         return np.ones(len(SHAPE), bool)
     used = np.zeros(len(SHAPE), bool)

@@ -47,7 +47,7 @@ def with_interval(
     confidence: float,
     seed: int,
 ) -> dict[str, float]:
-    """A metric and its percentile bootstrap interval, whole groups resampled together.
+    """Return a metric and its percentile bootstrap interval, whole groups resampled together.
 
     Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
     """

@@ -68,7 +68,8 @@ def train_quality(
     def part(
         settings: LinearTraining, by_file: Sequence[float] | None, judged: Sequence[int]
     ) -> tuple[LinearModel, dict[str, Any]]:
-        """A model of the examples that weigh something, and how it judges some of the files."""
+        """Return a model of the examples that weigh something, and how it judges some of the
+        files."""
         weights = examples.weights(by_file)
         used = weights > 0
         splits = [(train[used[train]], test) for train, test in folds]

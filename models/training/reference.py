@@ -72,7 +72,7 @@ class ReferenceTraining(TextSettings):
 
 @functools.cache
 def default_reference() -> ReferenceTraining:
-    """The settings of configs/train/reference.yaml."""
+    """Return the settings of configs/train/reference.yaml."""
     return built_in_settings(ReferenceTraining, "train/reference")
 
 
@@ -210,7 +210,7 @@ def _reference(
     pairs: npt.NDArray[np.float64],
     settings: ReferenceTraining,
 ) -> Reference:
-    """The distribution of these counts, without calibration."""
+    """Return the distribution of these counts, without calibration."""
     counted = held
     if listed is not None:
         share = settings.word_list_share
@@ -308,7 +308,7 @@ def _steps(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
 
 
 def _bound(folds: Sequence[Reference], halves: Sequence[_Half], share: float) -> int:
-    """The cost that a share of the running words of the other half exceed."""
+    """Return the cost that a share of the running words of the other half exceed."""
     lengths = token_lengths(vocabulary().tokens)
     costs, counts = [], []
     for reference, half in zip(folds, reversed(halves), strict=True):

@@ -198,5 +198,5 @@ Training = TypeVar("Training", LinearTraining, LanguageTraining, CorrectorTraini
 
 @functools.cache
 def default_settings(task: Task, kind: type[Training]) -> Training:
-    """The settings of configs/train/<task>.yaml."""
+    """Return the settings of configs/train/<task>.yaml."""
     return built_in_settings(kind, f"train/{task}")

@@ -23,7 +23,8 @@ _WORD = 20  # characters within which a slice begins at a word
 
 
 def family(source: str) -> str:
-    """The source without its parts: `udhr:deu` is `udhr`, `owner/repository:file` is `owner`."""
+    """Return the source without its parts: `udhr:deu` is `udhr`, `owner/repository:file` is
+    `owner`."""
     return re.split("[:/]", source, maxsplit=1)[0]
 
 
@@ -38,7 +39,7 @@ class Split:
 
 
 def splits(examples: Examples, truth: Ints, known: int, settings: CorrectorTraining) -> list[Split]:
-    """One split for each list of sources in `held_out`.
+    """Return one split for each list of sources in `held_out`.
 
     Languages with sources in fewer than two of the lists are split by text. Of the labels from
     `known` on, every fold leaves out one in `unseen_every` entirely.
@@ -65,7 +66,7 @@ def splits(examples: Examples, truth: Ints, known: int, settings: CorrectorTrain
 def balanced(
     examples: Examples, truth: Ints, rows: Ints, per_label: int, least: int, seed: int
 ) -> list[tuple[int, int]]:
-    """Rows of every label with how often each is taken, equally many of each of its sources.
+    """Return rows of every label with how often each is taken, equally many of each of its sources.
 
     No source gives fewer than `least`, none a text more than a few times.
     """
@@ -103,7 +104,7 @@ def pieces(
 
 
 def _cut(line: str, size: int, random: np.random.Generator) -> str:
-    """A slice somewhere in the line, half of the time from the beginning of a word."""
+    """Return a slice somewhere in the line, half of the time from the beginning of a word."""
     if len(line) <= size:
         return line
     begin = int(random.integers(0, len(line) - size + 1))

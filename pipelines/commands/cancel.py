@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{folder.shown}: {why}")
     while holder and at_work(folder) == holder:
         if time.monotonic() > until:
-            raise WorkerError(f"{folder.shown}: {holder} was told to end, but still runs")
+            raise WorkerError(f"{folder.shown}: {holder} was asked to stop but is still running")
         time.sleep(0.1)
     say(f"{folder.shown}: cancelled ({holder or 'jobs of a run that had died'})")
     return 0

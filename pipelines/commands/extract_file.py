@@ -91,7 +91,7 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
     if name == "-":
         return _html(sys.stdin.buffer.read(), options)
     if "://" in name:
-        raise ConfigError(f"{name}: an address; fetch the page, and name its file")
+        raise ConfigError(f"{name}: a URL; download the page and name the file")
     path, at, offset = name.rpartition("@")
     if at and offset.lstrip("-").isdigit() and not Path(name).exists():
         if not Path(path).exists():

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise ConfigError(f"{options.name}: a name consists of lower-case letters, digits and _")
     if keyword.iskeyword(name) or (options.kind == "stage" and name.replace("_", "-") in STAGES):
-        raise ConfigError(f"{options.name}: a name that is taken; choose another")
+        raise ConfigError(f"{options.name}: this name is taken; choose another")
     code, test, lines = _KINDS[options.kind]
     folder = Path(options.output)
     files = {folder / f"{name}.py": code, folder / f"test_{name}.py": test}

@@ -57,7 +57,7 @@ def named_stages(options: argparse.Namespace) -> list[str]:
     """Return the stages of `--stages`; none without it. Raises ConfigError if it names none."""
     stages = stage_names(options.stages or "")
     if options.stages is not None and not stages:
-        raise ConfigError(f"--stages {options.stages!r}: no stage is named")
+        raise ConfigError(f"--stages {options.stages!r}: names no stage")
     return stages
 
 

@@ -114,7 +114,7 @@ def _verify_receipt(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"problems": problems})
     else:
-        say("\n".join(f"wrong: {p}" for p in problems) or "the receipt is that of the root")
+        say("\n".join(f"wrong: {p}" for p in problems) or "the receipt matches its root")
     return 1 if problems else 0
 
 

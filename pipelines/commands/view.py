@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def has_desktop(platform: str, environment: Mapping[str, str]) -> bool:
-    """Whether a browser would open in front of whoever types the command.
+    """Return whether a browser would open in front of whoever types the command.
 
     Not over SSH, in a container or in a cloud shell: there `webbrowser` finds none, or one that
     takes over the terminal.

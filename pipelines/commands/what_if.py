@@ -58,7 +58,7 @@ def _stage(options: argparse.Namespace) -> int:
         return what_if(options)
     for name in ("sweep", "site_files"):
         if getattr(options, name, None):
-            raise ConfigError(f"--{name.replace('_', '-')} goes with --what-if")
+            raise ConfigError(f"--{name.replace('_', '-')} needs --what-if")
     return int(options.otherwise(options))
 
 

@@ -26,7 +26,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 def run(options: argparse.Namespace) -> int:
     """Find the document by id or URL and print its path through the stages."""
     if not options.document.strip():
-        raise ConfigError("ID_OR_URL: an empty name of a document")
+        raise ConfigError("ID_OR_URL is empty: give a document's id or URL")
     stories = stories_of(options.run, options.document)
     if options.json:
         say_json(stories)

@@ -251,7 +251,7 @@ class JudgePages:
         return guarded(self.extract, bool(limited)).map(without)
 
     def _answers(self, pages: list[Page]) -> list[Answer]:
-        """The same in this process, each step for all pages."""
+        """Return the same in this process, each step for all pages."""
         begun = [begin_page(self.extract, page) for page in pages]
         return [extract_page(self.extract, *each) for each in zip(pages, begun, strict=True)]
 

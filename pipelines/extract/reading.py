@@ -266,7 +266,7 @@ def _damage(crash: Crash, rest: Rest) -> Damage:
 
 
 def _packed(event: Event) -> Event:
-    """An event without Arrow's scalars, which can't be sent where a string is not UTF-8."""
+    """Return an event without Arrow's scalars, which can't be sent where a string is not UTF-8."""
     if not isinstance(event, Page) or not event.fields:
         return event
     fields = {

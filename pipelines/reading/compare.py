@@ -71,7 +71,8 @@ class Comparison:
         return int(np.trace(self._counts.reshape(len(self.names), -1)))
 
     def rows(self, was: str, now: str) -> list[int]:
-        """Rows of our ledger of some documents that ended so in our run, and so in the other."""
+        """Return rows of our ledger of some documents that ended so in our run, and so in the
+        other."""
         if was not in self.names or now not in self.names:
             return []
         pair = self.names.index(was) * len(self.names) + self.names.index(now)

@@ -165,7 +165,7 @@ _OWN = 2000
 
 
 def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
-    """All that a run knows of a document, but its token spans."""
+    """Return all that a run knows of a document, but its token spans."""
     base = ledger.read(folder, [row], _IDENTITY)[0]
     shard = ledger.source_of(row).name.split("/", 1)[1]
     reached = list(versions(folder, ledger.stages, shard, base))
@@ -204,7 +204,7 @@ def _cuts(found: dict[str, Any]) -> list[Cut]:
 
 
 def cluster_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any] | None:
-    """The kept document and those that went for it; None where it has no copies."""
+    """Return the kept document and those that went for it; None where it has no copies."""
     base = ledger.read(folder, [row], ["id", "kept_id"])[0]
     key = key_of(base["kept_id"] or base["id"])
     removed = ledger.copies.of_key(key)
@@ -233,7 +233,7 @@ def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[
 def spans_of(
     folder: Folder, stages: Sequence[str], ledger: Ledger, row: int
 ) -> list[dict[str, Any]]:
-    """Where the document's tokens are, in every complete stage that writes tokens."""
+    """Return where the document's tokens are, in every complete stage that writes tokens."""
     base = ledger.read(folder, [row], ["id"])[0]
     found = []
     for stage in stages:
@@ -245,7 +245,7 @@ def spans_of(
 def snippets(
     folder: Folder, ledger: Ledger, rows: Sequence[int], most: int
 ) -> list[dict[str, Any]]:
-    """Documents with the beginnings of their texts."""
+    """Return documents with the beginnings of their texts."""
     found = described(folder, ledger, rows, ["text"])
     for row in found:
         row["text"] = snippet(row["text"], most)
@@ -261,7 +261,7 @@ class Inputs:
         self._paths: dict[str, str] | None = None
 
     def page(self, source: dict[str, Any]) -> Page:
-        """The record of a document. Raises InputError where it can't be found."""
+        """Return the record of a document. Raises InputError where it can't be found."""
         if not self._inputs:
             raise InputError(
                 "the run doesn't say where its inputs are; start with --input PATH to see pages"
@@ -294,7 +294,7 @@ class Inputs:
         return asdict(explain(content, settings))
 
     def html(self, source: dict[str, Any]) -> bytes:
-        """The page in UTF-8 with nothing in it that loads, runs or leads elsewhere."""
+        """Return the page in UTF-8 with nothing in it that loads, runs or leads elsewhere."""
         from curation.readers.charset import utf8_html
 
         page = self.page(source)

@@ -310,7 +310,7 @@ class Export:
         return self.format.open(self.folder, name, self.schema)
 
     def _split_of(self, batch: pa.RecordBatch) -> Any:
-        """Number of each document's split -> int64 [rows]."""
+        """Return the number of each document's split -> int64 [rows]."""
         ids = batch.column("id").to_pylist()
         draws = [xxhash.xxh3_64_intdigest(f"{self.seed} {i}".encode()) / 2**64 for i in ids]
         ends = np.cumsum(list(self.splits.values()))[:-1]

@@ -62,7 +62,7 @@ class Groups(NamedTuple):
         return cls(keys[order], small(order if rows is None else rows[order]))
 
     def of_key(self, key: int) -> npt.NDArray[Any]:
-        """The rows with one key, ascending."""
+        """Return the rows with one key, ascending."""
         low, high = (np.searchsorted(self.keys, np.uint64(key), side) for side in ("left", "right"))
         return self.rows[low:high]
 
@@ -142,7 +142,7 @@ class Ledger:
         return read_rows_of(folder, self.sources, rows, columns, shorten)
 
     def source_of(self, row: int) -> Source:
-        """The file that a document is in."""
+        """Return the file that a document is in."""
         return _source_of(self.sources, row)
 
 
@@ -171,7 +171,7 @@ def _source_of(sources: Sequence[Source], row: int) -> Source:
 
 
 def key_of(name: str) -> int:
-    """The key of an id."""
+    """Return the key of an id."""
     return xxhash.xxh3_64_intdigest(name.encode())
 
 
@@ -187,7 +187,8 @@ def load(
     prepared: Path | None = None,
     most: int | None = None,
 ) -> Ledger:
-    """The ledger of a run: as it was prepared, where that is of this run, else from its files.
+    """Return the ledger of a run: as it was prepared, where that is of this run, else from its
+    files.
 
     Of a run with more than `most` documents, only files with about so many are read.
     """
@@ -418,7 +419,7 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise InputError(f"{place / _META}: {error}; remove it, and prepare again") from None
+        raise InputError(f"{place / _META}: {error}; remove it and run --prepare again") from None
     if facts["version"] != _VERSION or facts["root"] != root:
         return None
     urls = pa.ipc.open_file(pa.memory_map(str(place / _URLS)))

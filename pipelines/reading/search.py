@@ -41,7 +41,7 @@ class Masks:
         self._held: OrderedDict[str, Bits] = OrderedDict()
 
     def of(self, filters: Mapping[str, str]) -> Bits | None:
-        """Documents that pass all filters -> [documents]; None: no filter, so all of them.
+        """Return documents that pass all filters -> [documents]; None: no filter, so all of them.
 
         Raises ConfigError for a filter that there is not.
         """
@@ -56,7 +56,7 @@ class Masks:
 
     @staticmethod
     def key(filters: Mapping[str, str]) -> str:
-        """One spelling for equal filters."""
+        """Return one spelling for equal filters."""
         return "\n".join(f"{name}={value}" for name, value in sorted(filters.items()))
 
     def _made(self, filters: Mapping[str, str]) -> Bits:
@@ -80,7 +80,7 @@ class Masks:
 
 
 def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.int64]:
-    """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
+    """Return rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
 
@@ -97,7 +97,7 @@ def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.i
 def find_text(
     folder: Folder, ledger: Ledger, mask: Bits | None, query: str, start: int, most: int
 ) -> dict[str, Any]:
-    """Rows whose text contains `query`, from the file with number `start` on.
+    """Return rows whose text contains `query`, from the file with number `start` on.
 
     Returns up to about `most` rows with the passage, and `next`, the file to go on with (None: all
     were read).
@@ -137,7 +137,8 @@ def _passage(text: str, query: str) -> str:
 def ordered(
     ledger: Ledger, rows: npt.NDArray[np.int64], sort: str, down: bool, first: int, most: int
 ) -> npt.NDArray[np.int64]:
-    """A page of these rows in the order of a column. Raises ConfigError where it can't be one."""
+    """Return a page of these rows in the order of a column. Raises ConfigError where it can't be
+    one."""
     if not sort:
         return rows[first : first + most]
     keys = _sort_keys(ledger, rows, sort)
@@ -172,7 +173,7 @@ def _sort_keys(ledger: Ledger, rows: npt.NDArray[np.int64], sort: str) -> npt.ND
 def described(
     folder: Folder, ledger: Ledger, rows: Sequence[int], also: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """What tables show of documents, and further columns of theirs."""
+    """Return what tables show of documents, and further columns of theirs."""
     read = ledger.read(folder, rows, ["url", "title", "date", "value", VALUE_TEXT, *also])
     for held in read:
         held |= {name: _cut(held[name]) for name in ("url", "title", VALUE_TEXT)}
@@ -201,7 +202,8 @@ def _described(ledger: Ledger, row: int) -> dict[str, Any]:
 def draw(
     ledger: Ledger, rule: str, most: int, seed: int, mask: Bits | None = None
 ) -> npt.NDArray[np.int64]:
-    """Rows of documents drawn from those that a rule removed, or from the kept ones (`kept`).
+    """Return rows of documents drawn from those that a rule removed, or from the kept ones
+    (`kept`).
 
     The draw depends on the ids and the seed alone: documents that come or go elsewhere don't
     change it. Raises ConfigError where no document has this fate.

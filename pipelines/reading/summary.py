@@ -74,7 +74,7 @@ class RunFacts:
         branches = {stage.partition("/")[2] for stage in stages}
         if mix not in branches:
             have = ", ".join(sorted(branches - {""})) or "none"
-            raise ConfigError(f"--mix {mix}: {folder.shown} has these mixes: {have}")
+            raise ConfigError(f"--mix {mix}: no such mix; {folder.shown} has: {have}")
         own = tuple(stage for stage in stages if stage.partition("/")[2] in ("", mix))
         replaced = {stage.partition("/")[0] for stage in own if "/" in stage}
         return cls(folder, tuple(stage for stage in own if stage not in replaced), mix)

@@ -71,7 +71,7 @@ def values(
     order: str = "documents",
     weighed: bool = True,
 ) -> dict[str, Any]:
-    """Documents, and kept ones, of the values of a dimension, the most first.
+    """Return documents, and kept ones, of the values of a dimension, the most first.
 
     `weighed` adds characters, and tokens of the kept ones.
     """
@@ -97,14 +97,14 @@ def spans(size: int, most: int = 1 << 20) -> Iterator[slice]:
 
 
 def _kept_tokens(ledger: Ledger) -> npt.NDArray[Any]:
-    """Tokens of the documents that were kept and counted, 0 of the others -> [documents]."""
+    """Return tokens of the documents that were kept and counted, 0 of the others -> [documents]."""
     return np.maximum(ledger.numbers["tokens"], 0) * ledger.kept
 
 
 def counted(
     codes: npt.NDArray[Any], size: int, mask: Bits | None, weights: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[np.int64]:
-    """Documents, or their sums of whole weights, by code -> [size]."""
+    """Return documents, or their sums of whole weights, by code -> [size]."""
     found = np.zeros(size, np.int64)
     for part in spans(len(codes)):
         among = None if mask is None else mask[part]
@@ -116,7 +116,7 @@ def counted(
 def by_outcome(
     ledger: Ledger, dimension: str, mask: Bits | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Documents of each value of a dimension, and the kept ones of them -> [values] each."""
+    """Return documents of each value of a dimension, and the kept ones of them -> [values] each."""
     codes, size = ledger.codes[dimension], len(ledger.values[dimension])
     found = np.zeros(2 * size, np.int64)
     for part in spans(len(codes)):
@@ -152,7 +152,7 @@ def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[st
 def removed_by_language(
     ledger: Ledger, mask: Bits | None, stage: str
 ) -> dict[tuple[str, str], int]:
-    """Documents that a stage removed, by reason and language."""
+    """Return documents that a stage removed, by reason and language."""
     languages, fates = ledger.values["language"], ledger.numbers["fate"]
     counts = np.zeros(len(ledger.fates) * len(languages), np.int64)
     for part in spans(len(ledger)):
@@ -181,7 +181,8 @@ def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
 def clusters(
     folder: Folder, ledger: Ledger, mask: Bits | None, first: int, most: int
 ) -> dict[str, Any]:
-    """A page of the clusters of duplicates, the largest first: the kept document, its copies."""
+    """Return a page of the clusters of duplicates, the largest first: the kept document, its
+    copies."""
     copies = ledger.copies.keys if mask is None else ledger.copies.keys[mask[ledger.copies.rows]]
     keys, counts = np.unique(copies, return_counts=True)
     chosen = [int(i) for i in np.lexsort((keys, -counts))[first : first + most]]
@@ -217,7 +218,7 @@ def reasons_of(ledger: Ledger, rows: npt.NDArray[np.int64]) -> list[list[Any]]:
 
 
 def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
-    """What stages that cut lines say of the commonest ones."""
+    """Return what stages that cut lines say of the commonest ones."""
     found = []
     for stage in stages:
         notes = read_manifest(folder / stage).get("notes", {})
@@ -247,7 +248,7 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
 
 
 def mixes(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
-    """What the mix says of domains and inputs: wanted, available, got, epochs."""
+    """Return what the mix says of domains and inputs: wanted, available, got, epochs."""
     found = []
     for stage in stages:
         described = find(stage)

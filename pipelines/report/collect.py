@@ -42,7 +42,7 @@ _ENTRY = Mapping[str, Any]
 #: Kinds of what is no text: how the names of the counters or reasons begin that count it, and what
 #: there is to say.
 _NOISE = {
-    "binary": ("set_aside.http.binary", "bodies are no text (http.binary)"),
+    "binary": ("set_aside.http.binary", "bodies are not text (http.binary)"),
     "repaired": ("repaired.", "pages had letters of another encoding, which were repaired"),
     "undecodable": ("text.", "documents are not as they were written (rules text.*)"),
     "und": ("language.low_score", "documents are in no language that is known for sure"),

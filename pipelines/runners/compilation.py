@@ -41,7 +41,7 @@ def compile_kernels(stages: Collection[str], processes: int, told: Told) -> bool
     try:
         if not (are_brought(stages) and _are_right(stages, processes)):
             if differences := unlike_the_wheel():
-                _LOG.warning("compiling: the wheel's kernels are for %s", differences)
+                _LOG.warning("compiling kernels: those in the wheel are for %s", differences)
             with _processes(processes) as pool:
                 failed = _compile_all(pool, numbers, processes, told)
     except BrokenProcessPool:
@@ -77,7 +77,7 @@ def _are_right(stages: Collection[str], processes: int) -> bool:
         if all(answer.result() for answer in answers):
             return True
     refuse()
-    _LOG.warning("compiling: the wheel's kernels give wrong answers on this processor")
+    _LOG.warning("compiling kernels: those in the wheel give wrong results on this processor")
     return False
 
 

@@ -139,7 +139,7 @@ def _require_java() -> None:
     """Raise ValueError without Java, in which the job servers of Flink and Spark run."""
     java = JavaHelper.get_java()
     if shutil.which(java) is None:
-        raise ValueError(f"its job server needs Java, and there is no `{java}`")
+        raise ValueError(f"its job server needs Java, but `{java}` was not found")
 
 
 @dataclass(frozen=True)

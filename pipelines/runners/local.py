@@ -120,7 +120,7 @@ class LocalPool:
         self._executors = [None] * self.workers
 
     def counts(self) -> tuple[int, int, int]:
-        """Documents read and kept by the step under way, and bytes of its source's tasks."""
+        """Return documents read and kept by the step under way, and bytes of its source's tasks."""
         read, kept, part = (sum(self._counters[i::3]) for i in range(3))
         return read, kept, part
 

@@ -368,7 +368,7 @@ class SlurmPool:
         said = [f"{logs[-1]}: {line}" for line in lines if line.strip()] or [str(self._base)]
         found = ", ".join(sorted({*ended})) or "gone"
         hint = "; give them longer with --slurm_time" if late else ""
-        raise WorkerError(f"Slurm jobs ended without a task done ({found}){hint}; log: {said[-1]}")
+        raise WorkerError(f"Slurm jobs finished no task ({found}){hint}; log: {said[-1]}")
 
     def _submit(self, jobs: int, others: bool) -> None:
         """Ask for jobs. Raises WorkerError if that fails and there are no others."""

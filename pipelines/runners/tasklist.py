@@ -138,7 +138,7 @@ def _load(tasks: TaskList) -> tuple[Step, list[Task]]:
     if hashlib.sha256(data).hexdigest() != tasks.sha256:
         raise InputError(
             f"{tasks.folder.url_of(tasks.file)}: changed since the run wrote it; "
-            "the same command writes it again"
+            "run the same command again to rewrite it"
         )
     step, found = restore(json.loads(data), tasks.classes)
     return step, found

@@ -184,7 +184,9 @@ class Folder:
         wrong = self.differing(files, witness, sizes)
         for name in wrong:
             if self.exists(name):
-                _LOG.warning("%s: not the bytes that were written; made again", self.url_of(name))
+                _LOG.warning(
+                    "%s: not the bytes that were written; making it again", self.url_of(name)
+                )
                 self.remove(name)
         return not wrong
 
@@ -264,9 +266,7 @@ class Folder:
             return {}
         content = unsealed(data)
         if content is None:
-            _LOG.warning(
-                "%s: damaged, not used: its content is computed again", redact(self.url_of(name))
-            )
+            _LOG.warning("%s: damaged; computing its content again", redact(self.url_of(name)))
             return {}
         return content
 

@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._send(status, data.encode("utf-8", "replace"), "application/json")
 
     def _asked(self) -> tuple[str | None, dict[str, str]]:
-        """What lies behind the token, or None without it."""
+        """Return what lies behind the token, or None without it."""
         try:
             parts = urlsplit(self.path)
         except ValueError:
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         return name, dict(parse_qsl(parts.query))
 
     def _is_ours(self) -> bool:
-        """Whether the browser knows this server by a name of this machine.
+        """Return whether the browser knows this server by a name of this machine.
 
         Another name that leads here is another site's, whose scripts could read the answers.
         """

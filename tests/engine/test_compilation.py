@@ -113,7 +113,7 @@ def test_kernels_of_a_wheel_are_used_once_they_have_given_the_right_answers(
     stages = ["classify", "filter"]
     assert compilation.compile_kernels(stages, 2, lambda *now: told.append(now))
     assert (not told, bool(kernels.levels()), not caplog.text) == (right, right, right)
-    assert right or "wrong answers" in caplog.text
+    assert right or "wrong results" in caplog.text
     monkeypatch.setattr(compilation, "is_right", _dead)  # nothing is asked again
     assert compilation.compile_kernels(stages, 2, lambda *_: None)
 
@@ -127,7 +127,7 @@ def test_a_machine_unlike_that_of_the_wheel_is_told_why_it_compiles(
     monkeypatch.setattr(warm_up, "_stamp", lambda: "another")
     assert compilation.compile_kernels(["classify"], 1, lambda *_: None)
     assert caplog.messages == [
-        f"compiling: the wheel's kernels are for numba {here['numba']} (here 0.1)"
+        f"compiling kernels: those in the wheel are for numba {here['numba']} (here 0.1)"
     ]
     with monkeypatch.context() as older:
         older.setattr(kernels, "levels", lambda: ())

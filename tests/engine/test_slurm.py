@@ -124,7 +124,7 @@ def test_jobs_that_cannot_start_end_the_run_with_their_last_words(
 ) -> None:
     folder_in(tmp_path)
     setup = "--slurm_setup=echo no such module >&2; exit 3"
-    with pytest.raises(WorkerError, match=r"without a task done .*FAILED.*no such module"):
+    with pytest.raises(WorkerError, match=r"finished no task .*FAILED.*no such module"):
         run(tmp_path, WriteName(), "--slurm_jobs=1", setup)
     assert site.states() == ["FAILED"] * 3
 

@@ -93,8 +93,10 @@ def phrase(entry: str) -> tuple[str, ...]:
 
 def test_at_least_forty_languages() -> None:
     assert len({language.split("-")[0] for language in DIRTY}) >= 40
-    assert set(ALLOWED) <= set(DIRTY)
-    assert set(SAMPLES) == set(DIRTY)
+    idle = set(ALLOWED) - set(DIRTY)
+    assert not idle, f"{sorted(idle)}: a list in configs/lists/allow, but none in dirty"
+    odd = set(SAMPLES) ^ set(DIRTY)
+    assert not odd, f"{sorted(odd)}: add lines to SAMPLES, or a list to configs/lists/dirty"
 
 
 @pytest.mark.parametrize("language", DIRTY)
@@ -106,11 +108,12 @@ def test_lists_are_well_formed(language: str) -> None:
             assert entry == unicodedata.normalize("NFC", entry), entry
             assert "?" not in entry.removeprefix("? "), entry
         phrases = [phrase(entry) for entry in entries]
-        assert len(phrases) == len(set(phrases))
+        assert len(phrases) == len(set(phrases)), f"{path}: an entry is there twice"
     dirty = lists.read_list(DIRTY[language])
     everyday = sum(entry.startswith("?") for entry in dirty)
-    assert 0 < everyday < len(dirty)
-    assert dirty == sorted(dirty, key=lambda entry: (entry.startswith("?"), entry))
+    assert 0 < everyday < len(dirty), f"{DIRTY[language]}: mark everyday words with `? `"
+    in_order = sorted(dirty, key=lambda entry: (entry.startswith("?"), entry))
+    assert dirty == in_order, f"{DIRTY[language]}: sort the entries, those with `? ` last"
 
 
 @pytest.mark.parametrize("language", ALLOWED)

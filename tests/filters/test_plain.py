@@ -16,6 +16,7 @@ import pytest
 
 from curation.filters.filter_settings import default_settings
 from curation.filters.mixed import STRANGE
+from curation.filters.names import CONTENT, NAMES, QUALITY
 from curation.filters.reference import load_reference
 from curation.filters.signals import Meter
 from tests.filters.plain import PlainReference, lower, measured
@@ -131,6 +132,7 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
         [tuple(map(lower, word_list(p))) for p in held] for held in (FLAGGED, EVERYDAY, ALLOWED)
     )
     meter = Meter(settings)
+    of_texts = {*NAMES} - {*CONTENT, QUALITY}
     size = 500
     for first in range(0, CASES // len(DIALECTS), size):
         count = min(size, CASES // len(DIALECTS) - first)
@@ -140,6 +142,8 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
         for number, text, row in zip(numbers, texts, found, strict=True):
             expected = dict(measured(text, settings, STOP, flagged, everyday, allowed, reference))
             expected |= {f"repetition_{k}": v for k, v in PLAIN[dialect](text).items()}
+            odd = [name for name in of_texts if name not in expected and not np.isnan(row[name])]
+            assert not odd, f"{odd}: add a plain version to tests/filters/plain.py"
             for name, value in expected.items():
                 if name == "kl_divergence" and value > STRANGE:  # it may be in two languages
                     value = min(value, row[name])

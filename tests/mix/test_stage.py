@@ -455,7 +455,7 @@ def test_source_names_come_from_the_first_folder() -> None:
         ("mix.mixes={annealing: {budgett: 1}}", r"mix.mixes.annealing.budgett: unknown key"),
         ("mix.mixes={annealing: {domains: {code: {share: 0.9}}}}", "sum to"),
         ("mix.mixes={tokens: {}}", "is a stage's folder"),
-        ("tokenize.mixes={anealing: {}}", "no mix of the name 'anealing'"),
+        ("tokenize.mixes={anealing: {}}", "no mix named 'anealing'"),
     ],
 )
 def test_wrong_names_are_refused(assignment: str, message: str) -> None:

@@ -382,7 +382,7 @@ def test_an_archive_given_twice_and_a_condition_nothing_fits(tmp_path: Path) -> 
         InputFile(str(tmp_path / "a.warc.gz"), "a.warc.gz", 1),
         InputFile(index, "i.parquet", 1),
     ]
-    with pytest.raises(InputError, match="given as a file and by an index"):
+    with pytest.raises(InputError, match="given both as a file and by an index"):
         with_archives(files, default_settings())
     for where, told in (("fetch_status = 404", "no record"), ("no_such = 1", "no_such")):
         with pytest.raises(InputError, match=told):

@@ -101,7 +101,7 @@ def test_an_array_of_objects(tmp_path: Path, indent: int | None, suffix: str) ->
     [
         (b'[{"text": "a"}, {"text": "b"', 1, "after 1 rows: ValueError: Expecting"),
         (b'[{"text": "a"}', 1, "the array does not end"),
-        (b'[{"text": "a"}, "b"]', 1, "'b' is no object"),
+        (b'[{"text": "a"}, "b"]', 1, "'b' is not an object"),
         (b'[{"text": "' + b"a" * 3000 + b'"}]', 0, "an object of over 2000 characters"),
         (b'[{"text": "a\xff\\ud800"}, {"text": "b"}]', 2, None),
         (b"[]", 0, None),

@@ -206,8 +206,8 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
     assert any("length" in said for said in by_id["its-copy"]["said"])
     assert [len(text["found"]) for text in found["texts"]] == [1, 0]
     check = ["receipt", "--verify", file, "--root", root]
-    assert "is that of the root" in curate_well(check)
-    assert "is that of the root" in curate_well([*check, "--run", out])
+    assert "matches its root" in curate_well(check)
+    assert "matches its root" in curate_well([*check, "--run", out])
     for change, run_too, message in (
         (('"rights.copy"', '"rights.train"'), True, "does not say this of"),
         ((root, "0" * 64), False, ""),
@@ -313,7 +313,7 @@ def test_follow_needs_the_clusters(tmp_path: Path) -> None:
         command += ["--set", change]
     for stages in ("[rights]", "[rights, dedup-documents]"):
         answer = curate(*command, "--set", f"stages={stages}")
-        assert answer.returncode == 2 and "put rights behind dedup-documents" in answer.stderr
+        assert answer.returncode == 2 and "put rights after dedup-documents" in answer.stderr
     answer = curate(*command, "--stages", "rights")
     assert answer.returncode == 1 and "run both in one run" in answer.stderr
 
@@ -348,7 +348,7 @@ def test_what_newer_files_of_sites_would_remove(
     assert row["characters"] == len(ids(out, "rights/documents")["t1"]["text"])
     assert "t1.example" in curate_well(command)
     answer = curate("rights", "--run", out, "--site-files", tmp_path / "new")
-    assert answer.returncode == 2 and "--site-files goes with --what-if" in answer.stderr
+    assert answer.returncode == 2 and "--site-files needs --what-if" in answer.stderr
 
 
 def test_any_runner_writes_the_same_bytes(

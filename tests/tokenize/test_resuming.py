@@ -153,7 +153,7 @@ def test_the_count_begins_with_a_loaded_state(make: Callable[..., Any]) -> None:
 def test_impossible_counts_and_places_are_refused(make: Callable[..., Any]) -> None:
     steps = len(rows(make()))
     for wrong in (-1, steps + 1):
-        with pytest.raises(ConfigError, match=rf"\({wrong}\): there are not so many batches"):
+        with pytest.raises(ConfigError, match=rf"\({wrong}\): the stream has fewer batches"):
             make().state_dict(wrong)
     state = make().state_dict(steps)
     for position in (-1, state["position"] + 1000, None, "1"):
@@ -162,7 +162,7 @@ def test_impossible_counts_and_places_are_refused(make: Callable[..., Any]) -> N
     end = make()
     end.load_state_dict(state)
     assert rows(end) == [] and end.state_dict(0) == state
-    with pytest.raises(ConfigError, match="there are not so many batches"):
+    with pytest.raises(ConfigError, match="the stream has fewer batches"):
         end.state_dict(1)
 
 

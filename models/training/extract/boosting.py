@@ -91,7 +91,7 @@ def _boosted(examples: Sequence[Example], settings: ExtractTraining, seed: int) 
 
 
 def forest_of(model: Any) -> Forest:
-    """The trees of a fitted HistGradientBoostingClassifier, children side by side."""
+    """Return the trees of a fitted HistGradientBoostingClassifier, children side by side."""
     roots: list[int] = []
     feature: list[int] = []
     threshold: list[float] = []

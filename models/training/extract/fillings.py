@@ -34,7 +34,7 @@ class Texts:
                 self.documents[row["language"]].append(lines)
 
     def of(self, language: str, chance: random.Random) -> list[list[str]]:
-        """Documents of a language, or of another when there are few."""
+        """Return documents of a language, or of another when there are few."""
         own = self.documents.get(language, [])
         return own if len(own) >= _ENOUGH else self.documents[chance.choice(_BORROWED)]
 
@@ -80,7 +80,7 @@ class Filler:
         return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
     def _main(self, size: int) -> str:
-        """The next sentences of the page's own text, and then of another."""
+        """Return the next sentences of the page's own text, and then of another."""
         if len(self.main) < 2:
             self.main += self._sentences(self.chance.choice(self.documents)[1:])
         text, self.main = self._run(self.main, size)
@@ -97,7 +97,8 @@ class Filler:
         return [sentence for line in lines for sentence in _SENTENCE.split(line) if sentence]
 
     def _run(self, sentences: list[str], size: int) -> tuple[str, list[str]]:
-        """The first sentences, of about so many words, and the others. A longer first one is cut.
+        """Return the first sentences, of about so many words, and the others. A longer first one is
+        cut.
 
         Two Han characters or kana count as a word.
         """

@@ -30,7 +30,8 @@ class Labels:
 
 
 def keys_of(texts: Sequence[str]) -> list[str]:
-    """Names of a page's blocks [n], by their words and how often the same have stood before."""
+    """Return names of a page's blocks [n], by their words and how often the same have stood
+    before."""
     seen: Counter[str] = Counter()
     keys = []
     for text in texts:
@@ -47,7 +48,7 @@ def checksum(text: str) -> str:
 
 
 def read_labels(path: str) -> list[Labels]:
-    """Rows of a file of labels. Raises ConfigError when one is malformed."""
+    """Return rows of a file of labels. Raises ConfigError when one is malformed."""
     lines = Path(resources.resolve(path)).read_text(encoding="utf-8").splitlines()
     rows = []
     for number, line in enumerate(lines[1:], 2):
@@ -65,7 +66,7 @@ HEADER = "set\tid\tmain\topen"
 
 
 def row_of(page: str, texts: Sequence[str], main: Iterable[int], left_open: Iterable[int]) -> str:
-    """A row of the file, from the numbers of the blocks."""
+    """Return a row of the file, from the numbers of the blocks."""
     keys = keys_of(texts)
     name, page_id = page.split("/", 1)
     return "\t".join(

@@ -71,7 +71,7 @@ def fold_of(group: str, folds: int) -> int:
 
 
 def gold_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
-    """Rows of a set's gold file. Raises InputError when it is absent."""
+    """Yield rows of a set's gold file. Raises InputError when it is absent."""
     path = data / name / "gold.jsonl"
     if not path.is_file():
         raise InputError(f"{path}: no such gold file")
@@ -81,13 +81,13 @@ def gold_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 def group_of(row: dict[str, Any]) -> str:
-    """The site of a page, or what its set counts as one."""
+    """Return the site of a page, or what its set counts as one."""
     group: str = row.get("group") or row["site"]
     return group
 
 
 def page_bytes(data: Path, name: str, page_id: str) -> bytes:
-    """A page in UTF-8."""
+    """Return a page in UTF-8."""
     raw = (data / name / "html" / f"{page_id}.html").read_bytes()
     return utf8_html(raw, None)[0]
 
@@ -259,7 +259,8 @@ def _labelled(source: bytes, group: str, labels: Labels) -> Example:
 
 
 def _rewritten(example: Example, labels: Labels, seed: int, settings: ExtractTraining) -> Example:
-    """The page in other markup, whose blocks are cut otherwise: labelled by the text's words."""
+    """Return the page in other markup, whose blocks are cut otherwise: labelled by the text's
+    words."""
     content = zip(block_texts(example.page), example.label, strict=True)
     html = variants.rewritten(example.source, random.Random(seed))
     page = scanned(html)

@@ -63,7 +63,8 @@ def read_skeletons(path: str) -> list[Skeleton]:
 
 
 def _repeated(html: str, chance: random.Random) -> str:
-    """The skeleton with its repetitions written out. Raises ValueError when they don't nest."""
+    """Return the skeleton with its repetitions written out. Raises ValueError when they don't
+    nest."""
     stack: list[list[str]] = [[]]
     times: list[int] = []
     at = 0
@@ -85,7 +86,7 @@ def _repeated(html: str, chance: random.Random) -> str:
 
 
 def _marked(html: str) -> tuple[str, str]:
-    """The page without its marks, and the same with a sign before each word of content."""
+    """Return the page without its marks, and the same with a sign before each word of content."""
     plain: list[str] = []
     signed: list[str] = []
     open_tags: list[tuple[str, str]] = [("", "")]
@@ -120,7 +121,7 @@ def _marked(html: str) -> tuple[str, str]:
 
 
 def filled(skeleton: Skeleton, texts: Texts, chance: random.Random) -> tuple[str, str]:
-    """A page made of a skeleton, and the same with signs. Raises ConfigError."""
+    """Return a page made of a skeleton, and the same with signs. Raises ConfigError."""
     try:
         html = _repeated(skeleton.html, chance)
         if "{{" in (left := _PLACE.sub("", html)):

@@ -51,7 +51,7 @@ _REWRITES: tuple[_Rewrite, ...] = (
 
 
 def rewritten(source: bytes, chance: random.Random) -> bytes:
-    """The page in markup of another time; its text stays."""
+    """Return the page in markup of another time; its text stays."""
     for probability, steps in _REWRITES:
         if chance.random() < probability:
             for pattern, replacement in steps:
@@ -77,7 +77,7 @@ def shortened(
 
 
 def subset(page: Page, blocks: npt.NDArray[np.bool_]) -> Page:
-    """The page with only some of its blocks; all elements stay."""
+    """Return the page with only some of its blocks; all elements stay."""
     fields: dict[str, Any] = {
         name: getattr(page, name)[blocks] for name in page._fields if name[:2] == "b_"
     }
@@ -87,7 +87,7 @@ def subset(page: Page, blocks: npt.NDArray[np.bool_]) -> Page:
 def foreign_content(
     label: Floats, words: Floats, limit: float, chance: random.Random
 ) -> npt.NDArray[np.int64]:
-    """A run of content blocks with at least `limit` words, where there are so many."""
+    """Return a run of content blocks with at least `limit` words, where there are so many."""
     content = np.flatnonzero(label > 0.5)
     start = chance.randrange(max(1, len(content) // 2)) if len(content) > 8 else 0
     taken = np.cumsum(words[content[start:]]) - words[content[start:]] <= limit
@@ -95,7 +95,8 @@ def foreign_content(
 
 
 def grafted(page: Page, other: Page, blocks: npt.NDArray[np.int64]) -> Page:
-    """The page followed by `blocks` of another page, in the elements that they are in there."""
+    """Return the page followed by `blocks` of another page, in the elements that they are in
+    there."""
     shift = len(page.e_parent) - 1  # the body of both is one
     fields: dict[str, Any] = {}
     for name in page._fields:

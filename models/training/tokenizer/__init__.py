@@ -79,7 +79,7 @@ def count_words(
 
 
 def _size(words: WordCounts, base: Tokenizer | None) -> int:
-    """Tokens of the base in all words together, or bytes."""
+    """Return tokens of the base in all words together, or bytes."""
     if base is None:
         return words.bytes_seen
     _, bounds = base.encode_words(words.data, words.offsets)
@@ -89,7 +89,7 @@ def _size(words: WordCounts, base: Tokenizer | None) -> int:
 def _joined(
     counts: Mapping[Group, WordCounts], settings: TokenizerTraining, base: Tokenizer | None
 ) -> WordCounts:
-    """All groups' words with balanced weights."""
+    """Return all groups' words with balanced weights."""
     shares = read_shares(settings.shares) if settings.shares else None
     sizes = {group: _size(words, base) for group, words in counts.items()}
     weights = group_weights(sizes, settings.balance, shares)
@@ -138,7 +138,7 @@ def train(
 def _learn(
     words: WordCounts, tokens: list[bytes], split: Pattern, settings: TokenizerTraining
 ) -> list[bytes]:
-    """Tokens by rank after learning, the given ones first."""
+    """Return tokens by rank after learning, the given ones first."""
     encoder = Tokenizer("base", tokens, split, special_tokens(3))
     ids, bounds = encoder.encode_words(words.data, words.offsets)
     weights = words.counts.copy()
@@ -176,7 +176,8 @@ def _with_room(
 
 
 def base_ranks(base: str | Path) -> list[bytes]:
-    """Tokens by rank of a `.tiktoken` file, or of an encoding that tiktoken has by this name.
+    """Return tokens by rank of a `.tiktoken` file, or of an encoding that tiktoken has by this
+    name.
 
     tiktoken takes them from its cache (`TIKTOKEN_CACHE_DIR`) or downloads them. Raises InputError
     when the file is damaged, or neither is to be had.

@@ -48,7 +48,7 @@ def read_corpus(files: Iterable[str]) -> Iterator[Batch]:
 
 
 def _lines(file: str) -> Iterator[tuple[int, str]]:
-    """Number and text of every line, with its line end."""
+    """Yield the number and text of every line, with its line end."""
     number = 0
     opened = gzip.open if file.endswith(".gz") else open
     try:

@@ -51,7 +51,7 @@ def _longer(array: Any, least: Int) -> Any:
 
 @kernel
 def _with_room(s: State, more: Int) -> State:
-    """The state with room for `more` further pairs, nodes and touched keys."""
+    """Return the state with room for `more` further pairs, nodes and touched keys."""
     keys, counts, heads, stamps = s.keys, s.counts, s.heads, s.stamps
     if 10 * (s.sizes[_PAIRS] + more) > 6 * len(keys):
         size = 2 * len(keys)
