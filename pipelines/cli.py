@@ -65,7 +65,7 @@ COMMANDS = {
         "         curate view --run out --compare out-before --input 'crawl/*.warc.gz'",
     ),
     "sample": Command(
-        ".sample",
+        ".why",
         "show a random sample of the documents that a rule removed",
         "curate sample --run out --rule gopher.word_count -n 50 --seed 1",
     ),
