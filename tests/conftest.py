@@ -7,11 +7,13 @@ import fcntl
 import io
 import multiprocessing
 import os
+import random
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -55,6 +57,8 @@ _FIRST = (
     *("test_resume", "test_named_files", "transforms/test_elements", "dedup/test_stages"),
     *("engine/test_shuffle", "test_sample_run", "test_object_store", "test_process"),
     *("models/test_tokenizer_training", "engine/test_worker_pool", "readers/test_types"),
+    *("readers/test_ranges", "view/test_explorer", "test_ranges", "models/ablate/test_ablate"),
+    *("models/test_train", "test_forecast", "engine/test_simulated", "tokenize/test_copies"),
 )
 
 
@@ -65,15 +69,32 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if given else len(os.sched_getaffinity(0)) + 1
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="draw the order of files")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put long files first, then those with most tests."""
+    """Put long files first, then those with most tests; or all as a seed draws them."""
     sizes = Counter(item.path for item in items)
+    if (seed := config.getoption("shuffle")) is not None:
+        dice = random.Random(seed)
+        drawn = {path: dice.random() for path in sorted(sizes)}
+        items.sort(key=lambda i: drawn[i.path])
+        return
     first = {ROOT / "tests" / f"{name}.py": rank for rank, name in enumerate(_FIRST)}
     items.sort(key=lambda i: (first.get(i.path, len(first)), -sizes[i.path], str(i.path)))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hand files to processes in the order of `pytest_collection_modifyitems`."""
+    """Hand files to processes in the order of `pytest_collection_modifyitems`.
+
+    All of them have one folder for temporary files, which goes when they have ended.
+    """
+    if not hasattr(config, "workerinput"):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        place = tempfile.TemporaryDirectory(prefix="curate-", ignore_cleanup_errors=True)
+        config.add_cleanup(place.cleanup)
+        os.environ["TMPDIR"] = tempfile.tempdir = place.name
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
@@ -158,6 +179,24 @@ def _nothing_is_synced() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_behind() -> Iterator[None]:
+    """Tests find the process as the ones before found it: environment, place, files in memory."""
+    environment, place = dict(os.environ), Path.cwd()
+    yield
+    os.chdir(place)
+    for name in os.environ.keys() | environment.keys():
+        if name == "PYTEST_CURRENT_TEST" or os.environ.get(name) == environment.get(name):
+            continue
+        if name in environment:
+            os.environ[name] = environment[name]
+        else:
+            del os.environ[name]
+    if memory := sys.modules.get("fsspec.implementations.memory"):
+        memory.MemoryFileSystem.store.clear()
+        memory.MemoryFileSystem.pseudo_dirs[:] = [""]
 
 
 @pytest.fixture(scope="session", autouse=True)

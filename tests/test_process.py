@@ -24,16 +24,18 @@ from pipelines.storage.files import Folder
 from pipelines.terminal import Warnings
 from tests.conftest import ROOT
 
-RUN = [sys.executable, "-m", "pipelines.cli", "run", "llama3", "--workers", "2", "--quiet"]
-RUN += ["--stages", "extract", "--input", "data_samples/*.warc.gz"]
+RUN = [sys.executable, "-m", "pipelines.cli", "run", "llama3", "--quiet"]
+RUN += ["--stages", "extract", "--input", "data_samples/*.warc.gz", "--workers"]
 
 
-def start(output: Path, temporary: Path, shielded: bool = False) -> subprocess.Popen[str]:
+def start(
+    output: Path, temporary: Path, workers: int = 1, shielded: bool = False
+) -> subprocess.Popen[str]:
     """Start a run; `shielded` as by `nohup`, and not even where the tests are."""
     temporary.mkdir(exist_ok=True)
     of_hangup = signal.SIG_IGN if shielded else signal.SIG_DFL
     return subprocess.Popen(
-        [*RUN, "--output", str(output)],
+        [*RUN, str(workers), "--output", str(output)],
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
@@ -67,7 +69,7 @@ def test_a_run_ends_with_one_line(
     tmp_path: Path, signals: list[int], code: int, word: str, pause: float
 ) -> None:
     """`pause` is how long its workers have been there: they start up, or work."""
-    process = start(tmp_path / "out", tmp_path / "tmp")
+    process = start(tmp_path / "out", tmp_path / "tmp", workers=2)
     children = wait_for_workers(process)
     time.sleep(pause)
     children += psutil.Process(process.pid).children(recursive=True)
@@ -173,7 +175,7 @@ def test_the_next_run_clears_away_what_a_killed_one_left(tmp_path: Path) -> None
 def test_a_small_address_space_is_named(tmp_path: Path, megabytes: int) -> None:
     most = megabytes << 20
     done = subprocess.run(
-        [*RUN, "--output", str(tmp_path / "out")],
+        [*RUN, "2", "--output", str(tmp_path / "out")],
         cwd=ROOT,
         capture_output=True,
         text=True,

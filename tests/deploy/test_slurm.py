@@ -93,26 +93,12 @@ def ended(run: subprocess.Popen[str], code: int) -> str:
     return told
 
 
-def test_a_node_that_dies_and_a_deadly_document_change_no_byte(
+def test_drivers_that_end_a_node_that_dies_and_a_deadly_document_change_no_byte(
     tmp_path: Path, cluster: Site, options: Sequence[str | Path], here: Path
 ) -> None:
-    run = cluster.submit(tmp_path / "out", *options)
-    until(lambda: (tmp_path / "out/dedup-urls").exists(), run)
-    (node, *_) = sorted(cluster.nodes())
-    assert cluster.call("kill", node).returncode == 0
-    ended(run, 0)
-    cluster.call("start", node)
-    assert (tmp_path / "out/SHA256SUMS").read_bytes() == (here / "SHA256SUMS").read_bytes()
-    counts = json.loads((here / "filter/manifest.json").read_text())["counts"]
-    assert counts["removed"]["memory.filter"]["documents"] == 1
-    assert not cluster.nodes()
-
-
-def test_a_driver_that_is_killed_or_stopped_goes_on_with_the_same_command(
-    tmp_path: Path, cluster: Site, options: Sequence[str | Path], here: Path
-) -> None:
+    """The same command goes on where the driver before was killed or stopped."""
     out = tmp_path / "out"
-    for stage, number in {"dedup-urls": signal.SIGKILL, "dedup-documents": signal.SIGINT}.items():
+    for stage, number in {"dedup-urls": signal.SIGKILL, "identify-language": signal.SIGINT}.items():
         run = cluster.submit(out, *options)
         until(lambda stage=stage: (out / stage).exists(), run)  # type: ignore[misc]
         assert cluster.nodes()
@@ -120,8 +106,16 @@ def test_a_driver_that_is_killed_or_stopped_goes_on_with_the_same_command(
         told = ended(run, -9 if number == signal.SIGKILL else 130)
     assert told == "curate: error: interrupted; run the same command again to resume\n"
     assert not cluster.nodes()
-    ended(cluster.submit(out, *options), 0)
+    run = cluster.submit(out, *options)
+    until(lambda: (out / "dedup-documents").exists() and bool(cluster.nodes()), run)
+    (node, *_) = sorted(cluster.nodes())
+    assert cluster.call("kill", node).returncode == 0
+    ended(run, 0)
+    cluster.call("start", node)
     assert (out / "SHA256SUMS").read_bytes() == (here / "SHA256SUMS").read_bytes()
+    counts = json.loads((here / "filter/manifest.json").read_text())["counts"]
+    assert counts["removed"]["memory.filter"]["documents"] == 1
+    assert not cluster.nodes()
 
 
 def test_a_partition_that_is_not_there_is_named(

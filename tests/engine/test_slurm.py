@@ -27,7 +27,9 @@ from tests.engine.test_execute import TASKS, folder_in, runs
 from tests.engine.toys import Die, Fail, KillJob, WriteName
 from tests.faulty_store import environment, faulty_store
 
-RUNNER = ["--runner=slurm", "--slurm_partition=main", "--slurm_jobs=2"]
+RUNNER = ["--runner=slurm", "--slurm_partition=main", "--slurm_jobs=1"]
+#: A second worker takes seconds to start.
+TWO = "--slurm_jobs=2"
 
 
 class Site:
@@ -85,9 +87,9 @@ def left_over(tmp_path: Path) -> list[str]:
 
 def test_every_task_runs_once_and_is_not_redone(tmp_path: Path, site: Site) -> None:
     folder = folder_in(tmp_path)
-    assert run(tmp_path, WriteName()) == 4
+    assert run(tmp_path, WriteName(), TWO) == 4
     assert runs(folder) == ["a", "b", "c", "d"]
-    assert run(tmp_path, WriteName()) == 0
+    assert run(tmp_path, WriteName(), TWO) == 0
     assert site.states() == ["COMPLETED"] * 2
     assert left_over(tmp_path) == []
 
@@ -99,7 +101,7 @@ def test_what_a_lost_worker_has_left_is_done_by_others(
     folder = folder_in(tmp_path)
     if requeues:
         (site.place / "requeue").touch()
-    assert run(tmp_path, KillJob(2), "--slurm_jobs=1") == 4
+    assert run(tmp_path, KillJob(2)) == 4
     assert runs(folder).count("b") == 3
     assert {name: runs(folder).count(name) for name in "acd"} == dict.fromkeys("acd", 1)
     assert site.states() == ["COMPLETED"] if requeues else ["FAILED", "FAILED", "COMPLETED"]
@@ -108,14 +110,14 @@ def test_what_a_lost_worker_has_left_is_done_by_others(
 def test_a_task_that_ends_every_job_is_named(tmp_path: Path, site: Site) -> None:
     folder_in(tmp_path)
     with pytest.raises(WorkerError, match=r"ending \(FAILED\) during stage, .* b, .*mem_per_cpu"):
-        run(tmp_path, KillJob(9), "--slurm_jobs=1")
+        run(tmp_path, KillJob(9))
     assert left_over(tmp_path) == []
 
 
 def test_an_error_of_a_step_is_told_as_on_the_local_pool(tmp_path: Path, site: Site) -> None:
     folder_in(tmp_path)
     with pytest.raises(WorkerError, match=r"^on .*: stage, shard [ab]: ValueError: the reason$"):
-        run(tmp_path, Fail(), tasks=TASKS[:2])
+        run(tmp_path, Fail(), TWO, tasks=TASKS[:2])
     assert not {"PENDING", "RUNNING"} & {*site.states()}
 
 
@@ -125,17 +127,17 @@ def test_jobs_that_cannot_start_end_the_run_with_their_last_words(
     folder_in(tmp_path)
     setup = "--slurm_setup=echo no such module >&2; exit 3"
     with pytest.raises(WorkerError, match=r"finished no task .*FAILED.*no such module"):
-        run(tmp_path, WriteName(), "--slurm_jobs=1", setup)
+        run(tmp_path, WriteName(), setup)
     assert site.states() == ["FAILED"] * 3
 
 
 def test_a_time_limit_is_renewed_as_long_as_tasks_get_done(tmp_path: Path, site: Site) -> None:
     folder_in(tmp_path)
     (site.place / "late").touch()
-    assert run(tmp_path, KillJob(1), "--slurm_jobs=1") == 4
+    assert run(tmp_path, KillJob(1)) == 4
     assert site.states() == ["TIMEOUT", "COMPLETED"]
     with pytest.raises(WorkerError, match=r"\(TIMEOUT\); give them longer with --slurm_time"):
-        run(tmp_path, KillJob(9, "2"), "--slurm_jobs=1", tasks=TASKS[1:2])
+        run(tmp_path, KillJob(9, "2"), tasks=TASKS[1:2])
 
 
 def test_an_array_is_cut_and_only_so_many_work_at_once(
@@ -242,7 +244,7 @@ def driver(tmp_path: Path, site: Site, *options: str) -> subprocess.Popen[str]:
 
 def test_a_signal_leaves_no_job(tmp_path: Path, site: Site) -> None:
     folder_in(tmp_path)
-    process = driver(tmp_path, site)
+    process = driver(tmp_path, site, TWO)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert not {"PENDING", "RUNNING"} & {*site.states()} and not site.processes()
@@ -275,7 +277,7 @@ def test_a_worker_without_work_ends_and_another_comes_when_there_is_some(
     tmp_path: Path, site: Site
 ) -> None:
     folder = folder_in(tmp_path)
-    options = [*RUNNER, "--slurm_jobs=1", python_with(tmp_path, "_IDLE = 1")]
+    options = [*RUNNER, python_with(tmp_path, "_IDLE = 1")]
     with Executor(parse_beam_args(options, None), output=Folder(str(tmp_path))) as executor:
         assert executor.run("stage", WriteName(), folder, TASKS) == 4
         deadline = time.monotonic() + 60
@@ -290,8 +292,7 @@ def test_workers_end_after_their_driver_and_the_same_command_goes_on(
     tmp_path: Path, site: Site
 ) -> None:
     folder = folder_in(tmp_path)
-    options = python_with(tmp_path, "_PATIENCE = 2"), "--slurm_jobs=1"
-    process = driver(tmp_path, site, *options)
+    process = driver(tmp_path, site, python_with(tmp_path, "_PATIENCE = 2"))
     process.kill()
     process.wait()
     deadline = time.monotonic() + 60
@@ -299,7 +300,7 @@ def test_workers_end_after_their_driver_and_the_same_command_goes_on(
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert site.states() == ["COMPLETED"]
-    second = driver(tmp_path, site, "--slurm_jobs=1")
+    second = driver(tmp_path, site)
     second.kill()
     second.wait()
     assert run(tmp_path, WriteName()) == 4
@@ -359,9 +360,9 @@ def test_options_reach_the_script_as_they_are(tmp_path: Path, site: Site) -> Non
 
 def test_a_dry_run_shows_script_and_size(tmp_path: Path, site: Site) -> None:
     out = tmp_path / "out"
-    done = curate("run", "sample", "--output", out, "--dry-run", "--", *RUNNER)
+    done = curate("run", "sample", "--output", out, "--dry-run", "--", *RUNNER, TWO)
     assert done.returncode == 0 and not out.exists() and not site.states()
     assert "#SBATCH --array=0-1\n" in done.stdout and "Slurm: 2 elements, " in done.stdout
-    done = curate("run", "sample", "--output", out, "--dry-run", "--json", "--", *RUNNER)
+    done = curate("run", "sample", "--output", out, "--dry-run", "--json", "--", *RUNNER, TWO)
     found = json.loads(done.stdout)
     assert found["elements"] == 2 and found["CPU hours"] >= 0 and found["bytes"] > 0

@@ -1,4 +1,4 @@
-"""What people do with the explorer, in a real browser, on a desk and on a phone."""
+"""What people do with the explorer, in a real browser, on a desk and where it differs a phone."""
 
 from __future__ import annotations
 
@@ -133,9 +133,13 @@ def resized(browser: Any, size: str = "desk", dark: bool = False, media: str = "
     return browser
 
 
-@pytest.fixture(params=["desk", "phone"])
+@pytest.fixture
 def driver(request: pytest.FixtureRequest, browser: Any) -> Any:
-    return resized(browser, request.param)
+    return resized(browser, getattr(request, "param", "desk"))
+
+
+#: What depends on the window: how things lie in it, and what is dragged or reached by clicks.
+both_sizes = pytest.mark.parametrize("driver", ["desk", "phone"], indirect=True)
 
 
 @pytest.fixture
@@ -143,6 +147,7 @@ def reader(driver: Any, server: Server) -> Reader:
     return Reader(driver, server.url)
 
 
+@both_sizes
 def test_why_a_page_is_gone_in_four_clicks(reader: Reader) -> None:
     reader.open()
     link = next(a for a in reader.all(".reasons a") if a.text.startswith("gopher."))
@@ -177,6 +182,7 @@ def test_what_raising_a_threshold_loses(reader: Reader, server: Server) -> None:
     assert reader.all(".sides .samples li")
 
 
+@both_sizes
 def test_a_threshold_is_dragged(reader: Reader) -> None:
     reader.open("signals")
     handle = reader.find(".handle .grip")
@@ -189,6 +195,7 @@ def test_a_threshold_is_dragged(reader: Reader) -> None:
     reader.wait(lambda: now in reader.text(".command"))
 
 
+@both_sizes
 def test_two_runs_are_compared(reader: Reader, server: Server) -> None:
     reader.open("compare")
     flips = server.explorer.compare({})["flips"]
@@ -258,6 +265,7 @@ def test_empty_and_wrong_states_say_so(reader: Reader) -> None:
     assert "no view" in reader.text(".empty")
 
 
+@both_sizes
 @pytest.mark.parametrize("view", _VIEWS)
 def test_a_view_fits_its_window_and_axe_finds_nothing_serious(reader: Reader, view: str) -> None:
     reader.open(view)
@@ -342,6 +350,7 @@ def test_distinct_and_written_tokens_are_told_apart(reader: Reader, server: Serv
     assert cells["Filled"] == f"{min(100 * mixed['kept'] / mixed['wanted'], 100):.3g} %"
 
 
+@both_sizes
 def test_clusters_are_shown_in_pages(reader: Reader, server: Server) -> None:
     every = server.explorer.clusters({"most": "500"})["clusters"]
     assert len(every) > 25
@@ -383,6 +392,7 @@ def test_the_difference_is_below_its_document(reader: Reader, server: Server) ->
     assert member.find_elements(By.CSS_SELECTOR, ".diff, .empty")
 
 
+@both_sizes
 def test_a_table_with_hostile_columns(driver: Any, table_run: Path) -> None:
     explorer = Explorer(str(table_run), str(table_run))
     with serving(Server(explorer)) as server:
