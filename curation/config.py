@@ -212,7 +212,7 @@ def settings_of_run(model: type[Model], tree: Mapping[str, Any]) -> Model:
     except ValidationError as error:
         key = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
         raise ConfigError(
-            f"the run is of another version, whose settings differ ({key}): make its stages again"
+            f"another version of curate made this run, with other settings ({key}): run it again"
         ) from None
 
 

@@ -92,7 +92,7 @@ def _card_sha256(name: str, path: Path) -> str | None:
     card = read_card(path.parent)
     expected = card.sha256 if isinstance(card.sha256, str) else card.sha256.get(path.name)
     if not expected:
-        raise ConfigError(f"{name}: the model card gives no checksum for it")
+        raise ConfigError(f"{name}: its model card has no checksum (sha256) for this file")
     return expected
 
 

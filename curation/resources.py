@@ -101,7 +101,7 @@ class NamedPath(str):
         if fetched and sha256_of_all(fetched) == self.sha256:
             return fetched
         raise ConfigError(
-            f"{self}: {self.place} is not what it was when the run began, or not on this machine; "
+            f"{self}: {self.place} has changed since the run began, or is not on this machine; "
             "run the same command again"
         )
 

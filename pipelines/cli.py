@@ -28,7 +28,7 @@ COMMANDS = {
         "--runner=FlinkRunner --flink_master=host:8081",
     ),
     "measure": Command(
-        ".measure",
+        ".apply",
         "run a recipe up to its mix; record what thresholds would remove, and keep it",
         "curate measure llama3 --input 'crawl/*.warc.gz' --output measured",
     ),
@@ -65,7 +65,7 @@ COMMANDS = {
         "         curate view --run out --compare out-before --input 'crawl/*.warc.gz'",
     ),
     "sample": Command(
-        ".sample",
+        ".why",
         "show a random sample of the documents that a rule removed",
         "curate sample --run out --rule gopher.word_count -n 50 --seed 1",
     ),
@@ -114,12 +114,12 @@ COMMANDS = {
         "curate warm-up --recipe sample",
     ),
     "cancel": Command(
-        ".cancel",
+        ".processes",
         "end the run that is at work in a folder, with its jobs",
         "curate cancel --run out",
     ),
     "worker-pool": Command(
-        ".worker_pool",
+        ".processes",
         "run a pool of Python workers on a node of a Flink or Spark cluster",
         "curate worker-pool --port 50000",
     ),

@@ -245,5 +245,8 @@ def with_formulas(
             if display and place < end and blob[place] > 32 and blob[place] not in b".,;:!?)":
                 parts.append("\n")
             at = place
+        elif blob[place : place + 1] == b" " and (place == start or blob[place - 1] == 32):
+            parts.append(blob[at:place].decode("utf-8", "replace"))
+            at = place + 1  # one blank where nothing is left of a formula between two
     parts.append(blob[at:end].decode("utf-8", "replace"))
     return "".join(parts)

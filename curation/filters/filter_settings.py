@@ -71,7 +71,7 @@ class FineWebSettings(Settings):
         description="count quotes and brackets that close behind a terminal mark"
     )
     colons_end_lines: bool = Field(
-        description="count colons that stand for a full stop: Armenian `:`, Ethiopic `::` and `፡፡`"
+        description="count colons used as a full stop: Armenian `:`, Ethiopic `::` and `፡፡`"
     )
 
 
@@ -198,9 +198,7 @@ class PiiSettings(Settings):
     """What is taken for personal data, and what becomes of it."""
 
     kinds: dict[PersonalKind, PersonalData] = Field(description="kinds left out are not searched")
-    words: NamedFile = Field(
-        description="file of the words by which numbers and addresses are told apart"
-    )
+    words: NamedFile = Field(description="file of the words that distinguish numbers and addresses")
 
 
 class BlockListSettings(Settings):
@@ -240,7 +238,7 @@ def filter_manifest(run: str) -> tuple[str, dict[str, Any]]:
             if found["stage"] == "filter" and isinstance(found["files"], dict):
                 return url, found
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{url}: is no manifest: {error!r}") from None
+            raise ConfigError(f"{url}: not a manifest: {error!r}") from None
     raise ConfigError(f"{run}: no finished filter stage")
 
 

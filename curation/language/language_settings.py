@@ -20,9 +20,8 @@ class LanguageSettings(Settings):
         description="second model that corrects the first (`curate train corrector`), or null"
     )
     labels: Literal[176, "all"] | tuple[str, ...] = Field(
-        description="languages that a document can get: those of the model (176), with them all "
-        "that only the corrector knows, or those of these that are named, by ISO 639-3 and script "
-        "(`xho_Latn`)"
+        description="languages that a document can get: the model's 176; all, with those that only "
+        "the corrector knows; or a list of them, by ISO 639-3 and script (`xho_Latn`)"
     )
     unknown_below: Share = Field(description="below this score the language is `und`")
     by_line: bool = Field(

@@ -48,13 +48,13 @@ class ReaderSettings(Settings):
         ge=1024, description="larger records, lines and decoded bodies are set aside, in bytes"
     )
     keep_truncated: bool = Field(
-        description="give what could be read of a cut record as a page, else as damage"
+        description="keep the readable part of a truncated record as a page; false: set it aside"
     )
     text_columns: tuple[str, ...] = Field(
         description="tables: the first of these that a row has is its text"
     )
     html_columns: tuple[str, ...] = Field(
-        description="tables: the first of these that a row has is its HTML, if no text"
+        description="tables: the first of these that a row has is its HTML, unless it has text"
     )
     url_columns: tuple[str, ...] = Field(
         description="tables: the first of these that a row has is its URL"

@@ -45,19 +45,19 @@ class RightsSettings(Settings):
         "training"
     )
     contradictions: Literal["by_place", "strictest"] = Field(
-        description="of reservations of text and data mining that contradict each other: the "
-        "page's tag supersedes the header, and this the site's file; or the reservation counts. Of "
-        "a copy of which nobody knows whether it is one: its site's permission counts, or it goes"
+        description="by_place: where text and data mining signals contradict each other, the "
+        "page's tag overrides the header, and the header the site's file; a possible copy follows "
+        "its own site. strictest: any reservation counts, and a possible copy is removed"
     )
     bought: tuple[str, ...] = Field(
         description="addresses of licences in RSL whose conditions are met"
     )
     retroactive: bool = Field(
-        description="files of sites that were captured after the page count, too"
+        description="also apply files of sites that were captured after the page"
     )
     unknown: Literal["keep", "remove"] = Field(
-        description="what becomes of documents whose rights are not known: of those without the "
-        "column's value and, where robots is honoured, those of whose site no robots.txt was read"
+        description="what to do with documents whose rights are unknown: without a value in the "
+        "column or, where robots is honoured, from a site whose robots.txt was not read"
     )
     licences: dict[Literal["require"], Licences] = Field(
         description="`require`: documents whose page has none of these licences are removed "
@@ -65,8 +65,8 @@ class RightsSettings(Settings):
     )
     follow: Annotated[dict[Literal["near"], Share], Field(min_length=1)] | None = Field(
         default=None,
-        description="behind dedup-documents: `near`, the least similarity of a document to one "
-        "whose site forbids its use, as whose copy it goes, too (`rights.copy`)",
+        description="after dedup-documents: also remove copies of documents whose site forbids "
+        "their use (`rights.copy`); `near` is the least similarity of a copy",
     )
 
 

@@ -34,10 +34,9 @@ _CAPITALS = "".join(c for c in map(chr, range(0xC0, 0x250)) if c.isupper())
 _MIXED = re.compile(f"[A-Za-z]{_FOREIGN}|{_FOREIGN}[A-Za-z]")
 _BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPITALS}]")
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
-_HIGH = bytes(range(128, 256))
+_LOW, _HIGH = bytes(range(128)), bytes(range(128, 256))
 _BEYOND = re.compile("[^\x00-\x7f]+")
 _NEAR = re.compile("[^\x00-\x7f]+(?:.[^\x00-\x7f]+)*+", re.DOTALL)
-_BYTES_BEYOND = re.compile(rb"[\x80-\xff]")
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
 _ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
 # Signs that texts have: scripts of languages that are much written, punctuation, symbols, pictures.
@@ -89,14 +88,23 @@ def _suspected(text: str) -> list[str]:
     if begin is None:
         return []
     first, second, both = _firsts()
+    sample = text[begin.start() : begin.start() + _ASKED]
     bits = [
         first.get(run[0], 0) & second.get(run[1:2], 0) | both.get(run[0], 0)
-        for run in _BEYOND.findall(text, begin.start(), begin.start() + _ASKED)
+        for run in _BEYOND.findall(sample)
     ]
     if not any(bits):
         return []
     names = enumerate((*_BY_ONE, *_BY_PAIRS))
-    return [name for bit, name in names if 2 * sum(b >> bit & 1 for b in bits) >= len(bits)]
+    found = [name for bit, name in names if 2 * sum(b >> bit & 1 for b in bits) >= len(bits)]
+    return [name for name in found if _reads(sample, name)]
+
+
+def _reads(text: str, name: str) -> bool:
+    """Whether half of the bytes beyond ASCII that were read as a text are UTF-8."""
+    raw = _encoded(text, name)
+    again = raw.decode("utf-8", "ignore").encode()
+    return 2 * len(again.translate(None, _LOW)) >= len(raw.translate(None, _LOW))
 
 
 @functools.cache
@@ -164,11 +172,11 @@ def _read_again(text: str) -> str:
 
 def mended(source: bytes) -> bytes:
     """A page (UTF-8), mended as by `repaired` where it begins misread or has controls."""
-    first = _BYTES_BEYOND.search(source)
-    if first is None:
+    if source.isascii():
         return source
-    sample = source[first.start() : first.start() + 3 * _ASKED].decode("utf-8", "ignore")
     data = np.frombuffer(source, np.uint8)
+    first = int((data >= 0x80).argmax())
+    sample = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
     has_controls = (data[np.flatnonzero(data[:-1] == 0xC2) + 1] < 0xA0).any()
     if not has_controls and not _suspected(sample):
         return source

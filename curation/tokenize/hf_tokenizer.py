@@ -147,7 +147,7 @@ def _library(path: Path, content: bytes) -> Any:
         loaded = tokenizers.Tokenizer.from_buffer(content)
     except Exception as error:  # the library raises plain exceptions
         line = first_line(error)
-        raise InputError(f"{path}: not a tokenizer of Hugging Face: {line}") from None
+        raise InputError(f"{path}: not a Hugging Face tokenizer: {line}") from None
     loaded.no_truncation()
     loaded.no_padding()
     loaded.encode_special_tokens = True  # their names in a text are text
@@ -166,7 +166,7 @@ def _marks(config: Path, library: Any) -> Marks:
         text = named.get("content") if isinstance(named, dict) else named
         found = None if text is None else library.token_to_id(text)
         if text is not None and found is None:
-            raise InputError(f"{config}: {name}_token {text!r} is no token of {HF_FILE}")
+            raise InputError(f"{config}: {name}_token {text!r} is not a token of {HF_FILE}")
         ids.append(found)
     return Marks(*ids)
 

@@ -299,7 +299,7 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> AnyTokenizer:
             ranks = tiktoken.get_encoding(name)._mergeable_ranks
         except OSError as error:  # requests' errors are
             raise ConfigError(
-                f"tokenizer {name!r}: tiktoken has it not in its cache and can't download it "
+                f"tokenizer {name!r}: not in tiktoken's cache, and the download failed "
                 f"({type(error).__name__}); give a .tiktoken file"
             ) from None
         tokens = sorted(ranks, key=ranks.__getitem__)

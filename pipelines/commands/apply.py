@@ -1,4 +1,7 @@
-"""`curate apply`: run a recipe under an approved policy, unless the corpus has drifted from it."""
+"""`curate apply`: run a recipe under an approved policy, unless the corpus has drifted from it.
+
+`curate measure`: compute all signals and scores without removing documents by them.
+"""
 
 import argparse
 import json
@@ -12,6 +15,7 @@ from curation.config import read_yaml, validate
 from curation.errors import ConfigError, DriftError
 from curation.models import sha256_of
 from curation.policy import Drift, Policy, drift
+from curation.recipe import load
 from pipelines.commands.run import add_options, execute, named_stages, planned
 from pipelines.console import PlainConsole
 from pipelines.plan import Plan
@@ -23,8 +27,11 @@ _SHOWN = 20
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
-    """Declare the options."""
+    """Declare the options of `apply` or `measure`."""
     add_options(parser)
+    if name == "measure":
+        parser.set_defaults(command=measure)
+        return
     parser.add_argument(
         "--policy", required=True, metavar="FILE", help="policy file written by `curate policy`"
     )
@@ -63,6 +70,21 @@ def run(options: argparse.Namespace) -> int:
         say("policy: every share is within its margin")
     if judged != list(whole.stages):
         execute(replace(whole, fresh=False), options)
+    return 0
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Run the recipe's stages before its mix. Deduplication still removes duplicates."""
+    named = named_stages(options)
+    stages = measured_stages(named or load(options.recipe, options.assignments).stages)
+    work = planned(options, stages, ["measure=true"]) if stages else None
+    if work is None or not judging(work.stages):
+        raise ConfigError(
+            f"{options.stages or options.recipe}: no stage removes documents by measured values"
+        )
+    execute(work, options)
+    if not options.quiet:
+        say(f"next: curate policy --run {options.output} --output policy.yaml")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.forms import Form, forms
+from curation.extract import extract
 from curation.extract.formulas import delimited, tidy
 
 
@@ -25,3 +26,12 @@ def test_a_group_that_holds_nothing_is_no_formula() -> None:
     assert delimited(tidy(r"$\endgroup$"), display=False) == ""
     assert delimited(tidy(r"\begingroup x + 1"), display=False) == "$x + 1$"
     assert delimited(tidy(r"\endgroupx"), display=False) == r"$\endgroupx$"
+
+
+@pytest.mark.parametrize("command", [r"\begingroup", r"\endgroup", r"\displaystyle", r"\large"])
+def test_formulas_of_which_nothing_is_left_leave_no_blanks(command: str) -> None:
+    nothing = f'<script type="math/tex">{command}</script>'
+    html = f"<article><p>{nothing} Is it {nothing} a group? {nothing} {nothing} It is one.</p>"
+    rest = "<p>The rest of the answer is long enough to be kept, whatever else is here.</p>"
+    text = extract(html + rest * 3).text
+    assert text.startswith("Is it a group? It is one.\n")

@@ -90,7 +90,7 @@ def test_runs_that_cannot_serve_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no column pages: an older version"):
         PersonalHosts(settings(old))
     (old / "filter" / "manifest.json").write_text("{}")
-    with pytest.raises(ConfigError, match="is no manifest"):
+    with pytest.raises(ConfigError, match="not a manifest"):
         PersonalHosts(settings(old))
 
 

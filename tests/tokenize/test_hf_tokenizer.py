@@ -110,10 +110,10 @@ def test_what_is_missing_is_named(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no pad token"):
         _ = load_tokenizer(str(bare)).pad
     (bare / "tokenizer_config.json").write_text('{"bos_token": "<none>"}')
-    with pytest.raises(InputError, match="bos_token '<none>' is no token"):
+    with pytest.raises(InputError, match="bos_token '<none>' is not a token"):
         HuggingFaceTokenizer(bare / "tokenizer.json")
     (bare / "tokenizer.json").write_text('{"version": 1}')
-    with pytest.raises(InputError, match="not a tokenizer of Hugging Face"):
+    with pytest.raises(InputError, match="not a Hugging Face tokenizer"):
         HuggingFaceTokenizer(bare / "tokenizer.json")
     with pytest.raises(ConfigError, match="vocabulary by rank"):
         load_ranks(folder)

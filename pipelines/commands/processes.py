@@ -1,4 +1,7 @@
-"""`curate cancel`: end a run, wherever it was started."""
+"""`curate cancel`: end a run, wherever it was started.
+
+`curate worker-pool`: Python workers for a node of a Flink or Spark cluster.
+"""
 
 import argparse
 import os
@@ -6,7 +9,7 @@ import signal
 import time
 
 from curation.errors import ConfigError, WorkerError
-from pipelines.commands.options import add_run
+from pipelines.commands.options import add_run, port
 from pipelines.process import process_here
 from pipelines.run_folder import at_work
 from pipelines.runners.slurm import end
@@ -18,8 +21,20 @@ _PATIENCE = 30.0
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
-    """Declare the options."""
-    add_run(parser)
+    """Declare the options of `cancel` or `worker-pool`."""
+    if name == "cancel":
+        add_run(parser)
+        return
+    parser.set_defaults(command=_serve)
+    parser.add_argument("--port", type=port, default=50000, help="(default: %(default)s)")
+    parser.add_argument(
+        "--host", default="localhost", help="address to listen on (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--trust-network",
+        action="store_true",
+        help="listen on an address that other machines can reach: any of them can run code here",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,4 +54,12 @@ def run(options: argparse.Namespace) -> int:
             raise WorkerError(f"{folder.shown}: {holder} was asked to stop but is still running")
         time.sleep(0.1)
     say(f"{folder.shown}: cancelled ({holder or 'jobs of a run that had died'})")
+    return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    """Serve until the process is stopped."""
+    from pipelines.runners.worker_pool import serve  # slow
+
+    serve(options.port, options.host, options.trust_network)
     return 0
