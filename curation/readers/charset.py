@@ -19,8 +19,6 @@ import operator
 import re
 from collections.abc import Iterator
 
-import numpy as np
-import pyarrow as pa
 import webencodings
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
@@ -55,6 +53,7 @@ _MOST_CONTROLS = 0.02
 _PRESCAN = 1024  # bytes; HTML standard
 _PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
 _DETECTED = 1 << 16  # bytes that detection looks at
+_PIECE = 1 << 16  # bytes that are decoded at once to see whether they are UTF-8
 _CONTEXT = 80  # bytes of ASCII on either side of those beyond it
 # What becomes of bytes that an encoding doesn't have: the standard fills the gaps that the code
 # pages of Windows have between 80 and 9F with C1 controls.
@@ -376,11 +375,13 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Return whether bytes are sound UTF-8: as a text they might take four times the room."""
-    ends = pa.py_buffer(np.array([0, len(content)]))
+    """Return whether bytes are sound UTF-8, in pieces: a text may take four times the room."""
+    decode = codecs.getincrementaldecoder("utf-8")().decode
     try:
-        pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(content)).validate(full=True)
-    except pa.ArrowInvalid:
+        for start in range(0, len(content), _PIECE):
+            decode(content[start : start + _PIECE])
+        decode(b"", final=True)
+    except UnicodeDecodeError:
         return False
     return True
 

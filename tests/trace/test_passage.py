@@ -118,7 +118,7 @@ def test_19_words_are_no_span_and_no_passage() -> None:
         f"{_text('latin', 40, s)} {shared} {_text('latin', 40, s + 1)}" for s in (6, 8)
     )
     assert Passage(passage).spans(text) == []
-    with pytest.raises(ConfigError, match="under 20 words"):
+    with pytest.raises(ConfigError, match="at least 20 words"):
         Passage(shared)
 
 
@@ -144,7 +144,7 @@ def test_repetitive_texts_take_bounded_work() -> None:
 def test_only_what_is_too_short_is_refused_at_once(script: str) -> None:
     """Without kernels, which compile for seconds."""
     refuse_short(_text(script, LEAST_WORDS, 1))
-    with pytest.raises(ConfigError, match="under 20 words"):
+    with pytest.raises(ConfigError, match="at least 20 words"):
         refuse_short(_text(script, 2, 1))
 
 
@@ -155,4 +155,4 @@ def test_a_short_passage_loads_no_kernels(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, "trace", "--run", str(tmp_path), "w " * 14]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "under 20 words" in done.stderr
+    assert done.returncode == 2 and "at least 20 words" in done.stderr

@@ -141,7 +141,7 @@ def test_a_run_goes_on_beside_the_index(run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["too short a passage"], "under 20 words"),
+        (["too short a passage"], "at least 20 words"),
         ([], "give a passage"),
         (["text", "--build"], "give a passage"),
         (["--file", "no-such-file"], "no-such-file: can't be read"),
