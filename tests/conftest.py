@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import hypothesis
@@ -93,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
         place = tempfile.TemporaryDirectory(prefix="curate-", ignore_cleanup_errors=True)
-        config.add_cleanup(place.cleanup)
+        Finalize(None, place.cleanup, exitpriority=-200)  # behind those of multiprocessing itself
         os.environ["TMPDIR"] = tempfile.tempdir = place.name
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
