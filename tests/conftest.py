@@ -93,9 +93,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if not hasattr(config, "workerinput"):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-        place = tempfile.TemporaryDirectory(prefix="curate-", ignore_cleanup_errors=True)
-        Finalize(None, place.cleanup, exitpriority=-200)  # behind those of multiprocessing itself
-        os.environ["TMPDIR"] = tempfile.tempdir = place.name
+        place = tempfile.mkdtemp(prefix="curate-")
+        # Behind what multiprocessing has to remove in it.
+        Finalize(None, shutil.rmtree, (place, True), exitpriority=-200)
+        os.environ["TMPDIR"] = tempfile.tempdir = place
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
