@@ -13,6 +13,7 @@ Two departures, because wrong labels are common:
 """
 
 import codecs
+import collections
 import contextlib
 import functools
 import operator
@@ -53,7 +54,6 @@ _MOST_CONTROLS = 0.02
 _PRESCAN = 1024  # bytes; HTML standard
 _PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
 _DETECTED = 1 << 16  # bytes that detection looks at
-_PIECE = 1 << 16  # bytes that are decoded at once to see whether they are UTF-8
 _CONTEXT = 80  # bytes of ASCII on either side of those beyond it
 # What becomes of bytes that an encoding doesn't have: the standard fills the gaps that the code
 # pages of Windows have between 80 and 9F with C1 controls.
@@ -318,20 +318,20 @@ def _errors(encoding: str) -> str:
     return "replace" if encoding.startswith("utf") else _FILLED
 
 
-def _pieces(content: bytes, start: int, encoding: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(encoding)(_errors(encoding))
+def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
     for at in range(start, len(content), PIECE):
         yield decoder.decode(content[at : at + PIECE], at + PIECE >= len(content))
 
 
 def _converted(content: bytes, start: int, encoding: str) -> bytes:
-    pieces = _pieces(content, start, encoding)
+    pieces = _pieces(content, start, encoding, _errors(encoding))
     return b"".join(piece.encode("utf-8", "replace") for piece in pieces)
 
 
 def _mostly_utf8(content: bytes) -> bool:
     characters = broken = 0
-    for piece in _pieces(content, 0, "utf-8"):
+    for piece in _pieces(content, 0, "utf-8", "replace"):
         characters += len(piece)
         broken += piece.count("\ufffd")
     return _counts_as_utf8(content, characters, broken)
@@ -376,11 +376,8 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 def _is_utf8(content: bytes) -> bool:
     """Return whether bytes are sound UTF-8, in pieces: a text may take four times the room."""
-    decode = codecs.getincrementaldecoder("utf-8")().decode
     try:
-        for start in range(0, len(content), _PIECE):
-            decode(content[start : start + _PIECE])
-        decode(b"", final=True)
+        collections.deque(_pieces(content, 0, "utf-8", "strict"), maxlen=0)
     except UnicodeDecodeError:
         return False
     return True

@@ -135,7 +135,8 @@ class Misread(NamedTuple):
 
 def misread(text: str, least: float) -> Misread:
     """Return what of a text was misread, if at least a share `least`."""
-    each = [_misread_in(encoding, text) for encoding in _suspected(text)]
+    suspected = [] if text.isascii() else _suspected(text)
+    each = [_misread_in(encoding, text) for encoding in suspected]
     found = max(each, key=operator.itemgetter(0, 1), default=Misread())
     return found if found.share >= least and found.proof > 0 else Misread()
 
@@ -198,7 +199,7 @@ def repaired(text: str) -> str:
         return text
     controls = len(_CONTROL.findall(text))
     # One short run may be meant; several, or one of three bytes, are not.
-    certain = _misread_in("cp1252", text).proof > 1
+    certain = _RUN.search(text) and _misread_in("cp1252", text).proof > 1
     made = _RUN.sub(lambda run: _utf8(run[0]) or run[0], text) if certain else text
     # Where controls are left they are signs of windows-1252, and runs are there by chance.
     left = len(_CONTROL.findall(made))

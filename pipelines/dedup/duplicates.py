@@ -14,11 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from curation.dedup.dedup_settings import (
-    DocumentDedupSettings,
-    LineDedupSettings,
-    SurvivorSettings,
-)
+from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings
 from curation.dedup.facts import NO_RANK
 from curation.errors import InputError, WorkerError
 from curation.schema import Verdicts
@@ -74,11 +70,13 @@ def preferred(facts: pa.RecordBatch) -> dict[str, int]:
 
 def check_preferred(run: StageRun, step: Step, tasks: Sequence[Task]) -> None:
     """Raise WorkerError if the user's preference gave no document a number."""
-    survivor: SurvivorSettings = run.settings.survivor
+    preference = run.settings.survivor.preference
+    if preference is None:
+        return
     counts = [r["counts"] for r in records_of(run.folder, step, tasks)]
-    given = sum(count["given"] for count in counts)
-    if given and survivor.preference and not sum(count["ranked"] for count in counts):
-        code = survivor.preference.python.reference
+    given, ranked = (sum(count.get(n, 0) for count in counts) for n in ("given", "ranked"))
+    if given and not ranked:
+        code = preference.python.reference
         raise WorkerError(f"{run.stage}: {code} gave no number for any of {given:,} documents")
 
 

@@ -4,7 +4,7 @@ The shards to compare: those of the input, and those of the indexes of finished 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from pydantic import BaseModel
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.errors import ConfigError
 from curation.resources import resolve
-from pipelines.engine.stage import Shard
+from pipelines.engine.stage import Shard, manifest_shards
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import read_columns, scratch, write_columns
 from pipelines.storage.files import Folder, fingerprint
-from pipelines.storage.manifest import complete_manifest, files_of, shard_name
+from pipelines.storage.manifest import complete_manifest, files_of
 
 INDEX = "index"
 
@@ -28,23 +28,25 @@ def index_file(shard: str) -> str:
     return f"{INDEX}/{shard}.arrow"
 
 
-def open_index(path: str, stage: str, kind: str = INDEX) -> tuple[Folder, dict[str, Any]]:
+def _finished(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
+    """Return folder and manifest of a finished stage, or of this one of a run."""
+    for folder in (Folder(resolve(path)), Folder(resolve(path)) / stage):
+        if manifest := complete_manifest(folder):
+            return folder, manifest
+    raise ConfigError(f"{path}: no complete stage folder {stage}; an index is a finished run")
+
+
+def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
     """Return folder and manifest of a finished stage with an index; `path` may also be its run.
 
-    Where documents are the index (`kind`), any stage will do. Raises ConfigError if there is none.
+    Raises ConfigError if there is none.
     """
-    for folder in (Folder(resolve(path)), Folder(resolve(path)) / stage):
-        manifest = complete_manifest(folder)
-        if not manifest:
-            continue
-        if manifest["stage"] != stage and kind == INDEX:
-            raise ConfigError(f"{path}: an index of {manifest['stage']}, not of {stage}")
-        if not files_of(manifest, kind):
-            raise ConfigError(
-                f"{path}: {stage} wrote no index; run it with {stage}.index.write=true"
-            )
-        return folder, manifest
-    raise ConfigError(f"{path}: no complete stage folder {stage}; an index is a finished run")
+    folder, manifest = _finished(path, stage)
+    if manifest["stage"] != stage:
+        raise ConfigError(f"{path}: an index of {manifest['stage']}, not of {stage}")
+    if not files_of(manifest, INDEX):
+        raise ConfigError(f"{path}: {stage} wrote no index; run it with {stage}.index.write=true")
+    return folder, manifest
 
 
 @dataclass(frozen=True)
@@ -99,14 +101,15 @@ def check_settings(path: str, stage: str, settings: BaseModel, keys: Sequence[st
 
 
 def kept_shards(paths: Sequence[str], stage: str) -> list[Shard]:
-    """Return the documents that finished stages left. Raises ConfigError where there are none."""
-    shards: list[Shard] = []
-    for priority, path in enumerate(paths):
-        folder, manifest = open_index(path, stage, "documents")
-        for name, f in files_of(manifest, "documents").items():
-            own = f"{priority}~{shard_name(name)}"
-            shards.append(Shard(own, folder, name, f["sha256"], f["rows"], f["bytes"]))
-    return shards
+    """Return the documents that finished stages left, any or this one of a run, by priority.
+
+    Raises ConfigError if there is none, InputError if it leaves no documents.
+    """
+    return [
+        replace(shard, name=f"{priority}~{shard.name}")
+        for priority, path in enumerate(paths)
+        for shard in manifest_shards(*_finished(path, stage))
+    ]
 
 
 #: Settings that must be equal in an index and the run that uses it.
@@ -148,13 +151,12 @@ def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
     for priority, path in enumerate(settings.index.against):
         folder, manifest = open_index(path, "dedup-documents")
         check_settings(path, "dedup-documents", settings, _SHARED)
-        for name, record in files_of(manifest, "documents").items():
-            base = shard_name(name)
-            own = manifest["files"][index_file(base)]
-            sha256, rows, size = record["sha256"], own["rows"], own["bytes"]
-            shard = Shard(f"{priority}~{base}", folder, name, sha256, rows, size)
+        for left in manifest_shards(folder, manifest):
+            own = manifest["files"][index_file(left.name)]
+            rows, size = own["rows"], own["bytes"]
+            shard = replace(left, name=f"{priority}~{left.name}", rows=rows, bytes=size)
             index = first + len(places)
-            known = index_file(base), own["sha256"]
+            known = index_file(left.name), own["sha256"]
             places.append(Place(shard.name, index, shard, priority, *known))
     return places
 

@@ -45,6 +45,7 @@ class Sign:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         place: Place = task.payload
         files: dict[str, FileRecord] = {}
+        counts: dict[str, int] = {}  # of an index none: an earlier run ranked its documents
         aside: dict[int, str] = {}
         if place.index_file is None:
             present = column_names(place.shard)
@@ -55,6 +56,7 @@ class Sign:
             found, aside = answers(parts, progress)
             name, facts = scratch("facts", place.name), concatenated(found)
             files[name] = write_columns(folder, name, facts)
+            counts = preferred(facts)
         else:
             facts = place.facts(folder)
         numbers = document_numbers(place.index, facts.num_rows)
@@ -66,7 +68,7 @@ class Sign:
         edges = np.concatenate([NO_EDGES, *(inner for _, inner, _ in records)])
         name = scratch("edges", place.name)
         files[name] = write_edges(folder, name, edges)
-        return Result(files, {"edges": len(edges), **preferred(facts), **noted(aside)})
+        return Result(files, {"edges": len(edges), **counts, **noted(aside)})
 
     def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the facts of a batch's documents. Raises InputError if languages are missing."""

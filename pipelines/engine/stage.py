@@ -256,7 +256,7 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
     for path in paths:
         folder = Folder(path)
         if manifest := read_manifest(folder):
-            shards += _manifest_shards(folder, manifest)
+            shards += manifest_shards(folder, manifest)
         elif folder.exists("documents") or folder.exists("shards"):
             raise InputError(
                 f"{path}: no {MANIFEST}: the stage is not complete; run it again to finish it"
@@ -285,7 +285,8 @@ def removed_shards(stage: str, inputs: Sequence[Shard]) -> list[Shard]:
     return []
 
 
-def _manifest_shards(folder: Folder, manifest: dict[str, Any]) -> list[Shard]:
+def manifest_shards(folder: Folder, manifest: dict[str, Any]) -> list[Shard]:
+    """Return the shards that a finished stage left. Raises InputError if it leaves no documents."""
     files, documents = manifest["files"], documents_of(manifest)
     if not documents:
         raise InputError(f"{folder.shown}: this stage writes no documents for another stage")
