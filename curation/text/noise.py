@@ -80,7 +80,9 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     """
     column = pa.array(texts, pa.large_string())
     out = np.zeros((len(column), len(_PATTERNS) - 1))
-    whole = np.array([misread(text, _MISREAD).characters for text in column.to_pylist()], np.int64)
+    beyond = np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
+    whole = np.zeros(len(column), np.int64)
+    whole[beyond] = [misread(column[row].as_py(), _MISREAD).characters for row in beyond]
     begun = pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(begun | (whole > 0))
     if not len(rows):
