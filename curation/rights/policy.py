@@ -1,5 +1,6 @@
 """Decide which rights signal removes a document under a policy."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -121,23 +122,26 @@ class Policy:
         self._settings, self._copies = settings, copies or {}
         self._agents = [agent.lower() for agent in settings.agents]
 
-    def ruling(self, rights: Mapping[str, Any] | None) -> Ruling | None:
-        """Return why a document with these rights is removed; None if it is kept.
+    def rulings(self, column: pa.Array) -> list[Ruling | None]:
+        """Return why the documents with a column `rights` are removed; None for those kept.
 
-        The first signal in the order of `honour` that forbids its use is the reason; then come
+        The first signal in the order of `honour` that forbids the use is the reason; then come
         licences, then what is not known.
         """
-        signals: Signals = [
-            s for s in (rights or {}).get("signals") or () if self._counts(s["place"])
-        ]
-        if forbidden := self._forbidden(signals):
-            return forbidden
-        if self._lacks_licence((rights or {}).get("licence")):
-            stated = (s for s in signals if s["kind"] == "licence")
-            return Ruling("rights.licence", next(stated, _NOTHING))
-        if self._settings.unknown == "remove" and self._is_unknown(rights, signals):
-            return Ruling("rights.unknown", _NOTHING)
-        return None
+        found = self.denials(column)
+        for i in np.flatnonzero(self._lacking(column)).tolist():
+            if found[i] is None:
+                signals = (column[i].as_py() or {}).get("signals") or ()
+                stated = (s for s in signals if s["kind"] == "licence")
+                found[i] = Ruling("rights.licence", next(stated, _NOTHING))
+        if self._settings.unknown == "remove":
+            needed = "robots" in self._settings.honour
+            numbers, sets = self._speaking(column)
+            silent = [needed and all(s["kind"] != "robots" for s in signals) for signals in sets]
+            for i, known in enumerate(column.is_valid().to_pylist()):
+                if found[i] is None and (not known or silent[numbers[i]]):
+                    found[i] = Ruling("rights.unknown", _NOTHING)
+        return found
 
     def judge(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Ruling | None]]:
         """Return documents, unknown licences null, and the rulings on them.
@@ -146,19 +150,19 @@ class Policy:
         """
         if batch.schema.get_field_index("rights") < 0:
             raise InputError("rights: the documents have no column 'rights', which extract makes")
-        rights = batch.column("rights").to_pylist()
-        rulings = [self.ruling(one) for one in rights]
-        doubted, ids = False, batch.column("id").to_pylist() if self._copies else []
-        rows = [i for i, name in enumerate(ids) if name in self._copies]
-        named = batch.select(["id", "url", "date"]).take(pa.array(rows, pa.int64())).to_pylist()
-        for row, one in zip(rows, named, strict=True):
-            members, one["rights"] = self._copies[one["id"]], rights[row]
-            if any(_contradicts(member, one) for member in members):
-                rights[row], doubted = {**rights[row], "licence": None}, True
-                rulings[row] = self.ruling(rights[row])
+        ids = batch.column("id").to_pylist() if self._copies else []
+        rows = pa.array([i for i, name in enumerate(ids) if name in self._copies], pa.int64())
+        named = batch.select(["id", "url", "date", "rights"]).take(rows).to_pylist()
+        of_row = dict(zip(rows.to_pylist(), named, strict=True))
+        doubted = np.zeros(batch.num_rows, bool)
+        for row, one in of_row.items():
+            doubted[row] = any(_contradicts(member, one) for member in self._copies[one["id"]])
+        if doubted.any():
+            batch = with_column(batch, "rights", _without_licence(batch["rights"], doubted))
+        rulings = self.rulings(batch.column("rights"))
+        for row, one in of_row.items():
             if rulings[row] is None:
-                rulings[row] = self._copied(one, members)
-        batch = with_column(batch, "rights", pa.array(rights, RIGHTS)) if doubted else batch
+                rulings[row] = self._copied(one, self._copies[one["id"]])
         return batch, rulings
 
     def _copied(self, one: Document, members: Sequence[Document]) -> Ruling | None:
@@ -195,29 +199,53 @@ class Policy:
 
     def refused(self, column: pa.Array) -> npt.NDArray[np.bool_]:
         """Return which documents the signals or the licences in a column `rights` exclude."""
-        licences = pc.struct_field(column, "licence").to_pylist()
-        lacking = {one for one in set(licences) if self._lacks_licence(one)}
-        pairs = zip(self.denials(column), licences, strict=True)
-        return np.array([denied is not None or own in lacking for denied, own in pairs], bool)
+        denied = [denial is not None for denial in self.denials(column)]
+        return np.array(denied, bool) | self._lacking(column)
 
-    def _lacks_licence(self, licence: str | None) -> bool:
+    def _lacking(self, column: pa.Array) -> npt.NDArray[np.bool_]:
+        """Return which documents have no licence that is required."""
         require = self._settings.licences.get("require", ())
-        return bool(require) and not (licence and matches_licence(licence, require))
+        if not require:
+            return np.zeros(len(column), bool)
+        licences = pc.struct_field(column, "licence").to_pylist()
+        fit = {one for one in set(licences) if one and matches_licence(one, require)}
+        return np.array([licence not in fit for licence in licences], bool)
 
     def denials(self, column: pa.Array) -> list[Ruling | None]:
-        """Return why the signals in a column `rights` forbid what is honoured, if they do.
+        """Return why the signals in a column `rights` forbid what is honoured, if they do."""
+        numbers, sets = self._speaking(column)
+        forbidden = [self._forbidden(signals) for signals in sets]
+        return [forbidden[number] for number in numbers]
 
-        Most pages of a site have the same signals, which are judged once.
+    def _speaking(self, column: pa.Array) -> tuple[list[int], list[Signals]]:
+        """Return the signals of documents that may forbid a use, each set of them once.
+
+        Most pages of a site have the same.
+
+        Returns:
+            numbers: of each document's set.
+            sets: lists of signals.
         """
-        known: dict[tuple[Any, ...], Ruling | None] = {}
-        found = list[Ruling | None]()
-        for signals in pc.struct_field(column, "signals").to_pylist():
-            said = [s for s in signals or () if s["kind"] in _SPEAKING and self._counts(s["place"])]
-            key = tuple(tuple(s.values()) for s in said)
-            if key not in known:
-                known[key] = self._forbidden(said)
-            found.append(known[key])
-        return found
+        lists = pc.struct_field(column, "signals")
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        flat = lists.flatten()
+        counts = pc.is_in(pc.struct_field(flat, "kind"), pa.array(_SPEAKING))
+        if not self._settings.retroactive:
+            later = pc.starts_with(pc.struct_field(flat, "place"), LATEST)
+            counts = pc.and_not(counts, pc.fill_null(later, False))
+        rows = np.repeat(np.arange(len(column)), lengths)[counts.to_numpy(zero_copy_only=False)]
+        flat, codes = flat.filter(counts), np.zeros(len(rows), np.int64)
+        for name in _NOTHING:
+            values = pc.struct_field(flat, name).dictionary_encode("encode")
+            codes = codes * len(values.dictionary) + values.indices.to_numpy()
+        ends = np.searchsorted(rows, np.arange(len(column) + 1)).tolist()
+        known, numbers, sets = dict[bytes, int](), list[int](), list[Signals]()
+        for begin, end in itertools.pairwise(ends):
+            number = known.setdefault(codes[begin:end].tobytes(), len(sets))
+            if number == len(sets):
+                sets.append(flat.slice(begin, end - begin).to_pylist())
+            numbers.append(number)
+        return numbers, sets
 
     def _forbidden(self, signals: Signals) -> Ruling | None:
         """Return why these signals forbid what is honoured."""
@@ -225,9 +253,6 @@ class Policy:
             for signal in self._forbidding(honoured, signals):
                 return Ruling(f"rights.{honoured}", signal)
         return None
-
-    def _counts(self, place: str | None) -> bool:
-        return self._settings.retroactive or not (place or "").startswith(LATEST)
 
     def _forbidding(self, honoured: str, signals: Signals) -> Iterator[Mapping[str, str | None]]:
         if honoured in _ASKED:
@@ -254,10 +279,6 @@ class Policy:
         asked = (own.get(agent, own.get("*")) for agent in self._agents or ["*"])
         yield from (s for s in asked if s is not None and forbids(s["value"] or ""))
 
-    def _is_unknown(self, rights: Mapping[str, Any] | None, signals: Signals) -> bool:
-        robots = "robots" in self._settings.honour
-        return rights is None or (robots and not any(s["kind"] == "robots" for s in signals))
-
 
 def forbids(answer: str) -> bool:
     """Return whether a site's answer to an agent forbids a page: by a line or an HTTP status.
@@ -277,6 +298,13 @@ def _contradicts(other: Document, one: Document) -> bool:
     if licence is None or rights is None or rights["licence"] == licence:
         return False
     return rights["licence"] is not None or is_copy(other, one) is False
+
+
+def _without_licence(column: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return a column `rights` in which the licence of some documents is null."""
+    nothing, licences = pa.scalar(None, pa.string()), pc.struct_field(column, "licence")
+    fields = [pc.if_else(pa.array(rows), nothing, licences), pc.struct_field(column, "signals")]
+    return pa.StructArray.from_arrays(fields, fields=list(RIGHTS), mask=column.is_null())
 
 
 def by_kept(copies: pa.RecordBatch) -> dict[str, list[dict[str, Any]]]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +21,12 @@ from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import root
 from curation.rights import preferences, read_page
-from curation.rights.policy import Policy
-from curation.rights.rights_settings import default_settings
+from curation.rights.policy import Policy, Ruling
+from curation.rights.rights_settings import RightsSettings, default_settings
 from curation.rights.signals import document_rights
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.rights.usage import dictionary
+from curation.schema import RIGHTS
 from tests.readers.archives import http_response, warc_record
 
 URL = "https://a.example/articles/1"
@@ -40,6 +42,10 @@ def _page(tmp_path: Path, head: bytes = b"Content-Type: text/html") -> Page:
     readers = built_in_settings(ReaderSettings, "defaults/readers")
     (page,) = (one for one in read(str(tmp_path / "page.warc"), readers) if isinstance(one, Page))
     return page
+
+
+def ruled(settings: RightsSettings, rights: Mapping[str, Any] | None) -> Ruling | None:
+    return Policy(settings).rulings(pa.array([rights], RIGHTS))[0]
 
 
 def answers(**given_: Any) -> tuple[str, str, str]:
@@ -132,8 +138,8 @@ def test_the_page_supersedes_the_header_and_this_the_file() -> None:
     honour = {"agents": (), "honour": ("tdm",)}
     by_place = default_settings().model_copy(update=honour)
     strictest = by_place.model_copy(update={"contradictions": "strictest"})
-    assert Policy(by_place).ruling(rights) is None
-    ruling = Policy(strictest).ruling(rights)
+    assert ruled(by_place, rights) is None
+    ruling = ruled(strictest, rights)
     assert ruling is not None and (ruling.reason, ruling.signal["value"]) == ("rights.tdm", "1")
 
 
@@ -146,9 +152,14 @@ def test_terms_that_cost_money_deny_until_they_are_bought() -> None:
     rights = {"signals": [one._asdict() for one in found["signals"]], "licence": None}
     for kind in ("rsl", "train", "search"):
         policy = default_settings().model_copy(update={"agents": (), "honour": (kind,)})
-        ruling = Policy(policy).ruling(rights)
+        ruling = ruled(policy, rights)
         assert ruling is not None and ruling.reason == f"rights.{kind}"
-        assert Policy(policy.model_copy(update={"bought": (TERMS,)})).ruling(rights) is None
+        assert (
+            Policy(policy.model_copy(update={"bought": (TERMS,)})).rulings(
+                pa.array([rights], RIGHTS)
+            )[0]
+            is None
+        )
 
 
 def test_documents_of_rsl_that_are_hostile_permit_nothing() -> None:
@@ -210,7 +221,7 @@ def test_a_site_file_of_terms_is_found_by_what_it_is(tmp_path: Path) -> None:
         ("rsl", None, f"{TERMS} / permits=search"),
     }
     policy = default_settings().model_copy(update={"honour": ("train", "ai-input")})
-    ruling = Policy(policy).ruling(found)
+    ruling = ruled(policy, found)
     assert ruling is not None and ruling.signal["kind"] == "rsl"
 
 
