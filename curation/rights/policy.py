@@ -112,14 +112,11 @@ class Policy:
     """Settings, ready to judge documents.
 
     Args:
-        copies: rows of COPIES by the id of the document that was kept. A licence that they
-            contradict is unknown.
+        copies: of documents that are judged: COPIES. A licence that they contradict is unknown.
     """
 
-    def __init__(
-        self, settings: RightsSettings, copies: Mapping[str, Sequence[Document]] | None = None
-    ) -> None:
-        self._settings, self._copies = settings, copies or {}
+    def __init__(self, settings: RightsSettings, copies: pa.RecordBatch | None = None) -> None:
+        self._settings, self._copies = settings, copies
         self._agents = [agent.lower() for agent in settings.agents]
 
     def rulings(self, column: pa.Array) -> list[Ruling | None]:
@@ -150,20 +147,31 @@ class Policy:
         """
         if batch.schema.get_field_index("rights") < 0:
             raise InputError("rights: the documents have no column 'rights', which extract makes")
-        ids = batch.column("id").to_pylist() if self._copies else []
-        rows = pa.array([i for i, name in enumerate(ids) if name in self._copies], pa.int64())
-        named = batch.select(["id", "url", "date", "rights"]).take(rows).to_pylist()
-        of_row = dict(zip(rows.to_pylist(), named, strict=True))
-        doubted = np.zeros(batch.num_rows, bool)
-        for row, one in of_row.items():
-            doubted[row] = any(_contradicts(member, one) for member in self._copies[one["id"]])
-        if doubted.any():
+        members = self._members(batch)
+        ids = batch.column("id").to_pylist() if members else []
+        rows = pa.array([i for i, name in enumerate(ids) if name in members], pa.int64())
+        kept = batch.select(["id", "url", "date", "rights"]).take(rows).to_pylist() if rows else []
+        pairs = [
+            (i, one, members[one["id"]]) for i, one in zip(rows.to_pylist(), kept, strict=True)
+        ]
+        doubted = [i for i, one, some in pairs if any(_contradicts(m, one) for m in some)]
+        if doubted:
             batch = with_column(batch, "rights", _without_licence(batch["rights"], doubted))
         rulings = self.rulings(batch.column("rights"))
-        for row, one in of_row.items():
-            if rulings[row] is None:
-                rulings[row] = self._copied(one, self._copies[one["id"]])
+        for i, one, some in pairs:
+            rulings[i] = rulings[i] or self._copied(one, some)
         return batch, rulings
+
+    def _members(self, batch: pa.RecordBatch) -> dict[str, list[Document]]:
+        """Return the copies of documents that may decide on these, by their ids."""
+        found: dict[str, list[Document]] = {}
+        if self._copies is not None:
+            kept, ids = self._copies["kept_id"], batch["id"]
+            licensed = ids.filter(pc.struct_field(batch["rights"], "licence").is_valid())
+            decides = pc.or_(self._copies["reason"].is_valid(), pc.is_in(kept, licensed))
+            for row in self._copies.filter(pc.and_(decides, pc.is_in(kept, ids))).to_pylist():
+                found.setdefault(row["kept_id"], []).append(row)
+        return found
 
     def _copied(self, one: Document, members: Sequence[Document]) -> Ruling | None:
         """Return the ruling on a document that is the copy of one that the policy forbids."""
@@ -191,7 +199,7 @@ class Policy:
         denials = self.denials(rights)
         columns = {
             **{name: rows[name] for name in ("id", "url", "date", "kept_id", "value")},
-            "rights": rights,
+            "rights": _naming(rights),
             "reason": pa.array([denial and denial.reason for denial in denials], pa.string()),
             "signal": pa.array([denial and denial.signal for denial in denials], SIGNAL),
         }
@@ -226,15 +234,11 @@ class Policy:
             numbers: of each document's set.
             sets: lists of signals.
         """
-        lists = pc.struct_field(column, "signals")
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        flat = lists.flatten()
-        counts = pc.is_in(pc.struct_field(flat, "kind"), pa.array(_SPEAKING))
+        rows, flat = _signals(column, _SPEAKING)
         if not self._settings.retroactive:
-            later = pc.starts_with(pc.struct_field(flat, "place"), LATEST)
-            counts = pc.and_not(counts, pc.fill_null(later, False))
-        rows = np.repeat(np.arange(len(column)), lengths)[counts.to_numpy(zero_copy_only=False)]
-        flat, codes = flat.filter(counts), np.zeros(len(rows), np.int64)
+            counts = pc.invert(pc.starts_with(pc.struct_field(flat, "place"), LATEST))
+            rows, flat = rows[counts.to_numpy(zero_copy_only=False)], flat.filter(counts)
+        codes = np.zeros(len(rows), np.int64)
         for name in _NOTHING:
             values = pc.struct_field(flat, name).dictionary_encode("encode")
             codes = codes * len(values.dictionary) + values.indices.to_numpy()
@@ -300,19 +304,35 @@ def _contradicts(other: Document, one: Document) -> bool:
     return rights["licence"] is not None or is_copy(other, one) is False
 
 
-def _without_licence(column: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return a column `rights` in which the licence of some documents is null."""
-    nothing, licences = pa.scalar(None, pa.string()), pc.struct_field(column, "licence")
-    fields = [pc.if_else(pa.array(rows), nothing, licences), pc.struct_field(column, "signals")]
-    return pa.StructArray.from_arrays(fields, fields=list(RIGHTS), mask=column.is_null())
+def _without_licence(column: pa.Array, rows: Sequence[int]) -> pa.Array:
+    """Return a column `rights` in which the licences of some documents are null."""
+    licences = pc.struct_field(column, "licence").to_pylist()
+    for row in rows:
+        licences[row] = None
+    return _rights(column, pa.array(licences, pa.string()), pc.struct_field(column, "signals"))
 
 
-def by_kept(copies: pa.RecordBatch) -> dict[str, list[dict[str, Any]]]:
-    """Return rows of COPIES by the id of the document that was kept."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in copies.to_pylist():
-        found.setdefault(row["kept_id"], []).append(row)
-    return found
+def _naming(column: pa.Array) -> pa.Array:
+    """Return a column `rights` with the signals alone that may name a text's original."""
+    rows, flat = _signals(column, [kind for kinds in _NAMING for kind in kinds])
+    ends = np.searchsorted(rows, np.arange(len(column) + 1))
+    signals = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat)
+    return _rights(column, pc.struct_field(column, "licence"), signals)
+
+
+def _rights(column: pa.Array, licences: pa.Array, signals: pa.Array) -> pa.Array:
+    """Return a column `rights` with other fields, null where it is."""
+    parts = [licences, signals.cast(RIGHTS.field("signals").type)]
+    return pa.StructArray.from_arrays(parts, fields=list(RIGHTS), mask=column.is_null())
+
+
+def _signals(column: pa.Array, kinds: Sequence[str]) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """Return signals of some kinds in a column `rights`, and of which document each is."""
+    lists = pc.struct_field(column, "signals")
+    lengths, flat = pc.fill_null(pc.list_value_length(lists), 0), lists.flatten()
+    wanted = pc.is_in(pc.struct_field(flat, "kind"), pa.array(kinds))
+    rows = np.repeat(np.arange(len(column)), lengths)
+    return rows[wanted.to_numpy(zero_copy_only=False)], flat.filter(wanted)
 
 
 def verdicts_of(rulings: Sequence[Ruling | None], near: float | None = None) -> Verdicts:
