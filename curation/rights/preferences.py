@@ -13,6 +13,7 @@ from curation.rights.robots import parse_robots, product
 from curation.rights.rsl import answers_of
 from curation.rights.signals import (
     Signal,
+    malformed,
     of_headers,
     of_page,
     of_reservation,
@@ -57,7 +58,7 @@ def preferences(
 
     Returns:
         `train`, `search` and `ai-input`: each `allow`, `deny` or `unstated`; `signals`: all that
-        was found; `decided`: those that decided, by use.
+        was found; `decided`: those that decided, by use; `malformed`: those that can't be read.
     """
     files = well_known or {}
 
@@ -79,10 +80,12 @@ def preferences(
     if site_file is not None and (said := parse_tdm_file(site_file).reservation(url)):
         found.append(of_reservation(said, "tdmrep.json"))
     found = list(with_terms(found, url, terms))
-    answers = decide([one._asdict() for one in found], agents)
+    known = [one._asdict() for one in found]
+    answers = decide(known, agents)
     return {
         **{use: answers[use][0] for use in USES},
         "signals": found,
+        "malformed": [Signal(**one) for one in malformed(known)],  # type: ignore[arg-type]
         "decided": {use: [Signal(**one) for one in answers[use][1]] for use in USES},  # type: ignore[arg-type]
     }
 

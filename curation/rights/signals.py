@@ -28,7 +28,7 @@ The agent is `*` for all crawlers, null where a signal is for no crawler in part
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from urllib.parse import urljoin
 
@@ -48,9 +48,9 @@ from curation.rights.robots import (
     path_of,
     pattern_of,
 )
-from curation.rights.rsl import MEDIA_TYPE, lines_of
+from curation.rights.rsl import MEDIA_TYPE, is_unread, lines_of
 from curation.rights.tdm import Reservation, reservation
-from curation.rights.usage import usage_path
+from curation.rights.usage import are_broken, is_broken, usage_path
 
 if TYPE_CHECKING:
     from curation.rights.sites import SiteIndex
@@ -80,6 +80,13 @@ _SPDX = "SPDX-License-Identifier:"
 _LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")
 _REL = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""", re.I)
 _IS_RSL = re.compile(rf"""\btype\s*=\s*["']?{re.escape(MEDIA_TYPE)}(?![\w+-])""", re.I)
+
+#: Whether a value can't be read, or not all of it, by kind of signal.
+_MALFORMED: Mapping[str | None, Callable[[str], bool]] = {
+    "content_signal": are_broken,
+    "content_usage": is_broken,
+    "rsl": is_unread,
+}
 
 
 class Signal(NamedTuple):
@@ -154,7 +161,7 @@ def of_headers(headers: Sequence[tuple[str, str]], url: str) -> Iterator[Signal]
                 yield from _of_canonical(address.strip(), url, "header")
             if "license" in rels:
                 if _IS_RSL.search(parameters):
-                    yield Signal("rsl", "header", None, urljoin(url, address.strip()))
+                    yield Signal("rsl", "header", None, absolute(url, address.strip()))
                 else:
                     yield Signal("licence", "header", None, address.strip())
 
@@ -169,6 +176,8 @@ def of_robots(file: RobotsFile, url: str, place: str) -> Iterator[Signal]:
     everyone = file.terms.get("", ())
     for agent in file.groups:
         terms = file.terms.get(agent, ())
+        if not terms and not everyone:
+            continue
         for name, value in (*(everyone if agent == "*" else ()), *terms):
             if name == SIGNAL:
                 yield Signal("content_signal", place, agent, value)
@@ -195,7 +204,7 @@ def with_terms(
         url: of the page.
         terms: returns the document at an address, None where it wasn't captured.
     """
-    for one in signals:
+    for one in dict.fromkeys(signals):
         content = terms(one.value) if one.kind == "rsl" and " " not in one.value else None
         if content is None:
             yield one
@@ -213,12 +222,27 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
         kind: Kind = "licence" if one.scope == "page" else "part_licence"
         yield Signal(kind, one.place, None, one.value)
     for address in said.terms:
-        yield Signal("rsl", "head", None, urljoin(url, address))
+        yield Signal("rsl", "head", None, absolute(url, address))
     for document in said.inline_terms:
         for line in lines_of(document, url, ""):
             yield Signal("rsl", "head", None, line)
     if said.copyright:
         yield Signal("copyright", "footer", None, said.copyright)
+
+
+def absolute(url: str, address: str) -> str:
+    """Return an address on a page as a URL, or as it is written where it is none."""
+    try:
+        return urljoin(url, address)
+    except ValueError:  # brackets without an IP address
+        return address
+
+
+def malformed(signals: Iterable[Mapping[str, str | None]]) -> Iterator[Mapping[str, str | None]]:
+    """Yield the signals, as mappings, whose values can't be read or only in part."""
+    for one in signals:
+        if one["kind"] in _MALFORMED and _MALFORMED[one["kind"]](one["value"] or ""):
+            yield one
 
 
 def _of_canonical(address: str, url: str, place: str) -> Iterator[Signal]:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from curation.errors import InputError
 from curation.hosts import ascii_host
@@ -35,7 +35,7 @@ from curation.rights.robots import (
     path_of,
 )
 from curation.rights.rsl import MEDIA_TYPE
-from curation.rights.signals import LATEST, Signal, of_reservation, of_robots, with_terms
+from curation.rights.signals import LATEST, Signal, absolute, of_reservation, of_robots, with_terms
 from curation.rights.tdm import TdmFile, parse_tdm_file
 
 ROBOTS, RSL = "robots", "rsl"
@@ -219,7 +219,7 @@ def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
     """Return what a file says to these agents: a small part of what it says."""
     said: dict[str, Any] = {}
     if file.location:
-        said = {"to": urljoin(file.url, file.location)}
+        said = {"to": absolute(file.url, file.location)}
     elif file.status is not None and not 200 <= file.status < 300:
         said = {"status": file.status}
     elif file.kind == "tdm":

@@ -37,12 +37,23 @@ def signals_in(value: str) -> Iterator[tuple[str, Answer]]:
 
     Pairs that aren't understood signal nothing, and don't spoil the others.
     """
+    for key, said in _pairs(value):
+        if key in SIGNAL_KEYS and said in _VALUES:
+            yield SIGNAL_KEYS[key], _VALUES[said]
+
+
+def _pairs(value: str) -> Iterator[tuple[str, str]]:
     for pair in re.split("[,;]", value):
         key, _, said = pair.partition("=")
-        use = SIGNAL_KEYS.get(key.strip().lower())
-        answer = _VALUES.get(said.strip().strip("\"'").lower())
-        if use and answer:
-            yield use, answer
+        yield key.strip().lower(), said.strip().strip("\"'").lower()
+
+
+def are_broken(value: str) -> bool:
+    """Return whether a value of Content Signals has pairs that aren't understood.
+
+    Unknown keys with a value are no errors.
+    """
+    return any(not said or (k in SIGNAL_KEYS and said not in _VALUES) for k, said in _pairs(value))
 
 
 def usage_in(value: str) -> Iterator[tuple[str, Answer]]:
@@ -50,13 +61,22 @@ def usage_in(value: str) -> Iterator[tuple[str, Answer]]:
 
     A path before it is passed over.
     """
-    try:
-        said = dictionary(value[len(usage_path(value)) :].strip(" \t"))
-    except ValueError:
-        return
+    said = _usage(value) or {}
     for key, use in USAGE_KEYS.items():
         if answer := _TOKENS.get(said.get(key, "")):
             yield use, answer
+
+
+def is_broken(value: str) -> bool:
+    """Return whether a Content-Usage is malformed, so that it says nothing."""
+    return _usage(value) is None
+
+
+def _usage(value: str) -> dict[str, str] | None:
+    try:
+        return dictionary(value[len(usage_path(value)) :].strip(" \t"))
+    except ValueError:
+        return None
 
 
 def usage_path(value: str) -> str:
