@@ -199,7 +199,7 @@ class Policy:
         denials = self.denials(rights)
         columns = {
             **{name: rows[name] for name in ("id", "url", "date", "kept_id", "value")},
-            "rights": _naming(rights),
+            "rights": rights,
             "reason": pa.array([denial and denial.reason for denial in denials], pa.string()),
             "signal": pa.array([denial and denial.signal for denial in denials], SIGNAL),
         }
@@ -234,11 +234,13 @@ class Policy:
             numbers: of each document's set.
             sets: lists of signals.
         """
-        rows, flat = _signals(column, _SPEAKING)
+        lists = pc.struct_field(column, "signals")
+        lengths, flat = pc.fill_null(pc.list_value_length(lists), 0), lists.flatten()
+        counts = pc.is_in(pc.struct_field(flat, "kind"), pa.array(_SPEAKING))
         if not self._settings.retroactive:
-            counts = pc.invert(pc.starts_with(pc.struct_field(flat, "place"), LATEST))
-            rows, flat = rows[counts.to_numpy(zero_copy_only=False)], flat.filter(counts)
-        codes = np.zeros(len(rows), np.int64)
+            counts = pc.and_not(counts, pc.starts_with(pc.struct_field(flat, "place"), LATEST))
+        rows = np.repeat(np.arange(len(column)), lengths)[counts.to_numpy(zero_copy_only=False)]
+        flat, codes = flat.filter(counts), np.zeros(len(rows), np.int64)
         for name in _NOTHING:
             values = pc.struct_field(flat, name).dictionary_encode("encode")
             codes = codes * len(values.dictionary) + values.indices.to_numpy()
@@ -309,30 +311,8 @@ def _without_licence(column: pa.Array, rows: Sequence[int]) -> pa.Array:
     licences = pc.struct_field(column, "licence").to_pylist()
     for row in rows:
         licences[row] = None
-    return _rights(column, pa.array(licences, pa.string()), pc.struct_field(column, "signals"))
-
-
-def _naming(column: pa.Array) -> pa.Array:
-    """Return a column `rights` with the signals alone that may name a text's original."""
-    rows, flat = _signals(column, [kind for kinds in _NAMING for kind in kinds])
-    ends = np.searchsorted(rows, np.arange(len(column) + 1))
-    signals = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat)
-    return _rights(column, pc.struct_field(column, "licence"), signals)
-
-
-def _rights(column: pa.Array, licences: pa.Array, signals: pa.Array) -> pa.Array:
-    """Return a column `rights` with other fields, null where it is."""
-    parts = [licences, signals.cast(RIGHTS.field("signals").type)]
+    parts = [pa.array(licences, pa.string()), pc.struct_field(column, "signals")]
     return pa.StructArray.from_arrays(parts, fields=list(RIGHTS), mask=column.is_null())
-
-
-def _signals(column: pa.Array, kinds: Sequence[str]) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Return signals of some kinds in a column `rights`, and of which document each is."""
-    lists = pc.struct_field(column, "signals")
-    lengths, flat = pc.fill_null(pc.list_value_length(lists), 0), lists.flatten()
-    wanted = pc.is_in(pc.struct_field(flat, "kind"), pa.array(kinds))
-    rows = np.repeat(np.arange(len(column)), lengths)
-    return rows[wanted.to_numpy(zero_copy_only=False)], flat.filter(wanted)
 
 
 def verdicts_of(rulings: Sequence[Ruling | None], near: float | None = None) -> Verdicts:

@@ -28,8 +28,8 @@ The agent is `*` for all crawlers, null where a signal is for no crawler in part
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
 from curation.hosts import site_name
@@ -55,22 +55,6 @@ from curation.rights.usage import are_broken, is_broken, usage_path
 if TYPE_CHECKING:
     from curation.rights.sites import SiteIndex
 
-Kind = Literal[
-    "robots",
-    "ai_txt",
-    "content_signal",
-    "content_usage",
-    "rsl",
-    "tdm",
-    "canonical",
-    "directive",
-    "licence",
-    "part_licence",
-    "spdx",
-    "copyright",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
 #: Begins the place of what a site's file said later than at the page's date.
 LATEST = "latest "
 #: Lines of an HTTP head that may hold a signal.
@@ -81,18 +65,13 @@ _LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")
 _REL = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""", re.I)
 _IS_RSL = re.compile(rf"""\btype\s*=\s*["']?{re.escape(MEDIA_TYPE)}(?![\w+-])""", re.I)
 
-#: Whether a value can't be read, or not all of it, by kind of signal.
-_MALFORMED: Mapping[str | None, Callable[[str], bool]] = {
-    "content_signal": are_broken,
-    "content_usage": is_broken,
-    "rsl": is_unread,
-}
+_MALFORMED = {"content_signal": are_broken, "content_usage": is_broken, "rsl": is_unread}
 
 
 class Signal(NamedTuple):
     """One rights signal of a document; see the module."""
 
-    kind: Kind
+    kind: str
     place: str
     agent: str | None
     value: str
@@ -219,7 +198,7 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
         yield of_reservation(said.reservation, "head")
     yield from _of_canonical(said.canonical, url, "head")
     for one in said.statements:
-        kind: Kind = "licence" if one.scope == "page" else "part_licence"
+        kind = "licence" if one.scope == "page" else "part_licence"
         yield Signal(kind, one.place, None, one.value)
     for address in said.terms:
         yield Signal("rsl", "head", None, absolute(url, address))
@@ -238,11 +217,9 @@ def absolute(url: str, address: str) -> str:
         return address
 
 
-def malformed(signals: Iterable[Mapping[str, str | None]]) -> Iterator[Mapping[str, str | None]]:
-    """Yield the signals, as mappings, whose values can't be read or only in part."""
-    for one in signals:
-        if one["kind"] in _MALFORMED and _MALFORMED[one["kind"]](one["value"] or ""):
-            yield one
+def is_malformed(kind: str, value: str) -> bool:
+    """Return whether a signal's value can't be read, or not all of it."""
+    return kind in _MALFORMED and _MALFORMED[kind](value)
 
 
 def _of_canonical(address: str, url: str, place: str) -> Iterator[Signal]:

@@ -261,12 +261,13 @@ class JudgePages:
         """Add a page to the batch, and its notes to the further tables."""
         row, own = document_row(name, page)
         from curation.extract.safe import page_columns  # here and below: compiled kernels
-        from curation.rights.signals import malformed
+        from curation.rights.signals import is_malformed
 
         found = answer if isinstance(answer, Extraction) else None
         row |= page_columns(page, found, self._sites())
         signals = (row["rights"] or {}).get("signals", ())
-        batch.noticed.update(f"malformed.{one['kind']}" for one in malformed(signals))
+        broken = (s["kind"] for s in signals if is_malformed(s["kind"], s["value"]))
+        batch.noticed.update(f"malformed.{kind}" for kind in broken)
         if page.mended:
             beside.mended.append(mended_row(row, page))
         if answer is None:
