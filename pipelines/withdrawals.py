@@ -161,8 +161,6 @@ class Withdrawn:
     ids: set[str] = field(default_factory=set)
     hosts: frozenset[str] = frozenset()
     policy: Policy | None = None
-    #: Columns needed besides `id` and `url`.
-    columns: Sequence[str] = ()
     #: Least similarity of a copy that is withdrawn, too; None: copies come back.
     near: float | None = None
 
@@ -289,12 +287,12 @@ class Withdrawal:
 
 def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
     """Return the selected documents with reasons, and copies of them: rows of RECORD."""
-    wanted, found = ["id", "url", *gone.columns], list[pa.RecordBatch]()
+    wanted, found = ["id", "url", *(["rights"] if gone.policy else [])], list[pa.RecordBatch]()
     for folder, stages in runs:
         first = folder / stages[0]
         for batch in read_kinds(first, ["documents", "removed"], wanted):
-            if absent := [n for n in gone.columns if n not in batch.schema.names]:
-                raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
+            if batch.num_columns < len(wanted):
+                raise InputError(f"{first.shown}: the documents have no column 'rights'")
             found.append(gone.add(batch))
     if gone.near is not None:
         found.append(_copies(runs, gone, gone.near))

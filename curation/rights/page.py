@@ -144,9 +144,7 @@ def read_page(source: bytes) -> PageRights:
         return PageRights((), (), None, line)
     head = [_of_tag(source[begin:end]) for begin, end in found.tags]
     statements = [one for said in head for one in said.statements]
-    terms: tuple[tuple[str, ...], tuple[bytes, ...]] = (), ()
     if found.places:
-        terms = _terms(source)
         if len(found.places) == MOST_PLACES or found.of_kind(KEY):
             statements += _in_json(source, found.head_end)
         statements += _in_body(source, found)
@@ -158,7 +156,7 @@ def read_page(source: bytes) -> PageRights:
         tuple(directives),
         reservation(reserved, policies) if reserved else None,
         line,
-        *terms,
+        *(_terms(source) if found.places else ((), ())),
         next((said.canonical for said in head if said.canonical), ""),
     )
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,8 +61,8 @@ COPIES = pa.schema(
         ("signal", SIGNAL),
     ]
 )
-#: Kinds of signals that may forbid a use.
-_SPEAKING = ("robots", "ai_txt", "content_signal", "content_usage", "rsl", "tdm", "directive")
+#: Kinds of signals that may decide.
+_SPEAKING = "robots ai_txt content_signal content_usage rsl tdm directive licence".split()
 _NOTHING: dict[str, str | None] = dict.fromkeys(("kind", "place", "agent", "value"))
 Signals = Sequence[Mapping[str, str | None]]
 
@@ -125,20 +124,20 @@ class Policy:
         The first signal in the order of `honour` that forbids the use is the reason; then come
         licences, then what is not known.
         """
-        found = self.denials(column)
-        for i in np.flatnonzero(self._lacking(column)).tolist():
-            if found[i] is None:
-                signals = (column[i].as_py() or {}).get("signals") or ()
-                stated = (s for s in signals if s["kind"] == "licence")
-                found[i] = Ruling("rights.licence", next(stated, _NOTHING))
-        if self._settings.unknown == "remove":
-            needed = "robots" in self._settings.honour
-            numbers, sets = self._speaking(column)
-            silent = [needed and all(s["kind"] != "robots" for s in signals) for signals in sets]
-            for i, known in enumerate(column.is_valid().to_pylist()):
-                if found[i] is None and (not known or silent[numbers[i]]):
-                    found[i] = Ruling("rights.unknown", _NOTHING)
-        return found
+        numbers, sets = self._speaking(column)
+        denied = [self._forbidden(signals) for signals in sets]
+        documents = zip(numbers, self._lacking(column), column.is_valid().to_pylist(), strict=True)
+        return [denied[n] or self._unfit(sets[n], lacks, known) for n, lacks, known in documents]
+
+    def _unfit(self, signals: Signals, lacks_licence: bool, known: bool) -> Ruling | None:
+        """Return why a document is removed that no signal forbids."""
+        if lacks_licence:
+            stated = (s for s in signals if s["kind"] == "licence")
+            return Ruling("rights.licence", next(stated, _NOTHING))
+        needs = "robots" in self._settings.honour and all(s["kind"] != "robots" for s in signals)
+        if self._settings.unknown == "remove" and (needs or not known):
+            return Ruling("rights.unknown", _NOTHING)
+        return None
 
     def judge(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Ruling | None]]:
         """Return documents, unknown licences null, and the rulings on them.
@@ -205,19 +204,12 @@ class Policy:
         }
         return aligned(pa.RecordBatch.from_pydict(columns), COPIES)
 
-    def refused(self, column: pa.Array) -> npt.NDArray[np.bool_]:
-        """Return which documents the signals or the licences in a column `rights` exclude."""
-        denied = [denial is not None for denial in self.denials(column)]
-        return np.array(denied, bool) | self._lacking(column)
-
-    def _lacking(self, column: pa.Array) -> npt.NDArray[np.bool_]:
+    def _lacking(self, column: pa.Array) -> list[bool]:
         """Return which documents have no licence that is required."""
         require = self._settings.licences.get("require", ())
-        if not require:
-            return np.zeros(len(column), bool)
-        licences = pc.struct_field(column, "licence").to_pylist()
+        licences = pc.struct_field(column, "licence").to_pylist() if require else []
         fit = {one for one in set(licences) if one and matches_licence(one, require)}
-        return np.array([licence not in fit for licence in licences], bool)
+        return [licence not in fit for licence in licences] or [False] * len(column)
 
     def denials(self, column: pa.Array) -> list[Ruling | None]:
         """Return why the signals in a column `rights` forbid what is honoured, if they do."""
@@ -226,7 +218,7 @@ class Policy:
         return [forbidden[number] for number in numbers]
 
     def _speaking(self, column: pa.Array) -> tuple[list[int], list[Signals]]:
-        """Return the signals of documents that may forbid a use, each set of them once.
+        """Return the signals of documents that may decide, each set of them once.
 
         Most pages of a site have the same.
 

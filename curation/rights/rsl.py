@@ -20,7 +20,8 @@ MEDIA_TYPE = "application/rsl+xml"
 NAMESPACE = "https://rslstandard.org/rsl"
 #: Larger documents aren't read, nor those that say more of one page.
 MOST_BYTES, _MOST_CHARACTERS = 1 << 20, 1 << 13
-_UNREAD = "unread="
+#: What a line has of a document that can't be read.
+UNREAD = "unread="
 
 _ELEMENTS = frozenset(
     "rsl content schema alternate copyright terms license permits prohibits payment standard "
@@ -62,7 +63,7 @@ class Licence(NamedTuple):
     def of_line(cls, line: str) -> tuple[str, Licence | None]:
         """Return the address in a line, and its licence; None of a document that wasn't read."""
         address, *rest = line.split(" ")
-        if not rest or rest[0].startswith(_UNREAD):
+        if not rest or rest[0].startswith(UNREAD):
             return address, None
         pairs = (part.partition("=") for part in rest[1:])
         given = {key: tuple(filter(None, values.split(","))) for key, _, values in pairs}
@@ -97,16 +98,11 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
     name = address or "inline"
     found = _licences(content)
     if isinstance(found, str):
-        return [f"{name} {_UNREAD}{found}"]
+        return [f"{name} {UNREAD}{found}"]
     path = path_of(url)
     lines = [one.line(name) for one in found if _is_for(one.path, path, url)]
     size = sum(map(len, lines))
-    return lines if size <= _MOST_CHARACTERS else [f"{name} {_UNREAD}{size}_characters_on_one_page"]
-
-
-def is_unread(line: str) -> bool:
-    """Return whether a line is that of a document that can't be read."""
-    return line.partition(" ")[2].startswith(_UNREAD)
+    return lines if size <= _MOST_CHARACTERS else [f"{name} {UNREAD}{size}_characters_on_one_page"]
 
 
 @functools.lru_cache(maxsize=16)  # all pages of a site have one

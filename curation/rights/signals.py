@@ -48,7 +48,7 @@ from curation.rights.robots import (
     path_of,
     pattern_of,
 )
-from curation.rights.rsl import MEDIA_TYPE, is_unread, lines_of
+from curation.rights.rsl import MEDIA_TYPE, UNREAD, lines_of
 from curation.rights.tdm import Reservation, reservation
 from curation.rights.usage import are_broken, is_broken, usage_path
 
@@ -65,7 +65,11 @@ _LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")
 _REL = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""", re.I)
 _IS_RSL = re.compile(rf"""\btype\s*=\s*["']?{re.escape(MEDIA_TYPE)}(?![\w+-])""", re.I)
 
-_MALFORMED = {"content_signal": are_broken, "content_usage": is_broken, "rsl": is_unread}
+_MALFORMED = {
+    "content_signal": are_broken,
+    "content_usage": is_broken,
+    "rsl": lambda value: f" {UNREAD}" in value,
+}
 
 
 class Signal(NamedTuple):
