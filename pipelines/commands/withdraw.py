@@ -93,8 +93,7 @@ def _withdrawn(options: argparse.Namespace) -> Withdrawn:
     elif options.hosts:
         gone = Withdrawn([], hosts=hosts_in(options.hosts))
     elif options.rights:
-        policy = Policy(_policy(options.rights))
-        gone = Withdrawn([], policy=policy, columns=("rights",))
+        gone = Withdrawn([], policy=Policy(_policy(options.rights)))
     followed = _policy(options.rights).follow if options.rights else None
     gone.near = (followed or {}).get("near", near_of(options.run[0], options.near))
     return gone

@@ -76,8 +76,9 @@ class Sign:
         facts = document_facts(batch, self.settings)
         if self.policy is None:
             return facts
-        refused = Policy(self.policy).refused(column_of(batch, "rights", RIGHTS))
-        return facts.append_column(REFUSED, pa.array(refused))
+        rulings = Policy(self.policy).rulings(column_of(batch, "rights", RIGHTS))
+        refused = [ruling is not None for ruling in rulings]
+        return facts.append_column(REFUSED, pa.array(refused, pa.bool_()))
 
 
 _NO_RECORDS = {n: np.zeros(0, np.uint64) for n in ("key", "number", "order")}
