@@ -75,7 +75,7 @@ class ChooseWindows:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        columns = [name for name in ("id", "text", "date") if name in column_names(shard)]
+        columns = [name for name in ("text", "date") if name in column_names(shard)]
         parts = over_documents(_STAGE, shard, partial(self.windows, index), columns)
         found, aside = answers(parts, progress)
         name = scratch("windows", shard.name)

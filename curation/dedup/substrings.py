@@ -33,6 +33,7 @@ from curation.hashing import hash_spans
 from curation.schema import Verdicts
 from curation.text.characters import properties
 from curation.text.lines import next_sentence, strip_left
+from curation.text.noise import MOST, noise
 from curation.text.structure import CODE, FORMULA, structure
 
 Ids = npt.NDArray[np.uint64]
@@ -328,34 +329,28 @@ def cut_passages(
 
 
 def _exempt(texts: Texts, found: Mapping[int, Sequence[Copy]]) -> dict[int, Spans]:
-    """Return the bytes of these documents in lines of code and formulas; all of code as a whole.
-
-    Only of those that would lose some.
-    """
-    spans = _listings(texts, sorted(found), np.zeros((len(found), 1)))
+    """Return the bytes of these documents in lines of code and formulas; all of code as a whole."""
+    rows, column = sorted(found), pa.array(texts, pa.large_string())
+    some = column.take(pa.array(rows, pa.int64()))
+    listings = structure(some, np.zeros((len(rows), 1)))
+    offsets = text_buffers(some).offsets
+    spans: dict[int, Spans] = {row: [] for row in rows}
+    for i in np.flatnonzero(document_paths(listings) == CODE_PATH).tolist():
+        spans[rows[i]].append((0, int(offsets[i + 1] - offsets[i])))
+    lines = np.flatnonzero(np.isin(listings.kinds, (CODE, FORMULA)))
+    documents = np.searchsorted(listings.doc_offsets, lines, side="right") - 1
+    edges = np.stack([listings.starts[lines], listings.ends[lines]], 1)
+    edges -= offsets[documents][:, None]
+    for i, (start, end) in zip(documents.tolist(), edges.tolist(), strict=True):
+        spans[rows[i]].append((start, end))
+    # Noise looks like code, and is slow to find: it is looked for where a listing would lose.
     losing = [
         row
         for row, own in spans.items()
         if any(one.start < end and start < one.end for start, end in own for one in found[row])
     ]
-    return _listings(texts, losing)
-
-
-def _listings(
-    texts: Texts, rows: Sequence[int], noise: npt.NDArray[np.float64] | None = None
-) -> dict[int, Spans]:
-    """Return the bytes of documents in code and formulas, where their `noise` is that."""
-    some = pa.array(texts, pa.large_string()).take(pa.array(rows, pa.int64()))
-    found, offsets = structure(some, noise), text_buffers(some).offsets
-    spans: dict[int, Spans] = {row: [] for row in rows}
-    for i in np.flatnonzero(document_paths(found) == CODE_PATH).tolist():
-        spans[rows[i]].append((0, int(offsets[i + 1] - offsets[i])))
-    lines = np.flatnonzero(np.isin(found.kinds, (CODE, FORMULA)))
-    documents = np.searchsorted(found.doc_offsets, lines, side="right") - 1
-    edges = np.stack([found.starts[lines], found.ends[lines]], 1) - offsets[documents][:, None]
-    for i, (start, end) in zip(documents.tolist(), edges.tolist(), strict=True):
-        spans[rows[i]].append((start, end))
-    return spans
+    noisy = noise(column.take(pa.array(losing, pa.int64()))).sum(1) > MOST
+    return spans | {row: [] for row, is_noise in zip(losing, noisy, strict=True) if is_noise}
 
 
 def _outer(found: Iterable[Copy]) -> list[Copy]:
