@@ -145,15 +145,20 @@ class Decontaminator:
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
-            found += self._gathered(found, tokens)
-            others = _Others(found, self.index)
-            found = [
-                one._replace(action=_TOUCHED)
-                if self._of_another(one, others) or self._is_other_text(one, data[begin:end])
-                else one
-                for one in found
-            ]
+            text = data[begin:end]
+            gathered = list(self._gathered(self._told(found, text), tokens))
+            found = self._told(found + gathered, text)
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
+
+    def _told(self, found: Sequence[Found], text: npt.NDArray[np.uint8]) -> list[Found]:
+        """Return the matches of a text, those of another text only as touched."""
+        others = _Others(found, self.index)
+        return [
+            one._replace(action=_TOUCHED)
+            if self._of_another(one, others) or self._is_other_text(one, text)
+            else one
+            for one in found
+        ]
 
     def apply(self, batch: pa.RecordBatch) -> Decontaminated:
         """Judge a batch of documents with `id` and `text`."""
@@ -178,7 +183,7 @@ class Decontaminator:
 
     def _gathered(self, found: Sequence[Found], tokens: Scratch) -> Iterator[Found]:
         """Yield the items whose pieces are in several places of a document, none of them enough."""
-        whole = {one.pattern for one in found if one.score >= one.threshold}
+        whole = {one.pattern for one in found if one.action != _TOUCHED}
         missed = sorted({one.pattern for one in found} - whole)
         for pattern, places in self._matcher.gathered(tokens, missed) if missed else ():
             some = Scratch._make(array[places] for array in tokens)
