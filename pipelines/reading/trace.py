@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.bytes.buffers import read_only
+from curation.arrow import text_buffers
 from curation.config import settings_of_run
 from curation.errors import InputError
 from curation.hashing import hash_spans
@@ -152,12 +152,12 @@ def build(folder: Folder, stages: Sequence[str], tell: Tell) -> dict[str, Any]:
 
 
 def _bytes_of(texts: pa.Array) -> int:
-    offsets, _ = read_only(texts)
+    offsets, _ = text_buffers(texts)
     return int(offsets[-1] - offsets[0])
 
 
 def _id_hashes(ids: pa.Array) -> npt.NDArray[np.uint64]:
-    offsets, data = read_only(ids)
+    offsets, data = text_buffers(ids)
     found: npt.NDArray[np.uint64] = hash_spans(data, offsets[:-1], offsets[1:], _SEED)
     return found
 
