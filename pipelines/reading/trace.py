@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from curation.arrow import text_buffers
 from curation.config import settings_of_run
 from curation.errors import InputError
 from curation.hashing import hash_spans
+from curation.hosts import host_of
 from curation.stages import find
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
@@ -237,7 +237,7 @@ class Found:
         """Return what became of the document, why, and its spans with their texts."""
         row, text = self.row, self.row["text"].encode()
         facts = {name: row.get(name) for name in _IDENTITY if name in row}
-        facts["host"] = urlsplit(row.get("url") or "").hostname
+        facts["host"] = host_of(row.get("url") or "") or None
         kept = "tokenised" if self.sequences else "kept"
         decision = {"edits": "cut", "removed": "removed"}.get(self.part.kind, kept)
         facts |= {"decision": decision, "stage": self.part.stage}
