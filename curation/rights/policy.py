@@ -148,11 +148,10 @@ class Policy:
             raise InputError("rights: the documents have no column 'rights', which extract makes")
         members = self._members(batch)
         ids = batch.column("id").to_pylist() if members else []
-        rows = pa.array([i for i, name in enumerate(ids) if name in members], pa.int64())
-        kept = batch.select(["id", "url", "date", "rights"]).take(rows).to_pylist() if rows else []
-        pairs = [
-            (i, one, members[one["id"]]) for i, one in zip(rows.to_pylist(), kept, strict=True)
-        ]
+        rows = [i for i, name in enumerate(ids) if name in members]
+        kept = batch.select(["id", "url", "date", "rights"]).take(pa.array(rows, pa.int64()))
+        numbered = zip(rows, kept.to_pylist(), strict=True)
+        pairs = [(row, one, members[one["id"]]) for row, one in numbered]
         doubted = [i for i, one, some in pairs if any(_contradicts(m, one) for m in some)]
         if doubted:
             batch = with_column(batch, "rights", _without_licence(batch["rights"], doubted))
@@ -194,15 +193,10 @@ class Policy:
         near = (self._settings.follow or {}).get("near", 1.0)
         similar = pc.and_(pc.greater_equal(removed["value"], near), pc.is_valid(removed["kept_id"]))
         rows = removed.filter(pc.fill_null(similar, False))
-        rights = column_of(rows, "rights", RIGHTS)
-        denials = self.denials(rights)
-        columns = {
-            **{name: rows[name] for name in ("id", "url", "date", "kept_id", "value")},
-            "rights": rights,
-            "reason": pa.array([denial and denial.reason for denial in denials], pa.string()),
-            "signal": pa.array([denial and denial.signal for denial in denials], SIGNAL),
-        }
-        return aligned(pa.RecordBatch.from_pydict(columns), COPIES)
+        denials = self.denials(column_of(rows, "rights", RIGHTS))
+        reasons = pa.array([denial and denial.reason for denial in denials], pa.string())
+        signals = pa.array([denial and denial.signal for denial in denials], SIGNAL)
+        return aligned(with_column(with_column(rows, "reason", reasons), "signal", signals), COPIES)
 
     def _lacking(self, column: pa.Array) -> list[bool]:
         """Return which documents have no licence that is required."""

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from curation.config import nearest
 from curation.errors import ConfigError
-from curation.rights.rights_settings import COPY
 from pipelines.console import PlainConsole
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
@@ -152,13 +151,9 @@ def _print_policies(facts: dict[str, Any], run: str) -> None:
 
 def _print_drift(facts: dict[str, Any], run: str) -> None:
     title = f"what newer files of sites would remove from {run}, stage {facts['stage']}"
-    rows = [((_signal(row), row["host"]), row) for row in facts["by_host"][:_HOSTS]]
+    found = facts["by_host"][:_HOSTS]
+    rows = [((row["signal"] or row["reason"], row["host"]), row) for row in found]
     _print_costs(facts, title, ("signal", "host"), [*rows, (("all", ""), facts["would_go"])])
-
-
-def _signal(row: Mapping[str, Any]) -> str:
-    reason = str(row["reason"])
-    return f"copy: {row['signal']}" if reason == COPY else row["signal"] or reason
 
 
 def _print_costs(
