@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 import idna
 
-#: Host of nearly all URLs, which is found without taking them apart.
-_PLAIN = re.compile(r"[a-z]+://([a-z0-9.-]+)(?:[/?#]|\Z)")
+_USUAL = re.compile(r"https?://([a-zA-Z0-9.-]+)(?:[/?#]|\Z)")
 
 
 def ascii_host(host: str) -> str:
@@ -23,9 +22,9 @@ def site_name(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL in ASCII form; empty if it has none."""
-    if plain := _PLAIN.match(url):
-        return plain[1]
+    """Return the host of a URL in lower case and ASCII form; empty if it has none."""
+    if found := _USUAL.match(url):  # of which `urlsplit` says the same, slowly
+        return found[1].lower()
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:  # brackets without an IP address
