@@ -150,7 +150,7 @@ class Policy:
         ids = batch.column("id").to_pylist() if members else []
         rows = [i for i, name in enumerate(ids) if name in members]
         kept = batch.select(["id", "url", "date", "rights"]).take(pa.array(rows, pa.int64()))
-        numbered = zip(rows, kept.to_pylist(), strict=True)
+        numbered = zip(rows, _documents(kept), strict=True)
         pairs = [(row, one, members[one["id"]]) for row, one in numbered]
         doubted = [i for i, one, some in pairs if any(_contradicts(m, one) for m in some)]
         if doubted:
@@ -167,7 +167,7 @@ class Policy:
             kept, ids = self._copies["kept_id"], batch["id"]
             licensed = ids.filter(pc.struct_field(batch["rights"], "licence").is_valid())
             decides = pc.or_(self._copies["reason"].is_valid(), pc.is_in(kept, licensed))
-            for row in self._copies.filter(pc.and_(decides, pc.is_in(kept, ids))).to_pylist():
+            for row in _documents(self._copies.filter(pc.and_(decides, pc.is_in(kept, ids)))):
                 found.setdefault(row["kept_id"], []).append(row)
         return found
 
@@ -290,6 +290,12 @@ def _contradicts(other: Document, one: Document) -> bool:
     if licence is None or rights is None or rights["licence"] == licence:
         return False
     return rights["licence"] is not None or is_copy(other, one) is False
+
+
+def _documents(batch: pa.RecordBatch) -> list[Document]:
+    """Return documents with their dates as numbers, which are compared alone."""
+    dates = batch.column("date").cast(pa.int64())
+    return with_column(batch, "date", dates).to_pylist()  # type: ignore[no-any-return]
 
 
 def _without_licence(column: pa.Array, rows: Sequence[int]) -> pa.Array:
