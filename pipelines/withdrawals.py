@@ -323,29 +323,27 @@ def _clusters(
     """Return clusters with a withdrawn document by the kept one's id: rows of COPIES."""
     ids = pa.array(sorted(gone.ids), pa.string())
     clusters: dict[str, list[dict[str, Any]]] = {}
-    for batch in _compared(runs, "removed"):
+    for batch in _compared(runs, "removed", near):
         hit = pc.or_(pc.is_in(batch["id"], ids), pc.is_in(batch["kept_id"], ids))
-        hit = pc.and_(hit, pc.greater_equal(batch["value"], near))
         clusters |= {name: [] for name in batch["kept_id"].filter(hit).to_pylist()}
     wanted = pa.array(sorted(clusters), pa.string())
-    for batch in _compared(runs, "removed"):
-        near_to = pc.is_in(batch["kept_id"], wanted)
-        near_to = pc.and_(near_to, pc.greater_equal(batch["value"], near))
-        for row in batch.filter(near_to).to_pylist():
-            clusters[row["kept_id"]].append(row)
-    for batch in _compared(runs, "documents"):
-        for row in batch.filter(pc.is_in(batch["id"], wanted)).to_pylist():
-            clusters[row["id"]].append(row)
+    for kind, key in (("removed", "kept_id"), ("documents", "id")):
+        for batch in _compared(runs, kind, near):
+            for row in batch.filter(pc.is_in(batch[key], wanted)).to_pylist():
+                clusters[row[key]].append(row)
     return clusters
 
 
-def _compared(runs: Sequence[tuple[Folder, list[str]]], kind: str) -> Iterator[pa.RecordBatch]:
-    """Yield what was removed or kept where texts were compared, with what tells a copy."""
+def _compared(
+    runs: Sequence[tuple[Folder, list[str]]], kind: str, near: float
+) -> Iterator[pa.RecordBatch]:
+    """Yield what was kept, or removed as so similar, with what tells a copy: COPIES."""
     for folder, stages in runs:
-        for batch in read_kinds(
-            folder / COMPARES, [kind] if COMPARES in stages else [], COPIES.names
-        ):
-            yield aligned(batch, COPIES)
+        kinds = [kind] if COMPARES in stages else []
+        for batch in read_kinds(folder / COMPARES, kinds, COPIES.names):
+            batch = aligned(batch, COPIES)
+            near_to = pc.greater_equal(batch["value"], near)
+            yield batch if kind == "documents" else batch.filter(near_to)
 
 
 def _without(

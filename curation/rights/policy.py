@@ -148,11 +148,10 @@ class Policy:
             raise InputError("rights: the documents have no column 'rights', which extract makes")
         members = self._members(batch)
         ids = batch.column("id").to_pylist() if members else []
-        rows = pa.array([i for i, name in enumerate(ids) if name in members], pa.int64())
-        kept = batch.select(["id", "url", "date", "rights"]).take(rows).to_pylist() if rows else []
-        pairs = [
-            (i, one, members[one["id"]]) for i, one in zip(rows.to_pylist(), kept, strict=True)
-        ]
+        rows = [i for i, name in enumerate(ids) if name in members]
+        kept = batch.select(["id", "url", "date", "rights"]).take(pa.array(rows, pa.int64()))
+        numbered = zip(rows, _documents(kept), strict=True)
+        pairs = [(row, one, members[one["id"]]) for row, one in numbered]
         doubted = [i for i, one, some in pairs if any(_contradicts(m, one) for m in some)]
         if doubted:
             batch = with_column(batch, "rights", _without_licence(batch["rights"], doubted))
@@ -168,7 +167,7 @@ class Policy:
             kept, ids = self._copies["kept_id"], batch["id"]
             licensed = ids.filter(pc.struct_field(batch["rights"], "licence").is_valid())
             decides = pc.or_(self._copies["reason"].is_valid(), pc.is_in(kept, licensed))
-            for row in self._copies.filter(pc.and_(decides, pc.is_in(kept, ids))).to_pylist():
+            for row in _documents(self._copies.filter(pc.and_(decides, pc.is_in(kept, ids)))):
                 found.setdefault(row["kept_id"], []).append(row)
         return found
 
@@ -194,15 +193,10 @@ class Policy:
         near = (self._settings.follow or {}).get("near", 1.0)
         similar = pc.and_(pc.greater_equal(removed["value"], near), pc.is_valid(removed["kept_id"]))
         rows = removed.filter(pc.fill_null(similar, False))
-        rights = column_of(rows, "rights", RIGHTS)
-        denials = self.denials(rights)
-        columns = {
-            **{name: rows[name] for name in ("id", "url", "date", "kept_id", "value")},
-            "rights": rights,
-            "reason": pa.array([denial and denial.reason for denial in denials], pa.string()),
-            "signal": pa.array([denial and denial.signal for denial in denials], SIGNAL),
-        }
-        return aligned(pa.RecordBatch.from_pydict(columns), COPIES)
+        denials = self.denials(column_of(rows, "rights", RIGHTS))
+        reasons = pa.array([denial and denial.reason for denial in denials], pa.string())
+        signals = pa.array([denial and denial.signal for denial in denials], SIGNAL)
+        return aligned(with_column(with_column(rows, "reason", reasons), "signal", signals), COPIES)
 
     def _lacking(self, column: pa.Array) -> list[bool]:
         """Return which documents have no licence that is required."""
@@ -296,6 +290,12 @@ def _contradicts(other: Document, one: Document) -> bool:
     if licence is None or rights is None or rights["licence"] == licence:
         return False
     return rights["licence"] is not None or is_copy(other, one) is False
+
+
+def _documents(batch: pa.RecordBatch) -> list[Document]:
+    """Return documents with their dates as numbers, which are compared alone."""
+    dates = batch.column("date").cast(pa.int64())
+    return with_column(batch, "date", dates).to_pylist()  # type: ignore[no-any-return]
 
 
 def _without_licence(column: pa.Array, rows: Sequence[int]) -> pa.Array:

@@ -4,7 +4,7 @@ Within a family of signals its own rules give one statement for each place. Over
 families any refusal refuses, else any permission permits (draft-ietf-aipref-vocab-08, 5.1).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from curation.readers.charset import utf8_html
@@ -27,10 +27,14 @@ from curation.rights.usage import SIGNAL_KEYS, Answer, signals_in, usage_in
 USES = tuple(SIGNAL_KEYS.values())
 #: Places of a reservation, the one that supersedes the others first (TDMRep, Priority).
 _PRECEDENCE = ("head", "header", "latest tdmrep.json", "tdmrep.json")
-_READERS: Mapping[str | None, Callable[[str], Iterator[tuple[str, Answer]]]] = {
+_READERS: Mapping[str | None, Callable[[str], Iterable[tuple[str, Answer]]]] = {
     "content_signal": signals_in,
     "content_usage": usage_in,
+    "directive": lambda value: [("train", "deny")] if value == _NOAI else [],
 }
+_NOAI = "noai"
+#: Kinds of signals that say something of a use, whatever their value.
+_STATING = frozenset(("content_signal", "content_usage", "rsl", "tdm"))
 Signals = Sequence[Mapping[str, str | None]]
 
 
@@ -113,19 +117,23 @@ def _statements(
     signals: Signals, agents: Sequence[str], strictest: bool, bought: Sequence[str]
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
     """Yield signals with the uses of which they speak, and what they answer."""
+    stating = [s for s in signals if s["kind"] in _STATING or s["value"] == _NOAI]
+    if not stating:  # of nearly all documents
+        return
+    names = set(map(product, agents))
     of_file = {product(s["agent"] or "") for s in signals if s["kind"] == "robots"}
-    groups = {a if a in of_file else "*" for a in map(product, agents)} or {"*"}
-    heard = [s for s in signals if s["agent"] is None or product(s["agent"]) in groups]
+    groups = {name if name in of_file else "*" for name in names} or {"*"}
+    listening = {"directive": {"*", *names}}
+    heard = [
+        s
+        for s in stating
+        if s["agent"] is None or product(s["agent"]) in listening.get(s["kind"] or "", groups)
+    ]
     for one in heard:
         if one["kind"] in _READERS:
             for use, answer in _READERS[one["kind"]](one["value"] or ""):
                 yield one, use, answer
-    for one in signals:
-        agent = (one["agent"] or "*").lower()
-        if (one["kind"], one["value"]) == ("directive", "noai"):
-            if agent == "*" or agent in {a.lower() for a in agents}:
-                yield one, "train", "deny"
-    yield from _reservations(signals, strictest)
+    yield from _reservations(stating, strictest)
     yield from _licences(heard, bought)
 
 

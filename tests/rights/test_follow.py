@@ -342,7 +342,8 @@ def test_what_newer_files_of_sites_would_remove(
     found = json.loads(curate_well([*command, "--json"]))
     assert found["documents"] == len(stay) and found["would_go"]["documents"] == 1
     (row,) = found["by_host"]
-    assert (row["reason"], row["host"], row["documents"]) == ("rights.train", "t1.example", 1)
+    named = [row[name] for name in ("reason", "signal", "host", "documents")]
+    assert named == ["rights.train", "content_signal", "t1.example", 1]
     assert row["characters"] == len(ids(out, "rights/documents")["t1"]["text"])
     assert "t1.example" in curate_well(command)
     answer = curate("rights", "--run", out, "--site-files", tmp_path / "new")
