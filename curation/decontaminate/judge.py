@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import regex
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.config import read_values
 from curation.decontaminate.align import (
     Rival,
@@ -140,7 +139,7 @@ class Decontaminator:
 
     def find(self, texts: Texts) -> Iterator[list[Found]]:
         """Yield the matches of each text, best first; ties in the order of the items."""
-        offsets, data = read_only(texts)
+        offsets, data = text_buffers(texts)
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)

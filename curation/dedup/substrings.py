@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes import ascii as by
-from curation.bytes.buffers import read_only
 from curation.columns import CODE_PATH, document_paths
 from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, Uint64s, kernel
 from curation.dedup.dedup_settings import LineDedupSettings, SubstringDedupSettings, defaults
@@ -57,7 +56,7 @@ class Windows(NamedTuple):
 
 def windows(texts: Texts, min_bytes: int) -> Windows:
     """Choose windows of `min_bytes` bytes in every text by their content."""
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     chosen = np.zeros(len(data), np.bool_)
     _choose(data, offsets, min_bytes, chosen)
     places = np.flatnonzero(chosen)
@@ -296,7 +295,7 @@ def cut_passages(
     A document that lost text and has too little left is removed (`substring.too_short`), unless
     something that is left of it is claimed.
     """
-    buffers = read_only(texts)
+    buffers = text_buffers(texts)
     offsets, data = buffers
     exempt = {} if settings.paths.get("code") else _exempt(texts, found)
     cuts, free = list[tuple[tuple[int, int, int], str]](), list[int]()

@@ -7,15 +7,13 @@ Rules are those of RFC 3986, section 6.2, and habits of the web (tracking parame
 import functools
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation import resources
 from curation.arrow import Texts, large_strings
 from curation.dedup.dedup_settings import UrlSettings
-from curation.errors import ConfigError
+from curation.filters.lists import read_list
 from curation.hosts import ascii_host
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]+)([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
@@ -81,7 +79,7 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
     authority = functools.lru_cache(maxsize=1 << 16)(
         functools.partial(_canonical_authority, settings)
     )
-    names = _read_names(settings.tracking_parameters) if settings.tracking_parameters else []
+    names = read_list(settings.tracking_parameters) if settings.tracking_parameters else []
     exact = frozenset(name.lower() for name in names if not name.endswith("*"))
     prefixes = tuple(name[:-1].lower() for name in names if name.endswith("*"))
 
@@ -114,14 +112,6 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
         return f"{start}{authority(scheme, host)}{path}{query}{fragment}"
 
     return canonical
-
-
-def _read_names(path: str) -> list[str]:
-    try:
-        lines = Path(resources.resolve(path)).read_text("utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError(f"{path}: can't read the parameter list: {error.strerror}") from error
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
 def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> str:

@@ -13,6 +13,7 @@ from curation.rights.robots import parse_robots, product
 from curation.rights.rsl import answers_of
 from curation.rights.signals import (
     Signal,
+    is_malformed,
     of_headers,
     of_page,
     of_reservation,
@@ -20,7 +21,7 @@ from curation.rights.signals import (
     with_terms,
 )
 from curation.rights.sites import site_of
-from curation.rights.tdm import WELL_KNOWN, parse_tdm_file
+from curation.rights.tdm import WELL_KNOWN, of_path, parse_tdm_file
 from curation.rights.usage import SIGNAL_KEYS, Answer, signals_in, usage_in
 
 USES = tuple(SIGNAL_KEYS.values())
@@ -57,7 +58,7 @@ def preferences(
 
     Returns:
         `train`, `search` and `ai-input`: each `allow`, `deny` or `unstated`; `signals`: all that
-        was found; `decided`: those that decided, by use.
+        was found; `decided`: those that decided, by use; `malformed`: those that can't be read.
     """
     files = well_known or {}
 
@@ -75,14 +76,14 @@ def preferences(
         file = parse_robots(robots).asked_by(agents)
         found += (Signal("robots", "robots.txt", agent, "") for agent in file.groups)
         found += of_robots(file, url, "robots.txt")
-    site_file = terms(WELL_KNOWN)
-    if site_file is not None and (said := parse_tdm_file(site_file).reservation(url)):
+    if said := of_path(parse_tdm_file(terms(WELL_KNOWN) or b""), url):
         found.append(of_reservation(said, "tdmrep.json"))
     found = list(with_terms(found, url, terms))
     answers = decide([one._asdict() for one in found], agents)
     return {
         **{use: answers[use][0] for use in USES},
         "signals": found,
+        "malformed": [one for one in found if is_malformed(one.kind, one.value)],
         "decided": {use: [Signal(**one) for one in answers[use][1]] for use in USES},  # type: ignore[arg-type]
     }
 

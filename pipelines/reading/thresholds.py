@@ -15,7 +15,7 @@ from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.hosts import host_of
 from curation.readers.settings import ReaderSettings
-from curation.rights.policy import COPIES, Policy, by_kept
+from curation.rights.policy import COPIES, Policy
 from curation.rights.rights_settings import COMPARES, Honoured, RightsSettings, default_settings
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.schema import RIGHTS as RIGHTS_TYPE
@@ -106,8 +106,7 @@ def _policy(folder: Folder, settings: RightsSettings, sites: SiteIndex | None = 
         return policy
     removed = read_kinds(folder / COMPARES, ["removed"], COPIES.names)
     renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
-    copies = concatenated([policy.copies(batch) for batch in renewed], COPIES)
-    return Policy(settings, by_kept(copies))
+    return Policy(settings, concatenated([policy.copies(batch) for batch in renewed], COPIES))
 
 
 def _renewed(batch: pa.RecordBatch, sites: SiteIndex) -> pa.RecordBatch:
