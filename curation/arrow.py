@@ -56,16 +56,26 @@ def large_strings(texts: Texts) -> pa.Array:
 
 
 def text_buffers(texts: Texts) -> TextBuffers:
-    """View texts as offsets and bytes without copying (nulls and slices are handled)."""
+    """View texts as offsets and bytes without copying (nulls and slices are handled).
+
+    Both are read-only, whatever they are views of: a kernel is compiled for each kind of array.
+    """
     array = large_strings(texts)
     if array.null_count:
         array = array.fill_null("")
     _, offsets_buffer, data_buffer = array.buffers()
     if offsets_buffer is None:
-        return TextBuffers(np.zeros(1, np.int64), np.zeros(0, np.uint8))
+        offsets_buffer = pa.py_buffer(np.zeros(1, np.int64))
     offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8)
-    return TextBuffers(offsets, data)
+    return TextBuffers(read_only(offsets), read_only(data))
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view of an array that can't be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def repeated(counts: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -44,8 +44,8 @@ Float64s: TypeAlias = npt.NDArray[np.float64]
 Record: TypeAlias = Any  # a row of a structured array
 Records: TypeAlias = npt.NDArray[np.void]
 
-#: The parameter that has the bytes of a text. Kernels read it only, which numba checks.
-_TEXT = "data"
+#: Parameters that have bytes of texts. Kernels read them only, which numba checks.
+_TEXTS = ("data", "other", "blob")
 
 
 class KernelCache(caching._Cache):  # type: ignore[misc]
@@ -246,7 +246,7 @@ def _general(name: str, type_: Any) -> Any:
     type_ = types.unliteral(type_)
     if isinstance(type_, types.Integer) and type_.signed:
         return types.int64
-    if name == _TEXT and isinstance(type_, types.Array):
+    if name in _TEXTS and isinstance(type_, types.Array):
         return type_.copy(readonly=True)
     return type_
 

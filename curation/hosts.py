@@ -1,8 +1,11 @@
 """Host names."""
 
+import re
 from urllib.parse import urlsplit
 
 import idna
+
+_USUAL = re.compile(r"https?://([a-zA-Z0-9.-]+)(?:[/?#]|\Z)")
 
 
 def ascii_host(host: str) -> str:
@@ -19,7 +22,9 @@ def site_name(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL in ASCII form; empty if it has none."""
+    """Return the host of a URL in lower case and ASCII form; empty if it has none."""
+    if found := _USUAL.match(url):  # of which `urlsplit` says the same, slowly
+        return found[1].lower()
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:  # brackets without an IP address

@@ -10,11 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation import resources
-from curation.config import Settings, parse_yaml
+from curation.config import Settings, read_yaml
 from curation.errors import ConfigError, first_line
 from curation.resources import ModelPath
 from curation.resources import sha256_of as sha256_of
@@ -64,10 +63,9 @@ def read_card(folder: Path) -> ModelCard:
     """Read the card in a model's folder. Raises ConfigError if it is missing or invalid."""
     path = folder / _CARD
     try:
-        return ModelCard.model_validate(parse_yaml(path.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError, ValidationError) as error:
-        reason = first_line(error)
-        raise ConfigError(f"{path}: not a valid model card: {reason}") from None
+        return ModelCard.model_validate(read_yaml(path))
+    except ValidationError as error:
+        raise ConfigError(f"{path}: not a valid model card: {first_line(error)}") from None
 
 
 @functools.cache

@@ -70,7 +70,7 @@ COMMANDS = {
         "curate sample --run out --rule gopher.word_count -n 50 --seed 1",
     ),
     "report": Command(
-        ".report", "write report.html and report.json of a run", "curate report --run out"
+        ".reports", "write report.html and report.json of a run", "curate report --run out"
     ),
     "verify": Command(
         ".verify",
@@ -94,7 +94,7 @@ COMMANDS = {
         "curate withdraw --run out --url-prefix https://openfolio.example/ --output back",
     ),
     "summary": Command(
-        ".summary",
+        ".reports",
         "write the public summary of a run's training data, with the SQL for every number",
         "curate summary --run out --answers answers.yaml",
     ),

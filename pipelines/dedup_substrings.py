@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.arrow import text_buffers
 from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, losses_noted, most_frequent
 from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.substrings import (
@@ -74,7 +75,7 @@ class ChooseWindows:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        columns = [name for name in ("id", "text", "date") if name in column_names(shard)]
+        columns = [name for name in ("text", "date") if name in column_names(shard)]
         parts = over_documents(_STAGE, shard, partial(self.windows, index), columns)
         found, aside = answers(parts, progress)
         name = scratch("windows", shard.name)
@@ -139,7 +140,8 @@ def _with_texts(
 ) -> Any:
     low, high = np.searchsorted(places, [first_row, first_row + batch.num_rows])
     own = (places[low:high] - first_row).tolist()
-    texts = {row: batch.column("text")[row].as_py().encode() for row in set(own)}
+    offsets, data = text_buffers(batch.column("text"))
+    texts = {row: data[offsets[row] : offsets[row + 1]].tobytes() for row in set(own)}
     ids = batch.column("id").take(pa.array(own, pa.int64()))
     some = with_column(rows.slice(low, high - low), "id", ids)
     return function(some, [texts[row] for row in own])

@@ -6,7 +6,7 @@ kept one by its id: the ids meet in a range of their keys, and what the policy s
 goes to the shard of the kept, which alone is read with its text.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,7 +19,6 @@ from curation.rights.policy import (
     COPIES,
     FOUND,
     Policy,
-    by_kept,
     found_table,
     verdicts_of,
 )
@@ -64,13 +63,12 @@ class ApplyRights(Transform):
     """The policy as a transform; the signals that removed documents go to a table of their own."""
 
     settings: RightsSettings
-    copies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    copies: pa.RecordBatch | None = None  # COPIES
 
     def open(self, shard: str, folder: Folder) -> Transform:
         if not self.settings.follow:
             return self
-        copies = read_columns(folder, scratch("found", shard))
-        return ApplyRights(self.settings, by_kept(copies))
+        return ApplyRights(self.settings, read_columns(folder, scratch("found", shard)))
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         batch, rulings = self._policy.judge(batch)

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from curation.errors import ConfigError, InputError
 from curation.hosts import host_of
 from curation.recipe import Recipe, load
-from curation.rights.policy import COPIES, Policy, is_copy
+from curation.rights.policy import COPIES, Policy, Ruling, is_copy
 from curation.rights.rights_settings import COMPARES
 from curation.schema import VERDICT_COLUMNS, aligned
 from curation.stages import find, known_stages
@@ -161,30 +161,29 @@ class Withdrawn:
     ids: set[str] = field(default_factory=set)
     hosts: frozenset[str] = frozenset()
     policy: Policy | None = None
-    #: Columns needed besides `id` and `url`.
-    columns: Sequence[str] = ()
     #: Least similarity of a copy that is withdrawn, too; None: copies come back.
     near: float | None = None
 
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Collect a batch's withdrawn documents; return their rows of RECORD."""
         names, urls = batch.column("id").to_pylist(), batch.column("url").to_pylist()
-        rights = batch.column("rights").to_pylist() if self.policy else [None] * len(names)
+        rulings: list[Ruling | None] = [None] * len(names)
+        if self.policy:
+            rulings = self.policy.rulings(batch.column("rights"))
         rows = []
-        for name, url, said in zip(names, urls, rights, strict=True):
-            if why := self._why(name, url or "", said):
+        for name, url, ruling in zip(names, urls, rulings, strict=True):
+            if why := self._why(name, url or "", ruling):
                 rows.append({"id": name, "url": url} | why)
                 self.ids.add(name)
         return pa.RecordBatch.from_pylist(rows, RECORD)
 
-    def _why(self, name: str, url: str, rights: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _why(self, name: str, url: str, ruling: Ruling | None) -> dict[str, Any] | None:
         if name in self.ids:
             return {"reason": "withdrawn.id", "value": name}
         if url.startswith(tuple(self.prefixes)):
             return {"reason": "withdrawn.url", "value": url}
         if self.hosts and (host := self._host(url)):
             return {"reason": "withdrawn.host", "value": host}
-        ruling = self.policy.ruling(rights) if self.policy else None
         if ruling is None:
             return None
         parts = (ruling.signal[n] for n in ("kind", "place", "agent", "value"))
@@ -288,12 +287,12 @@ class Withdrawal:
 
 def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
     """Return the selected documents with reasons, and copies of them: rows of RECORD."""
-    wanted, found = ["id", "url", *gone.columns], list[pa.RecordBatch]()
+    wanted, found = ["id", "url", *(["rights"] if gone.policy else [])], list[pa.RecordBatch]()
     for folder, stages in runs:
         first = folder / stages[0]
         for batch in read_kinds(first, ["documents", "removed"], wanted):
-            if absent := [n for n in gone.columns if n not in batch.schema.names]:
-                raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
+            if batch.num_columns < len(wanted):
+                raise InputError(f"{first.shown}: the documents have no column 'rights'")
             found.append(gone.add(batch))
     if gone.near is not None:
         found.append(_copies(runs, gone, gone.near))
@@ -324,29 +323,27 @@ def _clusters(
     """Return clusters with a withdrawn document by the kept one's id: rows of COPIES."""
     ids = pa.array(sorted(gone.ids), pa.string())
     clusters: dict[str, list[dict[str, Any]]] = {}
-    for batch in _compared(runs, "removed"):
+    for batch in _compared(runs, "removed", near):
         hit = pc.or_(pc.is_in(batch["id"], ids), pc.is_in(batch["kept_id"], ids))
-        hit = pc.and_(hit, pc.greater_equal(batch["value"], near))
         clusters |= {name: [] for name in batch["kept_id"].filter(hit).to_pylist()}
     wanted = pa.array(sorted(clusters), pa.string())
-    for batch in _compared(runs, "removed"):
-        near_to = pc.is_in(batch["kept_id"], wanted)
-        near_to = pc.and_(near_to, pc.greater_equal(batch["value"], near))
-        for row in batch.filter(near_to).to_pylist():
-            clusters[row["kept_id"]].append(row)
-    for batch in _compared(runs, "documents"):
-        for row in batch.filter(pc.is_in(batch["id"], wanted)).to_pylist():
-            clusters[row["id"]].append(row)
+    for kind, key in (("removed", "kept_id"), ("documents", "id")):
+        for batch in _compared(runs, kind, near):
+            for row in batch.filter(pc.is_in(batch[key], wanted)).to_pylist():
+                clusters[row[key]].append(row)
     return clusters
 
 
-def _compared(runs: Sequence[tuple[Folder, list[str]]], kind: str) -> Iterator[pa.RecordBatch]:
-    """Yield what was removed or kept where texts were compared, with what tells a copy."""
+def _compared(
+    runs: Sequence[tuple[Folder, list[str]]], kind: str, near: float
+) -> Iterator[pa.RecordBatch]:
+    """Yield what was kept, or removed as so similar, with what tells a copy: COPIES."""
     for folder, stages in runs:
-        for batch in read_kinds(
-            folder / COMPARES, [kind] if COMPARES in stages else [], COPIES.names
-        ):
-            yield aligned(batch, COPIES)
+        kinds = [kind] if COMPARES in stages else []
+        for batch in read_kinds(folder / COMPARES, kinds, COPIES.names):
+            batch = aligned(batch, COPIES)
+            near_to = pc.greater_equal(batch["value"], near)
+            yield batch if kind == "documents" else batch.filter(near_to)
 
 
 def _without(

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from curation.rights import parse_directives, parse_robots, read_page
-from curation.rights.tdm import parse_tdm_file
+from curation.rights.tdm import of_path, parse_tdm_file
 
 Maker = Callable[[int], bytes]
 
@@ -446,7 +446,7 @@ def read_robots(data: bytes) -> object:
 READ_RIGHTS: dict[str, Callable[[bytes], object]] = {
     "page": lambda data: repr(read_page(data)),
     "robots": read_robots,
-    "tdm": lambda data: parse_tdm_file(data).reservation("https://a.example/b"),
+    "tdm": lambda data: of_path(parse_tdm_file(data), "https://a.example/b"),
     # past the cache, which would answer for the second call
     "header": lambda data: repr(parse_directives.__wrapped__(data.decode("latin-1"))),
 }

@@ -99,14 +99,14 @@ def test_nobody_waits_for_threads_and_a_second_signal_not_for_the_rest(signals: 
     code = (
         "import sys, time, threading\n"
         "from pipelines import cli\n"
-        "from pipelines.commands import report\n"
+        "from pipelines.commands import reports\n"
         "def wait(*_):\n"
         "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
         "    print('here', flush=True)\n"
         "    try:\n"
         "        time.sleep(60)\n"
         f"    finally:\n        time.sleep({60 * (signals - 1)})\n"
-        "report.run = wait\n"
+        "reports.run = wait\n"
         "sys.argv = ['curate', 'report', '--run', 'x']\n"
         "sys.exit(cli.main())\n"
     )

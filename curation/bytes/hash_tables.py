@@ -16,10 +16,10 @@ _NOTHING = np.uint64(0)
 
 
 class Table(NamedTuple):
-    """Keys with values; key 0 marks a free slot, so a true 0 is stored as 1."""
+    """Values of 64-bit hashes; key 0 and value -1 where a slot is free."""
 
     keys: npt.NDArray[np.uint64]  # [2^k]
-    values: npt.NDArray[np.int64]  # [2^k]
+    values: npt.NDArray[np.int32]  # [2^k]
 
 
 @inlined
@@ -39,40 +39,8 @@ def slot_of(keys: Any, key: Int, start: Int, free: Int) -> Int:
     return slot
 
 
-@borrowing
-def lookup(table: Table, key: Int) -> Int:
-    """Return the value of a uint64 key, 0 if it is absent."""
-    key = max(key, np.uint64(1))
-    slot = slot_of(table.keys, key, scrambled(key), _NOTHING)
-    return table.values[slot] if table.keys[slot] == key else np.int64(0)
-
-
-@borrowing
-def _fill(keys: Uint64s, values: Int64s, new_keys: Uint64s, new_values: Int64s) -> None:
-    for i in range(len(new_keys)):
-        key = max(new_keys[i], np.uint64(1))
-        slot = slot_of(keys, key, scrambled(key), _NOTHING)
-        keys[slot] = key
-        values[slot] |= new_values[i]
-
-
-def build(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> Table:
-    """Return a table of the given keys; values of a repeated key are joined by bitwise or."""
-    size = 4
-    while size < 2 * len(keys):
-        size *= 2
-    table = Table(np.zeros(size, np.uint64), np.zeros(size, np.int64))
-    _fill(
-        table.keys,
-        table.values,
-        np.ascontiguousarray(keys, np.uint64),
-        np.ascontiguousarray(values, np.int64),
-    )
-    return table
-
-
-def of_hashes(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Return the keys and values of a table of 64-bit hashes, at most half full, for `find`."""
+def of_hashes(entries: Mapping[int, int]) -> Table:
+    """Return a table of 64-bit hashes, at most half full, for `find`."""
     size = 16
     while size < 2 * len(entries) + 2:
         size *= 2
@@ -82,7 +50,7 @@ def of_hashes(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.N
         while keys[slot]:
             slot = (slot + 1) & (size - 1)
         keys[slot], values[slot] = key, value
-    return keys, values
+    return Table(keys, values)
 
 
 @borrowing

@@ -47,6 +47,17 @@ def same(data: Bytes, i: Int, other: Bytes, j: Int, size: Int) -> Bool:
 
 
 @borrowing
+def copy_bytes(data: Bytes, start: Int, end: Int, out: Bytes, at: Int) -> Int:
+    """Write data[start:end] to out[at:]; return where it ends.
+
+    Numba compiles seconds of messages about shapes for an assignment to a slice.
+    """
+    for i in range(start, end):
+        out[at + i - start] = data[i]
+    return at + end - start
+
+
+@borrowing
 def _begins(first: Bytes, second: Bytes, third: Bytes, fourth: Bytes, word: Bytes) -> Bool:
     """Whether the first four bytes of a word are in four views that are a byte apart each.
 

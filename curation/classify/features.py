@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point
 from curation.classify import tokens as tk
 from curation.compiled import (
@@ -138,7 +137,7 @@ class _Buckets(NamedTuple):
 
 def measure(texts: Texts, max_bytes: int) -> Features:
     """Features of every text, from its first `max_bytes` bytes (cut between characters)."""
-    offsets, data = read_only(plain(texts))
+    offsets, data = text_buffers(plain(texts))
     lengths = np.minimum(np.diff(offsets), max_bytes)
     bound = 2 * int(lengths.sum()) + 1
     found = _Buckets(

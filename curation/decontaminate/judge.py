@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import regex
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.config import read_values
 from curation.decontaminate.align import (
     Rival,
@@ -140,20 +139,25 @@ class Decontaminator:
 
     def find(self, texts: Texts) -> Iterator[list[Found]]:
         """Yield the matches of each text, best first; ties in the order of the items."""
-        offsets, data = read_only(texts)
+        offsets, data = text_buffers(texts)
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
-            found += self._gathered(found, tokens)
-            others = _Others(found, self.index)
-            found = [
-                one._replace(action=_TOUCHED)
-                if self._of_another(one, others) or self._is_other_text(one, data[begin:end])
-                else one
-                for one in found
-            ]
+            text = data[begin:end]
+            gathered = list(self._gathered(self._told(found, text), tokens))
+            found = self._told(found + gathered, text)
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
+
+    def _told(self, found: Sequence[Found], text: npt.NDArray[np.uint8]) -> list[Found]:
+        """Return the matches of a text, those of another text only as touched."""
+        others = _Others(found, self.index)
+        return [
+            one._replace(action=_TOUCHED)
+            if self._of_another(one, others) or self._is_other_text(one, text)
+            else one
+            for one in found
+        ]
 
     def apply(self, batch: pa.RecordBatch) -> Decontaminated:
         """Judge a batch of documents with `id` and `text`."""
@@ -178,7 +182,7 @@ class Decontaminator:
 
     def _gathered(self, found: Sequence[Found], tokens: Scratch) -> Iterator[Found]:
         """Yield the items whose pieces are in several places of a document, none of them enough."""
-        whole = {one.pattern for one in found if one.score >= one.threshold}
+        whole = {one.pattern for one in found if one.action != _TOUCHED}
         missed = sorted({one.pattern for one in found} - whole)
         for pattern, places in self._matcher.gathered(tokens, missed) if missed else ():
             some = Scratch._make(array[places] for array in tokens)

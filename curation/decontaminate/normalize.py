@@ -28,8 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bytes, Int, Int64s, Uint64s, inlined, kernel
 from curation.kernels import kept
@@ -394,7 +393,7 @@ def tokenize_into(data: Bytes, begin: Int, end: Int, folding: Folding, out: Scra
 
 def tokenize(texts: Texts) -> Tokens:
     """Return the tokens of every text."""
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     room = Scratch.of(int(np.diff(offsets).max(initial=0)))
     parts: list[Scratch] = []
     counts = [0]

@@ -2,10 +2,12 @@
 
 Equal strings have equal 128-bit keys, others differ but by a 2^-128 chance."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts, text_buffers
+from curation.arrow import Texts, read_only, text_buffers
 from curation.compiled import Uint64s, kernel
 from curation.hashing import hash_spans, mix64
 
@@ -51,7 +53,8 @@ def sort_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
 
     Bytes that all pairs have in common cost nothing, as the high ones of shards and rows.
     """
-    return _sort_pairs(_read_only(first), _read_only(second))
+    first, second = (read_only(np.ascontiguousarray(k, np.uint64)) for k in (first, second))
+    return _sort_pairs(first, second)
 
 
 def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
@@ -63,7 +66,7 @@ def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
     return first, second[rows], carried[order[rows].astype(np.int64)]
 
 
-def run_starts(*columns: Ids) -> npt.NDArray[np.int64]:
+def run_starts(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Positions at which one of the columns [n], sorted together, takes a new value."""
     new = np.ones(len(columns[0]), bool)
     new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
@@ -73,13 +76,6 @@ def run_starts(*columns: Ids) -> npt.NDArray[np.int64]:
 def run_lengths(starts: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int64]:
     """Length of each run that starts at `starts` in an array of `total` entries."""
     return np.diff(np.append(starts, total))
-
-
-def _read_only(keys: Ids) -> Ids:
-    """In the one form that the kernel is compiled for."""
-    keys = np.ascontiguousarray(keys, np.uint64).view()
-    keys.flags.writeable = False
-    return keys
 
 
 @kernel

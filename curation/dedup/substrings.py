@@ -23,16 +23,16 @@ import pyarrow.compute as pc
 
 from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes import ascii as by
-from curation.bytes.buffers import read_only
 from curation.columns import CODE_PATH, document_paths
 from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, Uint64s, kernel
 from curation.dedup.dedup_settings import LineDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.keys import run_lengths, run_starts
 from curation.dedup.lines import too_short
-from curation.hashing import hash_spans, scramble
+from curation.hashing import hash_spans
 from curation.schema import Verdicts
 from curation.text.characters import properties
 from curation.text.lines import next_sentence, strip_left
+from curation.text.noise import MOST, noise
 from curation.text.structure import CODE, FORMULA, structure
 
 Ids = npt.NDArray[np.uint64]
@@ -41,7 +41,7 @@ Spans = list[tuple[int, int]]
 #: Windows of which one is chosen, and bytes around an original by which its copies may grow.
 GAP = 100
 _BASE = np.uint64(0x9E3779B97F4A7C15)
-_PLACES = 127  # bits for the place of a window among GAP
+_RING = 128  # a power of two above GAP
 _DIGEST = 16  # bytes
 _SECONDS, _SIZE = 36, 28  # bits of a rank
 
@@ -56,7 +56,7 @@ class Windows(NamedTuple):
 
 def windows(texts: Texts, min_bytes: int) -> Windows:
     """Choose windows of `min_bytes` bytes in every text by their content."""
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     chosen = np.zeros(len(data), np.bool_)
     _choose(data, offsets, min_bytes, chosen)
     places = np.flatnonzero(chosen)
@@ -67,43 +67,36 @@ def windows(texts: Texts, min_bytes: int) -> Windows:
 
 @kernel
 def _choose(data: Bytes, offsets: Int64s, width: Int, chosen: Bools) -> None:
-    """Mark the least of each GAP windows: of the block that they end in, or of that before it.
-
-    Of equal ones the last is marked, and others while it is among the GAP are not.
+    """Mark the least of each GAP windows, of equal ones the last, and none of these while it is
+    among the GAP.
     """
     power = np.uint64(1)
     for _ in range(width - 1):
         power *= _BASE
-    low = np.uint64(_PLACES)
-    own = np.empty(GAP, np.uint64)  # of a block: hash, and complement of the place in low bits
-    before = np.empty(GAP + 1, np.uint64)  # the least of the block before from each place on
+    hashes = np.empty(_RING, np.uint64)  # of the windows before `known`
     for d in range(len(offsets) - 1):
-        begin, end = offsets[d], offsets[d + 1] - width + 1
+        known, end = offsets[d], offsets[d + 1] - width + 1
         rolled = np.uint64(0)
-        for i in range(begin, min(begin + width - 1, offsets[d + 1])):
+        for i in range(known, min(known + width - 1, offsets[d + 1])):
             rolled = rolled * _BASE + np.uint64(data[i])
-        before[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
-        last, place = np.uint64(0), begin - GAP
-        for block in range(begin, end, GAP):
-            size = min(GAP, end - block)
-            least = before[GAP]
-            for k in range(size):
-                rolled = rolled * _BASE + np.uint64(data[np.uint64(block + k + width - 1)])
-                own[np.uint64(k)] = (scramble(rolled) | low) - np.uint64(k)
-                least = min(least, own[np.uint64(k)])
-                rolled -= np.uint64(data[np.uint64(block + k)]) * power
-                best, base = least, block
-                if before[np.uint64(k + 1)] | low < least | low:
-                    best, base = before[np.uint64(k + 1)], block - GAP
-                if best | low == last and place > block + k - GAP:
-                    continue
-                if block > begin or k == size - 1:
-                    last, place = best | low, base + np.int64(~best & low)
-                    chosen[place] = True
-            least = before[GAP]
-            for k in range(size - 1, -1, -1):
-                least = min(least, own[np.uint64(k)])
-                before[np.uint64(k)] = least
+        place, least = known - 1, np.uint64(0)
+        while place + 1 < end:
+            lower, following = np.uint64(0xFFFFFFFFFFFFFFFF), place
+            for i in range(place + 1, min(place + GAP + 1, end)):
+                if i == known:
+                    rolled = rolled * _BASE + np.uint64(data[np.uint64(i + width - 1)])
+                    hashes[np.uint64(i) % np.uint64(_RING)] = rolled
+                    rolled -= np.uint64(data[np.uint64(i)]) * power
+                    known += 1
+                own = hashes[np.uint64(i) % np.uint64(_RING)]
+                if own <= lower:
+                    lower, following = own, i
+                if own < least:
+                    break
+            if lower >= least and offsets[d] <= place and place + GAP >= end:
+                break  # it is among the last GAP
+            place, least = following, lower
+            chosen[place] = True
 
 
 def ranks(batch: pa.RecordBatch, keep: str) -> Ids:
@@ -133,7 +126,7 @@ def copies(rows: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
     `at`, with its `rank`.
     """
     column = {name: rows.column(name).to_numpy() for name in ("key", "rank", "number", "start")}
-    order = np.argsort(column["key"], kind="stable")
+    order = np.argsort(column["key"])
     same = np.diff(column["key"][order]) == 0
     shared = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
     found = {name: values[shared] for name, values in column.items()}
@@ -262,8 +255,9 @@ def grown(text: bytes, at: int, size: int, shown: Sequence[bytes]) -> tuple[int,
 
 def _common(one: bytes, other: bytes) -> int:
     """Return how many bytes two strings begin with in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+    size = min(len(one), len(other))
+    differing = int.from_bytes(one[:size], "little") ^ int.from_bytes(other[:size], "little")
+    return ((differing & -differing).bit_length() - 1) // 8 if differing else size
 
 
 class Copy(NamedTuple):
@@ -301,10 +295,10 @@ def cut_passages(
     A document that lost text and has too little left is removed (`substring.too_short`), unless
     something that is left of it is claimed.
     """
-    buffers = read_only(texts)
+    buffers = text_buffers(texts)
     offsets, data = buffers
-    exempt = {} if settings.paths.get("code") else _exempt(texts, sorted(found))
-    cuts, kept, free = list[tuple[int, int, int]](), list[str](), list[int]()
+    exempt = {} if settings.paths.get("code") else _exempt(texts, found)
+    cuts, free = list[tuple[tuple[int, int, int], str]](), list[int]()
     for row in sorted(found):
         raw, claims = data[offsets[row] : offsets[row + 1]].tobytes(), claimed.get(row, [])
         stays = claims if settings.unit == "bytes" else []
@@ -316,13 +310,16 @@ def cut_passages(
         if not _without(_joined(claims), spans):
             free.append(row)
         places = [_character(raw, one.start, 1) for one in copies]
-        parts = _parted(spans, places)
-        for (start, end), (after, _) in pairwise([*parts, (-1, -1)]):
-            cuts.append((row, start, end))
+        own, name, following = list[tuple[tuple[int, int, int], str]](), "", -1
+        for start, end in reversed(_parted(spans, places)):
             # What few windows have that begin before a longer passage is cut there, too.
-            ends_it = after == end < start + GAP and settings.unit != "bytes"
-            kept.append(copies[bisect_right(places, end if ends_it else start) - 1].kept_id)
-    rows, starts, ends = np.array(cuts, np.int64).reshape(-1, 3).T
+            if settings.unit == "bytes" or not following == end < start + GAP:
+                name = copies[bisect_right(places, start) - 1].kept_id
+            own.append(((row, start, end), name))
+            following = start
+        cuts += reversed(own)
+    rows, starts, ends = np.array([place for place, _ in cuts], np.int64).reshape(-1, 3).T
+    kept = [name for _, name in cuts]
     out, gone = cut_out(buffers, rows, np.stack([starts, ends], 1) + offsets[rows, None])
     lost = np.bincount(rows, pc.utf8_length(gone), len(offsets) - 1).astype(np.int64)
     lost[np.setdiff1d(rows, free)] = 0
@@ -330,26 +327,39 @@ def cut_passages(
     return Cutting(out, rows, starts, gone, ends - starts, kept, short)
 
 
-def _exempt(texts: Texts, rows: Sequence[int]) -> dict[int, Spans]:
+def _exempt(texts: Texts, found: Mapping[int, Sequence[Copy]]) -> dict[int, Spans]:
     """Return the bytes of these documents in lines of code and formulas; all of code as a whole."""
-    some = pa.array(texts, pa.large_string()).take(pa.array(rows, pa.int64()))
-    found, offsets = structure(some), text_buffers(some).offsets
+    rows, column = sorted(found), pa.array(texts, pa.large_string())
+    some = column.take(pa.array(rows, pa.int64()))
+    listings = structure(some, np.zeros((len(rows), 1)))
+    offsets = text_buffers(some).offsets
     spans: dict[int, Spans] = {row: [] for row in rows}
-    for i in np.flatnonzero(document_paths(found) == CODE_PATH).tolist():
+    for i in np.flatnonzero(document_paths(listings) == CODE_PATH).tolist():
         spans[rows[i]].append((0, int(offsets[i + 1] - offsets[i])))
-    lines = np.flatnonzero(np.isin(found.kinds, (CODE, FORMULA)))
-    documents = np.searchsorted(found.doc_offsets, lines, side="right") - 1
-    edges = np.stack([found.starts[lines], found.ends[lines]], 1) - offsets[documents][:, None]
+    lines = np.flatnonzero(np.isin(listings.kinds, (CODE, FORMULA)))
+    documents = np.searchsorted(listings.doc_offsets, lines, side="right") - 1
+    edges = np.stack([listings.starts[lines], listings.ends[lines]], 1)
+    edges -= offsets[documents][:, None]
     for i, (start, end) in zip(documents.tolist(), edges.tolist(), strict=True):
         spans[rows[i]].append((start, end))
-    return spans
+    # Noise looks like code, and is slow to find: it is looked for where a listing would lose.
+    losing = [
+        row
+        for row, own in spans.items()
+        if any(one.start < end and start < one.end for start, end in own for one in found[row])
+    ]
+    noisy = noise(column.take(pa.array(losing, pa.int64()))).sum(1) > MOST
+    return spans | {row: [] for row, is_noise in zip(losing, noisy, strict=True) if is_noise}
 
 
 def _outer(found: Iterable[Copy]) -> list[Copy]:
-    """Return passages in order, without those inside others."""
+    """Return passages in order, without those inside others; those of a repeat as one."""
     outer: list[Copy] = []
     for one in sorted(found, key=lambda c: (c.start, -c.end, c.kept_id)):
-        if not outer or one.end > outer[-1].end:
+        last = outer[-1] if outer else Copy(0, 0, "")
+        if one.start < last.end < one.end and one.kept_id == last.kept_id:
+            outer[-1] = last._replace(end=one.end)
+        elif one.end > last.end:
             outer.append(one)
     return outer
 

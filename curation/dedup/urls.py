@@ -7,20 +7,20 @@ Rules are those of RFC 3986, section 6.2, and habits of the web (tracking parame
 import functools
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation import resources
 from curation.arrow import Texts, large_strings
 from curation.dedup.dedup_settings import UrlSettings
-from curation.errors import ConfigError
+from curation.filters.lists import read_list
 from curation.hosts import ascii_host
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]+)([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 #: Session ids in the path, of Java servlets and others: `;jsessionid=...`.
 _SESSION = re.compile(r";(?:jsessionid|phpsessid|sessionid|sid)=[^/;]*", re.IGNORECASE)
+#: `scheme://user@www.` of a URL, and its host. For RE2, which both Arrow and DuckDB use.
+HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?:[Ww]{3}\.)?(?P<host>[^/?#:\n\r]*)"
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -60,11 +60,8 @@ def canonical_urls(urls: Texts, settings: UrlSettings) -> pa.Array:
 
 def hosts(urls: Texts) -> pa.Array:
     """Host of each URL, lower case, without `www.`, user and port -> large_string, "" for none."""
-    pattern = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?:[Ww]{3}\.)?([^/?#:]*).*$"
-    array = pc.replace_substring_regex(large_strings(urls), r"[\n\r]", "")
-    found = pc.replace_substring_regex(array, pattern, r"\1")
-    is_url = pc.match_substring_regex(array, pattern)
-    return pc.utf8_lower(pc.fill_null(pc.if_else(is_url, found, ""), ""))
+    found = pc.struct_field(pc.extract_regex(large_strings(urls), HOST), "host")
+    return pc.utf8_lower(pc.fill_null(found, ""))
 
 
 def _canonical_plain(urls: pa.Array, settings: UrlSettings) -> pa.Array:
@@ -81,7 +78,7 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
     authority = functools.lru_cache(maxsize=1 << 16)(
         functools.partial(_canonical_authority, settings)
     )
-    names = _read_names(settings.tracking_parameters) if settings.tracking_parameters else []
+    names = read_list(settings.tracking_parameters) if settings.tracking_parameters else []
     exact = frozenset(name.lower() for name in names if not name.endswith("*"))
     prefixes = tuple(name[:-1].lower() for name in names if name.endswith("*"))
 
@@ -114,14 +111,6 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
         return f"{start}{authority(scheme, host)}{path}{query}{fragment}"
 
     return canonical
-
-
-def _read_names(path: str) -> list[str]:
-    try:
-        lines = Path(resources.resolve(path)).read_text("utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError(f"{path}: can't read the parameter list: {error.strerror}") from error
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
 def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> str:

@@ -79,18 +79,16 @@ class _Pieces:
         previous = -1
         for i in range(len(self._blocks)):
             text = self._texts.of(i)
-            code = bool(self._flags[i] & s.PRE)
-            if code:
-                text = self._listings.text(text)
-                if text and self._drops_label(previous, i):
+            if not text or text.isspace():
+                continue
+            if self._flags[i] & s.PRE:
+                if self._drops_label(previous, i):
                     previous = self._last
-                if text and self._repeats(previous, i, text):
+                if self._repeats(previous, i, text):
                     previous = i
                     continue
             if cells[i] and "\n" in text:
                 text = text.replace("\n", " ")
-            if not text or (not code and text.isspace()):
-                continue
             joined = bool(beside[i]) and previous == i - 1
             if previous >= 0:
                 self._out.append(" | " if joined else self._between(previous, i))

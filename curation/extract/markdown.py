@@ -134,7 +134,7 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
         place = outline.place(elements[i])
         if listed[i]:
             i, code = _listing(i, listed, listings, words)
-            if code:
+            if code.strip():
                 language = stated.of(int(chosen[i - 1]))
                 if language:
                     languages[language] = None
@@ -214,10 +214,10 @@ def _listing(
     words: _Words,
 ) -> tuple[int, str]:
     """The listing at i with all lines that are blocks of their own, and where it ends."""
-    lines = [listings.text(words.listing(i))]
+    lines = [words.listing(i)]
     i += 1
-    while lines[0] and i < len(listed) and listed[i] and listings.continues(i - 1, i):
-        lines.append(listings.text(words.listing(i)))
+    while i < len(listed) and listed[i] and listings.continues(i - 1, i):
+        lines.append(words.listing(i))
         i += 1
     return i, "\n".join(lines)
 

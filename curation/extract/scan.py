@@ -202,7 +202,7 @@ def _script(src: Bytes, given: Given, start: Int, end: Int, flow: f.Flow, facts:
         f.drop_soft(flow.atoms, now)
         if not f.has_room(flow):
             return False
-        f.formula(flow, kind, start, end, False)
+        f.formula(flow, kind, start, end, 0)
     elif contains(src, first, last, _LD_JSON) and now.linked_scripts < s.MAX_LINKED_DATA:
         slot = s.LINKED_DATA + 2 * now.linked_scripts
         facts[slot] = start
@@ -230,7 +230,7 @@ def _image(src: Bytes, at: Int, i: Int, given: Given, mark: Int, flow: f.Flow) -
     shows = shows or formula_image(src, alt, alt_end, address, address_end)
     parted = flow.now.space_due != 0  # by a blank from a formula: this is another one
     if shows and f.has_room(flow) and (parted or not _just_said(flow.now)):
-        f.formula(flow, s.IMAGE, at, i, False)
+        f.formula(flow, s.IMAGE, at, i, 0)
 
 
 @inlined
@@ -246,7 +246,7 @@ def _drawing(given: Given, flow: f.Flow) -> None:
     Its source precedes it (KaTeX), is in it, follows it, or is in an attribute (MathJax).
     """
     if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
-        f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], True)
+        f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], 1)
 
 
 @borrowing

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import regex
 
-from curation.arrow import Texts, cut_out
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes.code_points import code_point
 from curation.columns import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.compiled import (
@@ -77,7 +76,7 @@ def look_at(texts: Texts, paths: bool) -> Content:
     """
     signs = noise(texts)
     found = structure(texts, signs)
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     rows = len(offsets) - 1
     of_texts = document_paths(found) if paths else np.full(rows, PROSE_PATH, np.uint8)
     out = np.full((rows, len(CONTENT)), np.nan)
@@ -110,7 +109,7 @@ def look_again(
     doc_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     lines = np.repeat(first - doc_offsets[:-1], counts) + np.arange(doc_offsets[-1])
     filled = counts > 0
-    moved = read_only(texts)[0][:-1][filled] - starts[first[filled]]
+    moved = text_buffers(texts)[0][:-1][filled] - starts[first[filled]]
     shift = np.repeat(moved, counts[filled])
     of_texts, signals = before.paths.copy(), before.signals.copy()
     of_texts[rows], signals[rows] = again.paths, again.signals
@@ -147,7 +146,7 @@ def has_blocks(found: Content) -> npt.NDArray[np.bool_]:
 
 def prose_of(texts: Texts, found: Content, rows: npt.NDArray[np.bool_]) -> pa.Array:
     """Return the texts, those of `rows` without their lines of code and formulas: large_string."""
-    buffers, held = read_only(texts), found.structure
+    buffers, held = text_buffers(texts), found.structure
     owners = np.repeat(np.arange(len(rows)), np.diff(held.doc_offsets))
     lines = np.flatnonzero(rows[owners] & ((held.kinds == CODE) | (held.kinds == FORMULA)))
     ends = np.minimum(held.ends[lines] + 1, buffers.offsets[owners[lines] + 1])

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts, cut_out
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes.code_points import code_point, last_character
 from curation.columns import PROSE_PATH
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, borrowing, kernel
@@ -64,7 +63,7 @@ def edit(
     whole. None: everything is prose. With `plain`, the texts as `curation.text.plain` gives them,
     these are judged, and `found` is of them.
     """
-    buffers = read_only(texts if plain is None else plain)
+    buffers = text_buffers(texts if plain is None else plain)
     space = scratch.allocate(buffers.offsets)
     cuts = _find_cuts(
         buffers.data,
@@ -79,7 +78,7 @@ def edit(
     rows, spans = cuts[:, 0].copy(), cuts[:, 1:3]
     if plain is not None:
         spans = in_original(texts, rows, spans - buffers.offsets[rows, None])
-        buffers = read_only(texts)
+        buffers = text_buffers(texts)
     kept, cut = cut_out(buffers, rows, spans)
     reasons = pa.array(np.array(REASONS, object)[cuts[:, 3]], pa.string())
     return Edited(kept, rows, spans[:, 0] - buffers.offsets[rows], reasons, cut)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from curation.bytes.buffers import read_only
-from curation.bytes.hash_tables import Table, build, lookup
+from curation.arrow import text_buffers
+from curation.bytes.hash_tables import Table, find, of_hashes
 from curation.compiled import (
     Bool,
     Bytes,
@@ -90,7 +90,11 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
     numbers, bits = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
     texts = pa.array([phrase for _, _, phrase in rows], pa.large_string())
     tables = ch.properties(), ch.lower_case()
-    return build(*_phrase_keys(read_only(texts).data, words(texts), numbers, bits, *tables))
+    keys, values = _phrase_keys(text_buffers(texts).data, words(texts), numbers, bits, *tables)
+    entries = dict.fromkeys(keys.tolist(), 0)
+    for key, bit in zip(keys.tolist(), values.tolist(), strict=True):
+        entries[key] |= bit
+    return of_hashes(entries)
 
 
 @kernel
@@ -111,9 +115,15 @@ def _phrase_keys(
 
 
 @borrowing
+def _bits_of(h: Int, table: Table) -> Int:
+    """Bits of the phrase, or beginning of one, of this hash."""
+    return max(find(table.keys, table.values, h), 0)
+
+
+@borrowing
 def is_flagged(token: Int, number: Int, table: Table) -> Bool:
     """Whether the token of this hash is a word of list `number`."""
-    return lookup(table, chain(list_seed(number), token)) & FLAGGED != 0
+    return _bits_of(chain(list_seed(number), token), table) & FLAGGED != 0
 
 
 @borrowing
@@ -145,7 +155,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     seed = list_seed(doc.dirty_words)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
-        classes.marks[c] = h == DIGITS or lookup(table, chain(seed, h)) != 0
+        classes.marks[c] = h == DIGITS or _bits_of(chain(seed, h), table) != 0
     found = 0
     covered = 0
     everyday = 0
@@ -166,7 +176,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
             if not tokens.flags[j] & IS_WORD:
                 break
             h = chain(h, distinct.lows[tokens.ids[j]])
-            bits = lookup(table, h)
+            bits = _bits_of(h, table)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits
                 length = j + 1 - i

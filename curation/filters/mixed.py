@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import from_buffers
-from curation.bytes.buffers import read_only
+from curation.arrow import from_buffers, text_buffers
 from curation.filters.reference import (
     References,
     measure_all_references,
@@ -90,7 +89,7 @@ def _second_language(
     strange = np.flatnonzero(of_own >= MARGIN)  # a divergence is not negative
     if not len(strange):
         return None
-    offsets, data = read_only(pieces.texts)
+    offsets, data = text_buffers(pieces.texts)
     lengths = np.minimum(np.diff(offsets)[strange], SEARCHED_PIECE)
     strange = strange[:: max(1, -(-int(lengths.sum()) // SEARCHED))]
     texts = pa.array(
@@ -110,7 +109,7 @@ def _second_language(
 
 def _pieces(text: pa.Array) -> _Pieces:
     """Divide a text into pieces, which share its memory."""
-    (begin, end), data = read_only(text)
+    (begin, end), data = text_buffers(text)
     data = data[begin:end]
     starts = np.concatenate([[0], np.flatnonzero(data == _LINE_FEED) + 1])
     bounds = np.append(starts, len(data))
@@ -127,5 +126,5 @@ def _pieces(text: pa.Array) -> _Pieces:
 
 def _joined(texts: pa.Array) -> pa.Array:
     """Return adjacent texts as one."""
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     return from_buffers(offsets[[0, -1]], data)

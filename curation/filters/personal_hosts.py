@@ -1,10 +1,8 @@
 """Count personal data by host, and find documents on hosts that published much in earlier runs."""
 
 import functools
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +20,7 @@ from curation.filters.filter_settings import (
     PersonalHostSettings,
     filter_manifest,
 )
+from curation.hosts import host_of
 from curation.resources import NamedPath, resolve
 from curation.schema import Verdicts
 
@@ -34,7 +33,6 @@ HOSTS = pa.schema(
         ("items", pa.int64()),
     ]
 )
-_USUAL = re.compile(r"https?://([a-zA-Z0-9.-]+)(?:[/?#]|\Z)")
 #: Folder of these tables in that of the stage.
 FOLDER = "personal_hosts"
 
@@ -46,7 +44,7 @@ def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
     """
     found = pa.table(
         {
-            "host": pa.array(hosts_of(urls), pa.string()),
+            "host": pa.array(_hosts(urls), pa.string()),
             "pages": np.ones(len(urls), np.int64),
             "documents": (items > 0).astype(np.int64),
             "items": items,
@@ -72,22 +70,12 @@ def total(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return summed(batches, HOSTS, ("host",), ("pages", "documents", "items"))
 
 
-def hosts_of(urls: pa.Array) -> Iterator[str]:
-    """Host of each URL in lower case, empty where there is none."""
-    return map(_host, urls.to_pylist())
+def _hosts(urls: pa.Array) -> list[str]:
+    return [host_of(url or "") for url in urls.to_pylist()]
 
 
 def _nothing() -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=HOSTS)
-
-
-def _host(url: str | None) -> str:
-    if found := _USUAL.match(url or ""):  # of which `urlsplit` says the same, slowly
-        return found.group(1).lower()
-    try:
-        return (urlsplit(url or "").hostname or "").lower()
-    except ValueError:
-        return ""
 
 
 REASON = "blocklist.personal_data"
@@ -112,7 +100,7 @@ class PersonalHosts:
 
     def check(self, urls: pa.Array) -> Verdicts:
         """Remove the documents on these hosts: value is the items per document of the host."""
-        rates = np.array([self.rates.get(host, 0.0) for host in hosts_of(urls)])
+        rates = np.array([self.rates.get(host, 0.0) for host in _hosts(urls)])
         removed = rates > 0
         if removed.any() and len(self._allowed):
             removed &= self._allowed.check(urls).is_null().to_numpy(zero_copy_only=False)

@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import regex
 
-from curation.arrow import Texts, from_buffers
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, from_buffers, text_buffers
 from curation.config import read_values
 from curation.filters import pii_candidates as pc
 from curation.filters import pii_national as checks
@@ -212,7 +211,7 @@ def _context(settings: str) -> _Context:
 
 def find(texts: Texts, settings: PiiSettings) -> Found:
     """Return all personal data of a batch, whatever the action for its kind."""
-    buffers = read_only(texts)
+    buffers = text_buffers(texts)
     offsets, data = buffers
     candidates = pc.find_candidates(buffers, _prefixes())
     context = _context(settings.model_dump_json(round_trip=True))
@@ -439,7 +438,7 @@ def redact(
     Counts (int64, one per text) are given for all KINDS; those not searched have none. A
     placeholder is never counted as personal data, so that a second run changes nothing.
     """
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     rows = len(offsets) - 1
     found = find(texts, settings)
     placeholders = {KINDS.index(n): held.placeholder.encode() for n, held in settings.kinds.items()}

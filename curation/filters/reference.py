@@ -31,8 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point, put
 from curation.compiled import (
     Bytes,
@@ -244,7 +243,7 @@ def _slot(key: Int, mask: Int) -> Int:
 def _fill(keys: Uint32s, values: Uint64s, slots: Uint64s) -> None:
     mask = np.uint64(len(slots) - 1)
     for i in range(len(keys)):
-        slot = _slot(keys[i], mask)
+        slot = _slot(np.uint64(keys[i]), mask)
         while slots[slot]:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = np.uint64(keys[i]) << _TAG | values[i]
@@ -411,7 +410,7 @@ def _measure_parts(
             continue
         h = classes.hashes[c]
         half = h >> _HALF
-        slot = _slot(np.uint64(half), mask)
+        slot = _slot(half, mask)
         value = words[slot]
         while value and value >> _TAG != half:
             slot = (slot + np.uint64(1)) & mask
@@ -536,7 +535,7 @@ def _measured(
     limits: npt.NDArray[np.float64],
     parts: bool,
 ) -> npt.NDArray[np.float64]:
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     width = len(PARTS) if parts else len(REFERENCE)
     out = np.empty((len(numbers), len(offsets) - 1, width), np.float64)
     space = allocate(offsets)

@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.hash_tables import Table
 from curation.compiled import Bytes, Float64s, Int, Int64s, Records, borrowing, kernel
 from curation.filters import (
@@ -311,7 +310,7 @@ class Meter:
 
     def _whole(self, texts: Texts) -> npt.NDArray[np.float64]:
         """Signals `_OF_WHOLE` -> float64 [texts, 2]."""
-        offsets, data = read_only(texts)
+        offsets, data = text_buffers(texts)
         out = np.empty((len(offsets) - 1, len(_OF_WHOLE)))
         space = scratch.allocate(offsets)
         _count_whole(data, offsets, self._kit, space, out)
@@ -321,10 +320,10 @@ class Meter:
         self, texts: Texts, languages: pa.Array | None, tokens: Spans | None
     ) -> npt.NDArray[np.float64]:
         """Signals but those of content -> float64 [texts, signals]."""
-        offsets, data = read_only(texts)
+        offsets, data = text_buffers(texts)
         rows = len(offsets) - 1
         # Columns of one row alone would be contiguous: another type, compiled anew.
-        out = np.empty((max(rows, 2), len(NAMES)), np.float64)
+        out = np.full((max(rows, 2), len(NAMES)), np.nan)
         most = 0
         if tokens is None:
             none = np.zeros(0, np.int64)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point
 from curation.compiled import (
     Bytes,
@@ -65,7 +64,7 @@ class CloseLanguages:
         """
         out = probabilities.copy()
         best = out.argmax(1)
-        sizes = np.diff(read_only(lines).offsets[firsts])
+        sizes = np.diff(text_buffers(lines).offsets[firsts])
         for number, group in enumerate(self.groups):
             members = np.array(group)
             rows = np.flatnonzero(np.isin(best, members))
@@ -82,7 +81,7 @@ class CloseLanguages:
 
     def words(self, group: int, lines: Texts, firsts: Ints, rows: Ints) -> Floats:
         """Log odds of the words of some texts, over the root of their number: [rows, labels]."""
-        offsets, data = read_only(lines)
+        offsets, data = text_buffers(lines)
         span = slice(self.starts[group], self.starts[group + 1])
         out = np.zeros((len(rows), len(self.groups[group])))
         _add(offsets, data, firsts, rows, self.keys[span], self.odds[span], _scratch(offsets), out)
@@ -186,7 +185,7 @@ def _all_keys(offsets: Int64s, data: Bytes, scratch: Uint32s, out: Uint32s, coun
 
 def keys(lines: Texts) -> tuple[npt.NDArray[np.uint32], Ints]:
     """Hashes of the words of every line, one line after the other, and how many each has."""
-    offsets, data = read_only(lines)
+    offsets, data = text_buffers(lines)
     out = np.empty(int(offsets[-1] - offsets[0]), np.uint32)
     counts = np.zeros(len(offsets) - 1, np.int64)
     _all_keys(offsets, data, _scratch(offsets), out, counts)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point
 from curation.compiled import (
     Bool,
@@ -91,7 +90,7 @@ class Familiarity:
     def _counts(self, lines: Texts, firsts: Ints, labels: Ints) -> Floats:
         """Return the numbers of each text's runs that are known, of all, of different ones with
         accented letters, of the unknown ones among these, and how often these occur: [5, texts]."""
-        offsets, data = read_only(lines)
+        offsets, data = text_buffers(lines)
         counts = np.zeros((5, len(labels)))
         scratch = _scratch(offsets)
         _count(offsets, data, firsts, labels, self.table, self.everywhere, scratch, counts)
@@ -195,7 +194,7 @@ def _all_places(
 
 def places(lines: Texts, labels: Ints) -> tuple[Ints, Ints]:
     """Places of the runs of every line, one line after the other, and how many each has."""
-    offsets, data = read_only(lines)
+    offsets, data = text_buffers(lines)
     out = np.empty(_most(int(offsets[-1] - offsets[0]), len(labels)), np.int64)
     counts = np.zeros(len(labels), np.int64)
     _all_places(offsets, data, labels, _scratch(offsets), out, counts)

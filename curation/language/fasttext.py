@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.hash_tables import slot_of_bytes
 from curation.bytes.search import same
 from curation.compiled import (
@@ -95,7 +94,7 @@ class FastText:
         A line holds no line feed. All are 0 for a line of which the model knows nothing. With loss
         `ova` or `ns` labels are independent and do not add up to 1.
         """
-        offsets, data = read_only(lines)
+        offsets, data = text_buffers(lines)
         file = self.file
         hidden = np.zeros((len(offsets) - 1, file.rows.shape[1]), np.float32)
         known = np.zeros(len(offsets) - 1, np.bool_)

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import regex
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point
 from curation.compiled import Bytes, Int64s, borrowing
 from curation.language.evidence import listed
@@ -61,7 +60,7 @@ def by_script(texts: Texts) -> pa.Array:
 
     Shares are of letters, highest first; a text without letters has no script.
     """
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     counts = np.zeros((len(offsets) - 1, len(_NAMES)), np.int64)
     _count(offsets, data, _numbers(), counts)
     owner, number = np.nonzero(counts)

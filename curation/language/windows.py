@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, from_buffers
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, from_buffers, text_buffers
 from curation.bytes.code_points import code_point, put
 from curation.compiled import Bytes, Int, Int64s, Uint16s, Uint32s, borrowing
 from curation.kernels import kept
@@ -58,7 +57,7 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
     (`curation.language.windows`), and capitals are small where they are most letters of a window:
     models have seen few texts in capitals, and score them low.
     """
-    offsets, data = read_only(plain(texts))
+    offsets, data = text_buffers(plain(texts))
     documents = len(offsets) - 1
     widest = np.minimum(np.diff(offsets), windows * characters * _MAX_CODE_POINT_BYTES)
     out = _Room(
@@ -169,7 +168,7 @@ def _cut(
 
 def split_lines(texts: Texts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """The lines of all texts, without their line feeds, and those of text i: firsts[i:i + 2]."""
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     begin, end = int(offsets[0]), int(offsets[-1])
     feeds = begin + np.flatnonzero(data[begin:end] == _LINE_FEED)
     # a line begins with each text and after each line feed, and so ends the one before
@@ -187,7 +186,7 @@ def letters_only(lines: Texts) -> pa.Array:
 
     Their spelling is the usual one (`curation.language.windows`).
     """
-    offsets, data = read_only(lines)
+    offsets, data = text_buffers(lines)
     # a lower-case form may take one more byte in UTF-8 than its capital, never more than twice
     out = np.empty(2 * int(offsets[-1] - offsets[0]), np.uint8)
     out_offsets = np.zeros(len(offsets), np.int64)

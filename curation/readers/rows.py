@@ -80,6 +80,8 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
 #: Modules that read documents: their MIME type, suffixes, and one of these is how they begin.
 _DOCUMENTS = (
     ("office", "application/vnd.oasis.opendocument.text", OFFICE, ()),
+    ("mailbox", "application/mbox", (".mbox",), ()),
+    ("latex", "", (".tex",), ()),
     ("mediawiki", "application/mediawiki", (".xml",), (b"<mediawiki",)),
     ("stackexchange", "application/stackexchange", (".xml",), (b"<posts",)),
 )

@@ -16,7 +16,7 @@ HTML = (".html", ".htm", ".xhtml")
 ARCHIVES = (".warc", ".arc", ".wet", ".wat", ".wacz")
 OFFICE = (".docx", ".odt", ".epub")
 #: Those that are read in a folder, without the user's own.
-READ = (*ARCHIVES, *TABLES, *HTML, *OFFICE, ".txt")
+READ = (*ARCHIVES, *TABLES, *HTML, *OFFICE, ".mbox", ".txt")
 
 
 def without_compression(name: str) -> str:

@@ -60,8 +60,6 @@ class PageRights(NamedTuple):
 
 #: Addresses of licences that are looked at; pages of pictures have thousands.
 _MOST_STATEMENTS = 32
-#: Times that the word canonical is looked at in a head.
-_MOST_NAMES = 8
 #: Bytes around an address in which the words about it are looked for.
 _NEAR_BYTES = 400
 #: Bytes before the word foot in which an attribute with it begins.
@@ -142,9 +140,8 @@ def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
     line = _line(found.line) if found.line else None
-    others = (line, *_terms(source), _canonical(source, found.head_end))
     if not (found.tags or found.places):
-        return PageRights((), (), None, *others)
+        return PageRights((), (), None, line)
     head = [_of_tag(source[begin:end]) for begin, end in found.tags]
     statements = [one for said in head for one in said.statements]
     if found.places:
@@ -158,26 +155,15 @@ def read_page(source: bytes) -> PageRights:
         tuple(dict.fromkeys(statements)),
         tuple(directives),
         reservation(reserved, policies) if reserved else None,
-        *others,
+        line,
+        *(_terms(source) if found.places else ((), ())),
+        next((said.canonical for said in head if said.canonical), ""),
     )
-
-
-def _canonical(source: bytes, head_end: int) -> str:
-    at = source.find(b"canonical", 0, head_end)
-    for _ in range(_MOST_NAMES):
-        if at < 0:
-            break
-        tag = _tag_around(source, at)
-        attributes = _attributes(tag) if tag[:5].lower() == b"<link" else {}
-        if "canonical" in attributes.get("rel", "").lower().split():
-            return attributes.get("href", "").strip()
-        at = source.find(b"canonical", at + 1, head_end)
-    return ""
 
 
 def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
     """Return the addresses of a page's licences in RSL, and the licences that it holds."""
-    if b"rsl+xml" not in source:
+    if MEDIA_TYPE.encode() not in source:
         return (), ()
     addresses, held = list[str](), list[bytes]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
@@ -201,6 +187,7 @@ class _Said(NamedTuple):
     directives: tuple[Directive, ...] = ()
     reserved: tuple[str, ...] = ()  # values of tdm-reservation
     policies: tuple[str, ...] = ()  # of tdm-policy
+    canonical: str = ""
 
 
 @functools.lru_cache(maxsize=1024)  # `index, follow` is on every other page
@@ -208,7 +195,9 @@ def _of_tag(tag: bytes) -> _Said:
     """Return what a meta or link tag says."""
     attributes = _attributes(tag)
     if tag[1:2].lower() == b"l":
-        return _Said(tuple(_of_link(attributes)))
+        named = "canonical" in attributes.get("rel", "").lower().split()
+        own = attributes.get("href", "").strip() if named else ""
+        return _Said(tuple(_of_link(attributes)), canonical=own)
     name = attributes.get("name", attributes.get("property", attributes.get("http-equiv", "")))
     name, content = name.lower(), attributes.get("content", "")
     if name == "tdm-reservation":
@@ -357,7 +346,10 @@ def _own_term(source: bytes, at: int) -> Statement | None:
     tag = _tag_around(source, at)
     if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at).comment >= 0:
         return None
-    href = _attributes(tag).get("href", "")
+    attributes = _attributes(tag)
+    if attributes.get("type", "").strip().lower() == MEDIA_TYPE:
+        return None
+    href = attributes.get("href", "")
     licence = licence_of(href) or licence_of(_plain(_words_of(source, at)))
     return Statement(licence, "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS])
 

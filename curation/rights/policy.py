@@ -1,12 +1,12 @@
 """Decide which rights signal removes a document under a policy."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -61,8 +61,8 @@ COPIES = pa.schema(
         ("signal", SIGNAL),
     ]
 )
-#: Kinds of signals that may forbid a use.
-_SPEAKING = ("robots", "ai_txt", "content_signal", "content_usage", "rsl", "tdm", "directive")
+#: Kinds of signals that may decide.
+_SPEAKING = "robots ai_txt content_signal content_usage rsl tdm directive licence".split()
 _NOTHING: dict[str, str | None] = dict.fromkeys(("kind", "place", "agent", "value"))
 Signals = Sequence[Mapping[str, str | None]]
 
@@ -111,31 +111,31 @@ class Policy:
     """Settings, ready to judge documents.
 
     Args:
-        copies: rows of COPIES by the id of the document that was kept. A licence that they
-            contradict is unknown.
+        copies: of documents that are judged: COPIES. A licence that they contradict is unknown.
     """
 
-    def __init__(
-        self, settings: RightsSettings, copies: Mapping[str, Sequence[Document]] | None = None
-    ) -> None:
-        self._settings, self._copies = settings, copies or {}
+    def __init__(self, settings: RightsSettings, copies: pa.RecordBatch | None = None) -> None:
+        self._settings, self._copies = settings, copies
         self._agents = [agent.lower() for agent in settings.agents]
 
-    def ruling(self, rights: Mapping[str, Any] | None) -> Ruling | None:
-        """Return why a document with these rights is removed; None if it is kept.
+    def rulings(self, column: pa.Array) -> list[Ruling | None]:
+        """Return why the documents with a column `rights` are removed; None for those kept.
 
-        The first signal in the order of `honour` that forbids its use is the reason; then come
+        The first signal in the order of `honour` that forbids the use is the reason; then come
         licences, then what is not known.
         """
-        signals: Signals = [
-            s for s in (rights or {}).get("signals") or () if self._counts(s["place"])
-        ]
-        if forbidden := self._forbidden(signals):
-            return forbidden
-        if self._lacks_licence((rights or {}).get("licence")):
+        numbers, sets = self._speaking(column)
+        denied = [self._forbidden(signals) for signals in sets]
+        documents = zip(numbers, self._lacking(column), column.is_valid().to_pylist(), strict=True)
+        return [denied[n] or self._unfit(sets[n], lacks, known) for n, lacks, known in documents]
+
+    def _unfit(self, signals: Signals, lacks_licence: bool, known: bool) -> Ruling | None:
+        """Return why a document is removed that no signal forbids."""
+        if lacks_licence:
             stated = (s for s in signals if s["kind"] == "licence")
             return Ruling("rights.licence", next(stated, _NOTHING))
-        if self._settings.unknown == "remove" and self._is_unknown(rights, signals):
+        needs = "robots" in self._settings.honour and all(s["kind"] != "robots" for s in signals)
+        if self._settings.unknown == "remove" and (needs or not known):
             return Ruling("rights.unknown", _NOTHING)
         return None
 
@@ -146,20 +146,30 @@ class Policy:
         """
         if batch.schema.get_field_index("rights") < 0:
             raise InputError("rights: the documents have no column 'rights', which extract makes")
-        rights = batch.column("rights").to_pylist()
-        rulings = [self.ruling(one) for one in rights]
-        doubted, ids = False, batch.column("id").to_pylist() if self._copies else []
-        rows = [i for i, name in enumerate(ids) if name in self._copies]
-        named = batch.select(["id", "url", "date"]).take(pa.array(rows, pa.int64())).to_pylist()
-        for row, one in zip(rows, named, strict=True):
-            members, one["rights"] = self._copies[one["id"]], rights[row]
-            if any(_contradicts(member, one) for member in members):
-                rights[row], doubted = {**rights[row], "licence": None}, True
-                rulings[row] = self.ruling(rights[row])
-            if rulings[row] is None:
-                rulings[row] = self._copied(one, members)
-        batch = with_column(batch, "rights", pa.array(rights, RIGHTS)) if doubted else batch
+        members = self._members(batch)
+        ids = batch.column("id").to_pylist() if members else []
+        rows = [i for i, name in enumerate(ids) if name in members]
+        kept = batch.select(["id", "url", "date", "rights"]).take(pa.array(rows, pa.int64()))
+        numbered = zip(rows, _documents(kept), strict=True)
+        pairs = [(row, one, members[one["id"]]) for row, one in numbered]
+        doubted = [i for i, one, some in pairs if any(_contradicts(m, one) for m in some)]
+        if doubted:
+            batch = with_column(batch, "rights", _without_licence(batch["rights"], doubted))
+        rulings = self.rulings(batch.column("rights"))
+        for i, one, some in pairs:
+            rulings[i] = rulings[i] or self._copied(one, some)
         return batch, rulings
+
+    def _members(self, batch: pa.RecordBatch) -> dict[str, list[Document]]:
+        """Return the copies of documents that may decide on these, by their ids."""
+        found: dict[str, list[Document]] = {}
+        if self._copies is not None:
+            kept, ids = self._copies["kept_id"], batch["id"]
+            licensed = ids.filter(pc.struct_field(batch["rights"], "licence").is_valid())
+            decides = pc.or_(self._copies["reason"].is_valid(), pc.is_in(kept, licensed))
+            for row in _documents(self._copies.filter(pc.and_(decides, pc.is_in(kept, ids)))):
+                found.setdefault(row["kept_id"], []).append(row)
+        return found
 
     def _copied(self, one: Document, members: Sequence[Document]) -> Ruling | None:
         """Return the ruling on a document that is the copy of one that the policy forbids."""
@@ -183,41 +193,51 @@ class Policy:
         near = (self._settings.follow or {}).get("near", 1.0)
         similar = pc.and_(pc.greater_equal(removed["value"], near), pc.is_valid(removed["kept_id"]))
         rows = removed.filter(pc.fill_null(similar, False))
-        rights = column_of(rows, "rights", RIGHTS)
-        denials = self.denials(rights)
-        columns = {
-            **{name: rows[name] for name in ("id", "url", "date", "kept_id", "value")},
-            "rights": rights,
-            "reason": pa.array([denial and denial.reason for denial in denials], pa.string()),
-            "signal": pa.array([denial and denial.signal for denial in denials], SIGNAL),
-        }
-        return aligned(pa.RecordBatch.from_pydict(columns), COPIES)
+        denials = self.denials(column_of(rows, "rights", RIGHTS))
+        reasons = pa.array([denial and denial.reason for denial in denials], pa.string())
+        signals = pa.array([denial and denial.signal for denial in denials], SIGNAL)
+        return aligned(with_column(with_column(rows, "reason", reasons), "signal", signals), COPIES)
 
-    def refused(self, column: pa.Array) -> npt.NDArray[np.bool_]:
-        """Return which documents the signals or the licences in a column `rights` exclude."""
-        licences = pc.struct_field(column, "licence").to_pylist()
-        lacking = {one for one in set(licences) if self._lacks_licence(one)}
-        pairs = zip(self.denials(column), licences, strict=True)
-        return np.array([denied is not None or own in lacking for denied, own in pairs], bool)
-
-    def _lacks_licence(self, licence: str | None) -> bool:
+    def _lacking(self, column: pa.Array) -> list[bool]:
+        """Return which documents have no licence that is required."""
         require = self._settings.licences.get("require", ())
-        return bool(require) and not (licence and matches_licence(licence, require))
+        licences = pc.struct_field(column, "licence").to_pylist() if require else []
+        fit = {one for one in set(licences) if one and matches_licence(one, require)}
+        return [licence not in fit for licence in licences] or [False] * len(column)
 
     def denials(self, column: pa.Array) -> list[Ruling | None]:
-        """Return why the signals in a column `rights` forbid what is honoured, if they do.
+        """Return why the signals in a column `rights` forbid what is honoured, if they do."""
+        numbers, sets = self._speaking(column)
+        forbidden = [self._forbidden(signals) for signals in sets]
+        return [forbidden[number] for number in numbers]
 
-        Most pages of a site have the same signals, which are judged once.
+    def _speaking(self, column: pa.Array) -> tuple[list[int], list[Signals]]:
+        """Return the signals of documents that may decide, each set of them once.
+
+        Most pages of a site have the same.
+
+        Returns:
+            numbers: of each document's set.
+            sets: lists of signals.
         """
-        known: dict[tuple[Any, ...], Ruling | None] = {}
-        found = list[Ruling | None]()
-        for signals in pc.struct_field(column, "signals").to_pylist():
-            said = [s for s in signals or () if s["kind"] in _SPEAKING and self._counts(s["place"])]
-            key = tuple(tuple(s.values()) for s in said)
-            if key not in known:
-                known[key] = self._forbidden(said)
-            found.append(known[key])
-        return found
+        lists = pc.struct_field(column, "signals")
+        lengths, flat = pc.fill_null(pc.list_value_length(lists), 0), lists.flatten()
+        counts = pc.is_in(pc.struct_field(flat, "kind"), pa.array(_SPEAKING))
+        if not self._settings.retroactive:
+            counts = pc.and_not(counts, pc.starts_with(pc.struct_field(flat, "place"), LATEST))
+        rows = np.repeat(np.arange(len(column)), lengths)[counts.to_numpy(zero_copy_only=False)]
+        flat, codes = flat.filter(counts), np.zeros(len(rows), np.int64)
+        for name in _NOTHING:
+            values = pc.struct_field(flat, name).dictionary_encode("encode")
+            codes = codes * len(values.dictionary) + values.indices.to_numpy()
+        ends = np.searchsorted(rows, np.arange(len(column) + 1)).tolist()
+        known, numbers, sets = dict[bytes, int](), list[int](), list[Signals]()
+        for begin, end in itertools.pairwise(ends):
+            number = known.setdefault(codes[begin:end].tobytes(), len(sets))
+            if number == len(sets):
+                sets.append(flat.slice(begin, end - begin).to_pylist())
+            numbers.append(number)
+        return numbers, sets
 
     def _forbidden(self, signals: Signals) -> Ruling | None:
         """Return why these signals forbid what is honoured."""
@@ -225,9 +245,6 @@ class Policy:
             for signal in self._forbidding(honoured, signals):
                 return Ruling(f"rights.{honoured}", signal)
         return None
-
-    def _counts(self, place: str | None) -> bool:
-        return self._settings.retroactive or not (place or "").startswith(LATEST)
 
     def _forbidding(self, honoured: str, signals: Signals) -> Iterator[Mapping[str, str | None]]:
         if honoured in _ASKED:
@@ -254,10 +271,6 @@ class Policy:
         asked = (own.get(agent, own.get("*")) for agent in self._agents or ["*"])
         yield from (s for s in asked if s is not None and forbids(s["value"] or ""))
 
-    def _is_unknown(self, rights: Mapping[str, Any] | None, signals: Signals) -> bool:
-        robots = "robots" in self._settings.honour
-        return rights is None or (robots and not any(s["kind"] == "robots" for s in signals))
-
 
 def forbids(answer: str) -> bool:
     """Return whether a site's answer to an agent forbids a page: by a line or an HTTP status.
@@ -279,12 +292,19 @@ def _contradicts(other: Document, one: Document) -> bool:
     return rights["licence"] is not None or is_copy(other, one) is False
 
 
-def by_kept(copies: pa.RecordBatch) -> dict[str, list[dict[str, Any]]]:
-    """Return rows of COPIES by the id of the document that was kept."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in copies.to_pylist():
-        found.setdefault(row["kept_id"], []).append(row)
-    return found
+def _documents(batch: pa.RecordBatch) -> list[Document]:
+    """Return documents with their dates as numbers, which are compared alone."""
+    dates = batch.column("date").cast(pa.int64())
+    return with_column(batch, "date", dates).to_pylist()  # type: ignore[no-any-return]
+
+
+def _without_licence(column: pa.Array, rows: Sequence[int]) -> pa.Array:
+    """Return a column `rights` in which the licences of some documents are null."""
+    licences = pc.struct_field(column, "licence").to_pylist()
+    for row in rows:
+        licences[row] = None
+    parts = [pa.array(licences, pa.string()), pc.struct_field(column, "signals")]
+    return pa.StructArray.from_arrays(parts, fields=list(RIGHTS), mask=column.is_null())
 
 
 def verdicts_of(rulings: Sequence[Ruling | None], near: float | None = None) -> Verdicts:

@@ -4,7 +4,7 @@ Within a family of signals its own rules give one statement for each place. Over
 families any refusal refuses, else any permission permits (draft-ietf-aipref-vocab-08, 5.1).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from curation.readers.charset import utf8_html
@@ -13,6 +13,7 @@ from curation.rights.robots import parse_robots, product
 from curation.rights.rsl import answers_of
 from curation.rights.signals import (
     Signal,
+    is_malformed,
     of_headers,
     of_page,
     of_reservation,
@@ -20,16 +21,20 @@ from curation.rights.signals import (
     with_terms,
 )
 from curation.rights.sites import site_of
-from curation.rights.tdm import WELL_KNOWN, parse_tdm_file
+from curation.rights.tdm import WELL_KNOWN, of_path, parse_tdm_file
 from curation.rights.usage import SIGNAL_KEYS, Answer, signals_in, usage_in
 
 USES = tuple(SIGNAL_KEYS.values())
 #: Places of a reservation, the one that supersedes the others first (TDMRep, Priority).
 _PRECEDENCE = ("head", "header", "latest tdmrep.json", "tdmrep.json")
-_READERS: Mapping[str | None, Callable[[str], Iterator[tuple[str, Answer]]]] = {
+_READERS: Mapping[str | None, Callable[[str], Iterable[tuple[str, Answer]]]] = {
     "content_signal": signals_in,
     "content_usage": usage_in,
+    "directive": lambda value: [("train", "deny")] if value == _NOAI else [],
 }
+_NOAI = "noai"
+#: Kinds of signals that say something of a use, whatever their value.
+_STATING = frozenset(("content_signal", "content_usage", "rsl", "tdm"))
 Signals = Sequence[Mapping[str, str | None]]
 
 
@@ -57,7 +62,7 @@ def preferences(
 
     Returns:
         `train`, `search` and `ai-input`: each `allow`, `deny` or `unstated`; `signals`: all that
-        was found; `decided`: those that decided, by use.
+        was found; `decided`: those that decided, by use; `malformed`: those that can't be read.
     """
     files = well_known or {}
 
@@ -75,14 +80,14 @@ def preferences(
         file = parse_robots(robots).asked_by(agents)
         found += (Signal("robots", "robots.txt", agent, "") for agent in file.groups)
         found += of_robots(file, url, "robots.txt")
-    site_file = terms(WELL_KNOWN)
-    if site_file is not None and (said := parse_tdm_file(site_file).reservation(url)):
+    if said := of_path(parse_tdm_file(terms(WELL_KNOWN) or b""), url):
         found.append(of_reservation(said, "tdmrep.json"))
     found = list(with_terms(found, url, terms))
     answers = decide([one._asdict() for one in found], agents)
     return {
         **{use: answers[use][0] for use in USES},
         "signals": found,
+        "malformed": [one for one in found if is_malformed(one.kind, one.value)],
         "decided": {use: [Signal(**one) for one in answers[use][1]] for use in USES},  # type: ignore[arg-type]
     }
 
@@ -112,19 +117,23 @@ def _statements(
     signals: Signals, agents: Sequence[str], strictest: bool, bought: Sequence[str]
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
     """Yield signals with the uses of which they speak, and what they answer."""
+    stating = [s for s in signals if s["kind"] in _STATING or s["value"] == _NOAI]
+    if not stating:  # of nearly all documents
+        return
+    names = set(map(product, agents))
     of_file = {product(s["agent"] or "") for s in signals if s["kind"] == "robots"}
-    groups = {a if a in of_file else "*" for a in map(product, agents)} or {"*"}
-    heard = [s for s in signals if s["agent"] is None or product(s["agent"]) in groups]
+    groups = {name if name in of_file else "*" for name in names} or {"*"}
+    listening = {"directive": {"*", *names}}
+    heard = [
+        s
+        for s in stating
+        if s["agent"] is None or product(s["agent"]) in listening.get(s["kind"] or "", groups)
+    ]
     for one in heard:
         if one["kind"] in _READERS:
             for use, answer in _READERS[one["kind"]](one["value"] or ""):
                 yield one, use, answer
-    for one in signals:
-        agent = (one["agent"] or "*").lower()
-        if (one["kind"], one["value"]) == ("directive", "noai"):
-            if agent == "*" or agent in {a.lower() for a in agents}:
-                yield one, "train", "deny"
-    yield from _reservations(signals, strictest)
+    yield from _reservations(stating, strictest)
     yield from _licences(heard, bought)
 
 

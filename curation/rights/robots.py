@@ -158,6 +158,7 @@ def _add(lines: list[_Line], groups: list[list[_Line]]) -> None:
         groups.append(lines)
 
 
+@functools.lru_cache(maxsize=1024)  # the same few are asked for
 def product(agent: str) -> str:
     """Return the name at the beginning of a `User-agent`, in lower case; `*` is itself."""
     agent = agent.strip()

@@ -8,6 +8,7 @@ are permitted or prohibited, and what is to be paid. One licence on one page is 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -17,8 +18,10 @@ from curation.rights.usage import Answer
 
 MEDIA_TYPE = "application/rsl+xml"
 NAMESPACE = "https://rslstandard.org/rsl"
-#: Larger documents aren't read, nor those with more licences for one page.
-MOST_BYTES, MOST_LICENCES = 1 << 20, 64
+#: Larger documents aren't read, nor those that say more of one page.
+MOST_BYTES, _MOST_CHARACTERS = 1 << 20, 1 << 13
+#: What a line has of a document that can't be read.
+UNREAD = "unread="
 
 _ELEMENTS = frozenset(
     "rsl content schema alternate copyright terms license permits prohibits payment standard "
@@ -60,7 +63,7 @@ class Licence(NamedTuple):
     def of_line(cls, line: str) -> tuple[str, Licence | None]:
         """Return the address in a line, and its licence; None of a document that wasn't read."""
         address, *rest = line.split(" ")
-        if not rest or rest[0].startswith("unread="):
+        if not rest or rest[0].startswith(UNREAD):
             return address, None
         pairs = (part.partition("=") for part in rest[1:])
         given = {key: tuple(filter(None, values.split(","))) for key, _, values in pairs}
@@ -84,7 +87,7 @@ class Licence(NamedTuple):
 def lines_of(content: bytes, url: str, address: str) -> list[str]:
     """Return the licences of a document that are for a page, a line each; see the module.
 
-    A document that is malformed, too large, has entities, too many licences for the page, or isn't
+    A document that is malformed, too large, has entities, says too much of the page, or isn't
     RSL permits nothing: its line is its address, followed by why it can't be read.
 
     Args:
@@ -93,15 +96,24 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
         address: of the document; "" where the page holds it.
     """
     name = address or "inline"
+    found = _licences(content)
+    if isinstance(found, str):
+        return [f"{name} {UNREAD}{found}"]
+    path = path_of(url)
+    lines = [one.line(name) for one in found if _is_for(one.path, path, url)]
+    size = sum(map(len, lines))
+    return lines if size <= _MOST_CHARACTERS else [f"{name} {UNREAD}{size}_characters_on_one_page"]
+
+
+@functools.lru_cache(maxsize=16)  # all pages of a site have one
+def _licences(content: bytes) -> list[Licence] | str:
+    """Return the licences of a document, or why it can't be read."""
     reader = _Reader()
     try:
         reader.read(content)
-    except (expat.ExpatError, ValueError) as error:
-        return [f"{name} unread={str(error).replace(' ', '_')}"]
-    path = path_of(url)
-    lines = [one.line(name) for one in reader.licences if _is_for(one.path, path, url)]
-    many = f"{name} unread={len(lines)}_licences_for_one_page"
-    return [many] if len(lines) > MOST_LICENCES else lines
+    except (expat.ExpatError, ValueError, LookupError) as error:  # LookupError: its encoding
+        return str(error).replace(" ", "_")
+    return reader.licences
 
 
 def _is_for(pattern: str, path: str, url: str) -> bool:
@@ -173,7 +185,7 @@ class _Reader:
             return
         self._list = None
         if name.endswith(" license"):
-            given = {k: tuple(_names(v)) for k, v in self._given.items()}
+            given = {k: tuple(dict.fromkeys(_names(v))) for k, v in self._given.items()}
             others = (given.get(name, ()) for name in ("prohibits", "payment", "only_for"))
             self.licences.append(Licence(self._path, given.get("permits"), *others))
 

@@ -28,8 +28,9 @@ MOST_TAGS = 32
 MOST_PLACES = 256
 
 #: Kinds of places: the `rel` before the word licence, the link with the word in its tag, the word
-#: itself in the address of a badge, the key `"license"`, and the address of Creative Commons.
-REL, LINK, BADGE, KEY, COMMONS = range(5)
+#: itself in the address of a badge, the key `"license"`, the address of Creative Commons, and the
+#: first word of all.
+REL, LINK, BADGE, KEY, COMMONS, WORD = range(6)
 
 _BLOCK = 512
 _STRIDE = 64
@@ -63,9 +64,9 @@ _STATING = (
     b"'none",
     b"tdm-",
     b"rights",
-    b"licens",
-    b"licenc",
+    b"licen",
     b"copyright",
+    b"canonical",
 )
 _SCRIPT, _STYLE, _COMMENT, _COMMENT_END = (
     np.frombuffer(word, np.uint8) for word in (b"script", b"style", b"<!--", b"-->")
@@ -267,6 +268,7 @@ def _anywhere(data: Bytes, places: Int64s) -> Int:
         for at in range(begin, end):
             if data[at] | _LOWER == _I:
                 if data[at + 1] | _LOWER == _C and _is_licence(data, at):
+                    count = count if known else _add(places, count, WORD, at)
                     count, link = _add_word(data, at - 1, places, count, known, link)
                     known = at
             elif data[at] == _N and data[at + 1] == _S and data[at + 2] == _DOT:

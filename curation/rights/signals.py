@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
 from curation.hosts import site_name
@@ -48,28 +48,12 @@ from curation.rights.robots import (
     path_of,
     pattern_of,
 )
-from curation.rights.rsl import MEDIA_TYPE, lines_of
+from curation.rights.rsl import MEDIA_TYPE, UNREAD, lines_of
 from curation.rights.tdm import Reservation, reservation
-from curation.rights.usage import usage_path
+from curation.rights.usage import are_broken, is_broken, usage_path
 
 if TYPE_CHECKING:
     from curation.rights.sites import SiteIndex
-
-Kind = Literal[
-    "robots",
-    "ai_txt",
-    "content_signal",
-    "content_usage",
-    "rsl",
-    "tdm",
-    "canonical",
-    "directive",
-    "licence",
-    "part_licence",
-    "spdx",
-    "copyright",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: Begins the place of what a site's file said later than at the page's date.
 LATEST = "latest "
@@ -81,11 +65,17 @@ _LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")
 _REL = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""", re.I)
 _IS_RSL = re.compile(rf"""\btype\s*=\s*["']?{re.escape(MEDIA_TYPE)}(?![\w+-])""", re.I)
 
+_MALFORMED = {
+    "content_signal": are_broken,
+    "content_usage": is_broken,
+    "rsl": lambda value: f" {UNREAD}" in value,
+}
+
 
 class Signal(NamedTuple):
     """One rights signal of a document; see the module."""
 
-    kind: Kind
+    kind: str
     place: str
     agent: str | None
     value: str
@@ -154,7 +144,7 @@ def of_headers(headers: Sequence[tuple[str, str]], url: str) -> Iterator[Signal]
                 yield from _of_canonical(address.strip(), url, "header")
             if "license" in rels:
                 if _IS_RSL.search(parameters):
-                    yield Signal("rsl", "header", None, urljoin(url, address.strip()))
+                    yield Signal("rsl", "header", None, absolute(url, address.strip()))
                 else:
                     yield Signal("licence", "header", None, address.strip())
 
@@ -169,6 +159,8 @@ def of_robots(file: RobotsFile, url: str, place: str) -> Iterator[Signal]:
     everyone = file.terms.get("", ())
     for agent in file.groups:
         terms = file.terms.get(agent, ())
+        if not terms and not everyone:
+            continue
         for name, value in (*(everyone if agent == "*" else ()), *terms):
             if name == SIGNAL:
                 yield Signal("content_signal", place, agent, value)
@@ -195,7 +187,7 @@ def with_terms(
         url: of the page.
         terms: returns the document at an address, None where it wasn't captured.
     """
-    for one in signals:
+    for one in dict.fromkeys(signals):
         content = terms(one.value) if one.kind == "rsl" and " " not in one.value else None
         if content is None:
             yield one
@@ -210,15 +202,28 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
         yield of_reservation(said.reservation, "head")
     yield from _of_canonical(said.canonical, url, "head")
     for one in said.statements:
-        kind: Kind = "licence" if one.scope == "page" else "part_licence"
+        kind = "licence" if one.scope == "page" else "part_licence"
         yield Signal(kind, one.place, None, one.value)
     for address in said.terms:
-        yield Signal("rsl", "head", None, urljoin(url, address))
+        yield Signal("rsl", "head", None, absolute(url, address))
     for document in said.inline_terms:
         for line in lines_of(document, url, ""):
             yield Signal("rsl", "head", None, line)
     if said.copyright:
         yield Signal("copyright", "footer", None, said.copyright)
+
+
+def absolute(url: str, address: str) -> str:
+    """Return an address on a page as a URL, or as it is written where it is none."""
+    try:
+        return urljoin(url, address)
+    except ValueError:  # brackets without an IP address
+        return address
+
+
+def is_malformed(kind: str, value: str) -> bool:
+    """Return whether a signal's value can't be read, or not all of it."""
+    return kind in _MALFORMED and _MALFORMED[kind](value)
 
 
 def _of_canonical(address: str, url: str, place: str) -> Iterator[Signal]:

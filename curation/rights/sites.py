@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from curation.errors import InputError
 from curation.hosts import ascii_host
@@ -35,8 +35,8 @@ from curation.rights.robots import (
     path_of,
 )
 from curation.rights.rsl import MEDIA_TYPE
-from curation.rights.signals import LATEST, Signal, of_reservation, of_robots, with_terms
-from curation.rights.tdm import TdmFile, parse_tdm_file
+from curation.rights.signals import LATEST, Signal, absolute, of_reservation, of_robots, with_terms
+from curation.rights.tdm import Rules, of_path, parse_tdm_file
 
 ROBOTS, RSL = "robots", "rsl"
 _PATHS = {
@@ -158,7 +158,7 @@ class _Said(NamedTuple):
     status: int  # of HTTP, where the file wasn't given; else 0
     to: str  # where a redirect leads
     file: RobotsFile  # robots.txt and ai.txt, by agent; `*` for all without a group
-    tdm: TdmFile | None
+    tdm: Rules
     terms: bytes  # a licence in RSL
 
 
@@ -219,7 +219,7 @@ def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
     """Return what a file says to these agents: a small part of what it says."""
     said: dict[str, Any] = {}
     if file.location:
-        said = {"to": urljoin(file.url, file.location)}
+        said = {"to": absolute(file.url, file.location)}
     elif file.status is not None and not 200 <= file.status < 300:
         said = {"status": file.status}
     elif file.kind == "tdm":
@@ -244,7 +244,7 @@ def _said(stored: bytes) -> _Said:
         for agent, of in said.get("rules", {}).items()
     }
     terms = {agent: [Term(*one) for one in of] for agent, of in said.get("terms", {}).items()}
-    tdm = parse_tdm_file(said["tdm"].encode()) if "tdm" in said else None
+    tdm = parse_tdm_file(said.get("tdm", "").encode())
     file = RobotsFile(rules, terms)
     return _Said(said.get("status", 0), said.get("to", ""), file, tdm, said.get("rsl", "").encode())
 
@@ -322,7 +322,7 @@ class SiteIndex:
 def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:
     place = _PLACES[kind]
     if kind == "tdm":
-        if said.tdm and (reserved := said.tdm.reservation(url)):
+        if reserved := of_path(said.tdm, url):
             yield of_reservation(reserved, place)
         return
     if said.status:

@@ -34,30 +34,27 @@ def reservation(values: Sequence[str], policies: Sequence[str] = ()) -> Reservat
     return Reservation(reserved, policy if reserved else None)
 
 
-class TdmFile:
-    """The rules of a `tdmrep.json`: the first whose location matches a path decides."""
-
-    def __init__(self, rules: Sequence[tuple[str, Reservation]]) -> None:
-        self._rules = list(rules)
-
-    def reservation(self, url: str) -> Reservation | None:
-        """Return what the file says of a URL; None where no rule is for it."""
-        path = path_of(url)
-        return next((said for pattern, said in self._rules if matches(pattern, path)), None)
+#: Rules of a `tdmrep.json`, by the pattern of their paths.
+Rules = Sequence[tuple[str, Reservation]]
 
 
-def parse_tdm_file(content: bytes) -> TdmFile:
+def of_path(rules: Rules, url: str) -> Reservation | None:
+    """Return what the first rule says that is for a URL; None where none is."""
+    path = path_of(url)
+    return next((said for pattern, said in rules if matches(pattern, path)), None)
+
+
+def parse_tdm_file(content: bytes) -> Rules:
     """Return the rules of a file; entries that aren't rules are ignored, as is invalid JSON."""
     try:
         entries = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        return TdmFile([])
+        return []
     if isinstance(entries, dict):  # one rule without the list around it
         entries = [entries]
     if not isinstance(entries, list):
-        return TdmFile([])
-    rules = (_rule(entry) for entry in entries if isinstance(entry, dict))
-    return TdmFile([rule for rule in rules if rule is not None])
+        return []
+    return [rule for entry in entries if isinstance(entry, dict) and (rule := _rule(entry))]
 
 
 def _rule(entry: dict[str, Any]) -> tuple[str, Reservation] | None:

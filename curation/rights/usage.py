@@ -8,6 +8,7 @@ Fields (RFC 9651) in the same places; in robots.txt a path may come before it.
 import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
+from urllib.parse import unquote_to_bytes
 
 Answer = Literal["allow", "deny"]
 #: What a crawler may ask for, with the keys of the two vocabularies.
@@ -20,16 +21,20 @@ _VALUES: Mapping[str, Answer] = {
 }
 _TOKENS: Mapping[str, Answer] = {"y": "allow", "n": "deny"}
 
-# Structured Fields: RFC 9651, 3.1.2, 3.2 and 3.3.
-_KEY = re.compile(r"[a-z*][a-z0-9_.*-]*")
-_ITEM = re.compile(
-    r"-?[0-9]{1,12}\.[0-9]{1,3}|@?-?[0-9]{1,15}|\?[01]|:[A-Za-z0-9+/=]*:|"
+# Structured Fields: RFC 9651, 3.1.1, 3.1.2, 3.2 and 3.3. No part begins as another one goes on, so
+# that there is one way at most to read a text.
+_KEY = r"[a-z*][a-z0-9_.*-]*"
+_BARE = (
+    r"(?:-?[0-9]{1,12}\.[0-9]{1,3}|@?-?[0-9]{1,15}|\?[01]|:[A-Za-z0-9+/=]*:|"
     r'"(?:[ !#-\[\]-~]|\\["\\])*"|%"(?:[ !#-$&-~]|%[0-9a-f]{2})*"|'
-    r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*"
+    r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*)"
 )
-_PARAMETER = re.compile(rf"; *{_KEY.pattern}(?:=(?:{_ITEM.pattern}))?")
+_PARAMETERS = rf"(?:; *{_KEY}(?:={_BARE})?)*"
+_ITEM = _BARE + _PARAMETERS
+_LIST = rf"\( *(?:{_ITEM}(?: +{_ITEM})* *)?\)"
+_MEMBER = re.compile(rf"({_KEY})(?:=({_BARE}|{_LIST}))?{_PARAMETERS}")
+_DISPLAYED = re.compile(rf'%"([^"]*)"|{_BARE}')
 _COMMA = re.compile(r"[ \t]*,[ \t]*")
-_ESCAPED = re.compile("%(..)")
 
 
 def signals_in(value: str) -> Iterator[tuple[str, Answer]]:
@@ -37,12 +42,23 @@ def signals_in(value: str) -> Iterator[tuple[str, Answer]]:
 
     Pairs that aren't understood signal nothing, and don't spoil the others.
     """
+    for key, said in _pairs(value):
+        if key in SIGNAL_KEYS and said in _VALUES:
+            yield SIGNAL_KEYS[key], _VALUES[said]
+
+
+def _pairs(value: str) -> Iterator[tuple[str, str]]:
     for pair in re.split("[,;]", value):
         key, _, said = pair.partition("=")
-        use = SIGNAL_KEYS.get(key.strip().lower())
-        answer = _VALUES.get(said.strip().strip("\"'").lower())
-        if use and answer:
-            yield use, answer
+        yield key.strip().lower(), said.strip().strip("\"'").lower()
+
+
+def are_broken(value: str) -> bool:
+    """Return whether a value of Content Signals has pairs that aren't understood.
+
+    Unknown keys with a value are no errors.
+    """
+    return any(not said or (k in SIGNAL_KEYS and said not in _VALUES) for k, said in _pairs(value))
 
 
 def usage_in(value: str) -> Iterator[tuple[str, Answer]]:
@@ -50,13 +66,22 @@ def usage_in(value: str) -> Iterator[tuple[str, Answer]]:
 
     A path before it is passed over.
     """
-    try:
-        said = dictionary(value[len(usage_path(value)) :].strip(" \t"))
-    except ValueError:
-        return
+    said = _usage(value) or {}
     for key, use in USAGE_KEYS.items():
         if answer := _TOKENS.get(said.get(key, "")):
             yield use, answer
+
+
+def is_broken(value: str) -> bool:
+    """Return whether a Content-Usage is malformed, so that it says nothing."""
+    return _usage(value) is None
+
+
+def _usage(value: str) -> dict[str, str] | None:
+    try:
+        return dictionary(value[len(usage_path(value)) :].strip(" \t"))
+    except ValueError:
+        return None
 
 
 def usage_path(value: str) -> str:
@@ -67,60 +92,23 @@ def usage_path(value: str) -> str:
 def dictionary(text: str) -> dict[str, str]:
     """Return the items of a dictionary of RFC 9651 by key, as they are written, less parameters.
 
-    A key alone has the item `?1`, an inner list `(`. Raises ValueError if it is malformed.
+    A key alone has the item `?1`. Raises ValueError if it is malformed.
     """
     found: dict[str, str] = {}
     text = text.strip(" ")
     at = 0
     while at < len(text):
         if found:
-            at = _behind(_COMMA, text, at)
-        end = _behind(_KEY, text, at)
-        key, item = text[at:end], "?1"
-        at = end
-        if text.startswith("=(", at):
-            item, at = "(", _inner_list(text, at + 2)
-        elif text.startswith("=", at):
-            end = _item(text, at + 1)
-            item, at = text[at + 1 : end], end
-        found[key] = item
-        at = _parameters(text, at)
+            at = _next(_COMMA, text, at).end()
+        member = _next(_MEMBER, text, at)
+        for octets in _DISPLAYED.findall(member[0]):  # of UTF-8, or a ValueError
+            unquote_to_bytes(octets).decode("utf-8")
+        at, found[member[1]] = member.end(), member[2] or "?1"
     return found
 
 
-def _behind(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _next(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
     found = pattern.match(text, at)
     if not found:
         raise ValueError(f"not a dictionary of RFC 9651 at character {at}: {text[at : at + 20]!r}")
-    return found.end()
-
-
-def _item(text: str, at: int) -> int:
-    """Return where an item ends."""
-    end = _behind(_ITEM, text, at)
-    if text.startswith('%"', at):  # octets of UTF-8, or a ValueError
-        octets = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text[at + 2 : end - 1])
-        octets.encode("latin-1").decode("utf-8")
-    return end
-
-
-def _parameters(text: str, at: int) -> int:
-    """Return where the parameters of an item end, all of which are ignored."""
-    while text.startswith(";", at):
-        at = _behind(_PARAMETER, text, at)
-    return at
-
-
-def _inner_list(text: str, at: int) -> int:
-    """Return where an inner list ends."""
-    blanks = True
-    while True:
-        begin = at
-        while text.startswith(" ", at):
-            at += 1
-        if text.startswith(")", at):
-            return at + 1
-        if not blanks and at == begin:
-            raise ValueError(f"not an inner list of RFC 9651 at character {at}")
-        at = _parameters(text, _item(text, at))
-        blanks = False
+    return found

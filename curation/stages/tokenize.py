@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from curation.config import nearest
+from curation.config import nearest, read_yaml
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.stages.base import Columns, Stage
-from curation.tokenize.card import BUILTIN, CARD, is_hugging_face, read_card
+from curation.tokenize.card import BUILTIN, CARD, is_hugging_face
 from curation.tokenize.tokenize_settings import CustomFormat, TokenizeSettings
 
 #: Folders of a stage that have other files.
@@ -76,7 +76,7 @@ def tokenizer_checksums(name: str) -> dict[str, str]:
     """
     if name in BUILTIN:
         path = Path(resolve(BUILTIN[name]))
-        card = read_card(path.parent / CARD)
+        card = read_yaml(path.parent / CARD)
         same = hashlib.sha256(path.read_bytes()).hexdigest() == card.get("sha256")
         if same and "vocabulary_sha256" in card:
             return {"tokenizer": card["sha256"], VOCABULARY: card["vocabulary_sha256"]}

@@ -20,6 +20,7 @@ import re
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 #: Encodings in which UTF-8 is read by mistake, the most frequent first: of single bytes, of pairs.
 _BY_ONE = (
@@ -36,8 +37,8 @@ _BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPI
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
 _LOW, _HIGH = bytes(range(128)), bytes(range(128, 256))
 _BEYOND = re.compile("[^\x00-\x7f]+")
-_NEAR = re.compile("[^\x00-\x7f]+(?:.[^\x00-\x7f]+)*+", re.DOTALL)
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
+_READ_AGAIN = 40 * _ASKED  # of which read again there must be as many
 _ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
 # Signs that texts have: scripts of languages that are much written, punctuation, symbols, pictures.
 _USUAL = re.compile(
@@ -70,8 +71,10 @@ def _firsts() -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
     first: dict[str, int] = collections.defaultdict(int)
     second: dict[str, int] = collections.defaultdict(int)
     both: dict[str, int] = collections.defaultdict(int)
+    leads, tails = range(0xC2, 0xF5), range(0x80, 0xC0)
     for bit, name in enumerate((*_BY_ONE, *_BY_PAIRS)):
-        for lead, tail in itertools.product(range(0xC2, 0xF5), range(0x80, 0xC0)):
+        each = zip(itertools.cycle(leads), tails)  # each once, where there are no pairs
+        for lead, tail in itertools.product(leads, tails) if name in _BY_PAIRS else each:
             read = bytes([lead, tail]).decode(name, "ignore")
             if name in _BY_PAIRS and len(read) == 1:
                 both[read] |= 1 << bit
@@ -135,15 +138,42 @@ class Misread(NamedTuple):
 
 def misread(text: str, least: float) -> Misread:
     """Return what of a text was misread, if at least a share `least`."""
-    suspected = [] if text.isascii() else _suspected(text)
-    each = [_misread_in(encoding, text) for encoding in suspected]
+    if text.isascii():
+        return Misread()
+    data = _utf8(text)
+    sample = text[_first(data) :][:_READ_AGAIN]
+    suspected = _suspected(sample)
+    near = _near(data) if suspected else ""
+    each = [_misread_in(encoding, near, sample) for encoding in suspected]
     found = max(each, key=operator.itemgetter(0, 1), default=Misread())
-    return found if found.share >= least and found.proof > 0 else Misread()
+    by_chance = 1 if found.encoding in _BY_PAIRS else 0  # as in "木i", read in Korean
+    return found if found.share >= least and found.proof > by_chance else Misread()
 
 
-def _misread_in(encoding: str, text: str) -> Misread:
-    # Signs beyond ASCII with their neighbours: all that counts, and of most pages little.
-    near = " ".join(text[max(0, m.start() - 1) : m.end() + 1] for m in _NEAR.finditer(text))
+def _utf8(text: str) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def _first(data: npt.NDArray[np.uint8]) -> int:
+    """Return where the first byte beyond ASCII is, in text that has one."""
+    return int((data >= 0x80).argmax())
+
+
+def _near(data: npt.NDArray[np.uint8]) -> str:
+    """Return the signs beyond ASCII of UTF-8 with their neighbours, and blanks between them.
+
+    These are all that counts, and of most pages little.
+    """
+    beyond = data >= 0x80
+    near = beyond.copy()
+    near[1:] |= beyond[:-1]
+    near[:-1] |= beyond[1:]
+    kept = near.copy()
+    kept[1:] |= near[:-1]
+    return np.where(near, data, 0x20)[kept].tobytes().decode("utf-8", "surrogatepass")
+
+
+def _misread_in(encoding: str, near: str, sample: str) -> Misread:
     raw = _encoded(near, encoding)
     again = raw.decode("utf-8", "ignore")
     plain = len(raw.translate(None, _HIGH))
@@ -151,7 +181,7 @@ def _misread_in(encoding: str, text: str) -> Misread:
     beyond = "".join(_BEYOND.findall(again))
     usual = len("".join(_USUAL.findall(beyond))) - len(_MIXED.findall(again))
     if usual < _ALL * len(beyond) and not _suspected(
-        _encoded(text, encoding).decode("utf-8", "ignore")
+        _encoded(sample, encoding).decode("utf-8", "ignore")
     ):
         return Misread()
     sound = len(beyond.encode())
@@ -164,10 +194,9 @@ def _misread_in(encoding: str, text: str) -> Misread:
 def _read_again(text: str) -> str:
     """Return a text of which nearly all was misread, read again; "" if it can't be."""
     encoding = misread(text, _ALL).encoding
-    again = _utf8(text, encoding) if encoding else ""
-    if again or encoding in ("", *_BY_PAIRS):
-        return again
-    again = _BEYOND.sub(lambda run: _utf8(run[0], encoding) or run[0], text)
+    if encoding in ("", *_BY_PAIRS):
+        return _reread(text, encoding) if encoding else ""
+    again = _BEYOND.sub(lambda run: _reread(run[0], encoding) or run[0], text)
     return "" if again == text else again
 
 
@@ -176,9 +205,10 @@ def mended(source: bytes) -> bytes:
     if source.isascii():
         return source
     data = np.frombuffer(source, np.uint8)
-    first = int((data >= 0x80).argmax())
+    first = _first(data)
     sample = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
-    has_controls = (data[np.flatnonzero(data[:-1] == 0xC2) + 1] < 0xA0).any()
+    at = source.find(b"\xc2")
+    has_controls = at >= 0 and (data[at + 1 :][data[at:-1] == 0xC2] < 0xA0).any()
     if not has_controls and not _suspected(sample):
         return source
     text = source.decode("utf-8", "surrogateescape")
@@ -195,22 +225,24 @@ def repaired(text: str) -> str:
         return text
     if again := _read_again(text):
         return repaired(again)
-    if not any(hint in text for hint in _HINTS):
+    near = _near(_utf8(text))
+    if not any(hint in near for hint in _HINTS):
         return text
-    controls = len(_CONTROL.findall(text))
+    controls = left = _CONTROL.findall(near)
+    made = text
     # One short run may be meant; several, or one of three bytes, are not.
-    certain = _RUN.search(text) and _misread_in("cp1252", text).proof > 1
-    made = _RUN.sub(lambda run: _utf8(run[0]) or run[0], text) if certain else text
+    if _RUN.search(near) and _misread_in("cp1252", near, near).proof > 1:
+        made = _RUN.sub(lambda run: _reread(run[0]) or run[0], text)
+        left = _CONTROL.findall(made)
     # Where controls are left they are signs of windows-1252, and runs are there by chance.
-    left = len(_CONTROL.findall(made))
-    if controls and 2 * left > controls:
+    if controls and 2 * len(left) > len(controls):
         made, left = text, controls
-    if left:
-        made = _CONTROL.sub(lambda one: one[0] if one[0] == "\x85" else _SIGNS[ord(one[0])], made)
+    for control in {*left} - {"\x85"}:
+        made = made.replace(control, _SIGNS[ord(control)])
     return text if made == text else made
 
 
-def _utf8(text: str, encoding: str = "cp1252") -> str:
+def _reread(text: str, encoding: str = "cp1252") -> str:
     """The text whose UTF-8 are the bytes of one in an encoding; "" if they are no UTF-8."""
     with contextlib.suppress(UnicodeError):
         return _encoded(text, encoding, "strict").decode()

@@ -13,9 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts
+from curation.arrow import Texts, text_buffers
 from curation.bytes.ascii import byte_set
-from curation.bytes.buffers import read_only
 from curation.text.mojibake import misread
 
 #: A text with more of these signs, all together, is neither code nor mathematics.
@@ -80,7 +79,9 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     """
     column = pa.array(texts, pa.large_string())
     out = np.zeros((len(column), len(_PATTERNS) - 1))
-    whole = np.array([misread(text, _MISREAD).characters for text in column.to_pylist()], np.int64)
+    beyond = np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
+    whole = np.zeros(len(column), np.int64)
+    whole[beyond] = [misread(column[row].as_py(), _MISREAD).characters for row in beyond]
     begun = pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(begun | (whole > 0))
     if not len(rows):
@@ -90,7 +91,7 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     found[:, 3] = np.maximum(found[:, 3], whole[rows])
     any_found = found.any(1)  # most have none, and what follows counts all of their characters
     rows, some, found = rows[any_found], some.filter(pa.array(any_found)), found[any_found]
-    offsets, data = read_only(some)
+    offsets, data = text_buffers(some)
     counts = [np.bincount(data[a:b], minlength=256) for a, b in itertools.pairwise(offsets)]
     by_byte = np.array(counts, np.int64).reshape(-1, 256)
     mixed = np.flatnonzero(found[:, -1])

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.bytes.buffers import copy_bytes, read_only
 from curation.bytes.code_points import code_point, last_character
+from curation.bytes.search import copy_bytes
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, borrowing, kernel
 from curation.kernels import kept
 from curation.text import characters as ch
@@ -58,9 +58,9 @@ def _leads() -> npt.NDArray[np.bool_]:
 
 def plain(texts: Texts) -> Texts:
     """Return the texts as they are read: large_string [texts], or `texts` if nothing changes."""
-    from curation.arrow import from_buffers
+    from curation.arrow import from_buffers, text_buffers
 
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     if not _is_odd(data, offsets[0], offsets[-1], _leads(), _readings()):
         return texts
     out, new_offsets = np.empty(offsets[-1] - offsets[0], np.uint8), np.zeros_like(offsets)
@@ -76,7 +76,9 @@ def in_original(
     Span k is of bytes of text `rows[k]`; the result is of bytes in the buffer of all. Spans ascend
     and don't overlap. Signs that nobody sees lie behind a place, not before it.
     """
-    offsets, data = read_only(texts)
+    from curation.arrow import text_buffers
+
+    offsets, data = text_buffers(texts)
     found = np.zeros(spans.shape, np.int64)
     _find(data, offsets, _readings(), rows, spans, found)
     return found

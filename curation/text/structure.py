@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts, line_spans
+from curation.arrow import Texts, line_spans, text_buffers
 from curation.bytes import ascii as by
 from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
-from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point
 from curation.bytes.hash_tables import find, of_hashes
 from curation.compiled import (
@@ -595,7 +594,7 @@ def structure(texts: Texts, found: npt.NDArray[np.float64] | None = None) -> Str
 
     `found` is the texts' `noise`, where it is known.
     """
-    buffers = read_only(texts)
+    buffers = text_buffers(texts)
     offsets, data = buffers
     starts, ends, doc_offsets = line_spans(buffers)
     kinds = np.empty(len(starts), np.uint8)

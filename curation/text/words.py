@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.bytes import ascii
-from curation.bytes.buffers import read_only
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, Uint32s, borrowing, inlined
 from curation.text import characters as ch
@@ -195,7 +194,9 @@ def words(texts: Texts, symbols: bool = False) -> Spans:
 
     Spans count from the start of the batch's data buffer (`curation.arrow.text_buffers`).
     """
-    offsets, data = read_only(texts)
+    from curation.arrow import text_buffers  # one page alone needs no Arrow
+
+    offsets, data = text_buffers(texts)
     most = int(offsets[-1] - offsets[0])
     starts = np.empty(most, np.int64)
     ends = np.empty(most, np.int64)

@@ -4,11 +4,7 @@ Special tokens follow the ranks, and text never becomes one.
 """
 
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from curation.config import parse_yaml
 from curation.errors import ConfigError
 
 #: Vocabularies that ship with the toolkit, by name.
@@ -29,17 +25,6 @@ BOS, EOS, PAD = "<|begin_of_text|>", "<|end_of_text|>", "<|pad|>"
 def is_hugging_face(path: Path) -> bool:
     """Whether this is a `tokenizer.json`, or a folder that has one."""
     return path.suffix == ".json" or (path / HF_FILE).is_file()
-
-
-def read_card(path: Path) -> dict[str, Any]:
-    """The tokenizer card at `path`. Raises ConfigError unless it is a mapping."""
-    try:
-        card = parse_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot read the tokenizer card: {error}") from None
-    if not isinstance(card, dict):
-        raise ConfigError(f"{path}: a tokenizer card is a mapping of keys")
-    return card
 
 
 def special_tokens(count: int) -> list[str]:

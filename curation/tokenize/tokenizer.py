@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.config import read_yaml
 from curation.errors import ConfigError, InputError
 from curation.kernels import kept
 from curation.resources import resolve, sha256_of
@@ -26,7 +27,6 @@ from curation.tokenize.card import (
     PAD,
     SPECIAL_TOKENS,
     is_hugging_face,
-    read_card,
     special_tokens,
 )
 from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
@@ -246,7 +246,7 @@ def from_file(path: Path) -> Tokenizer:
     card the file is read as tiktoken's cl100k_base would be, with the usual 256 special tokens.
     """
     card_path = (path if path.is_dir() else path.parent) / CARD
-    card = read_card(card_path) if path.is_dir() or card_path.exists() else {}
+    card = read_yaml(card_path) if path.is_dir() or card_path.exists() else {}
     if path.is_dir():
         if "file" not in card:
             raise ConfigError(f"{card_path}: no `file` key naming the vocabulary")

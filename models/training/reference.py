@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from curation.bytes.buffers import read_only
+from curation.arrow import text_buffers
 from curation.config import Natural, Positive, built_in_settings
 from curation.errors import InputError
 from curation.filters.reference import (
@@ -355,7 +355,7 @@ def _measure_halves(
 def cut(texts: Sequence[str], length: int) -> tuple[list[str], list[str]]:
     """Return the first `length` words of every text that has them, and of shorter texts joined."""
     spans = words(texts)
-    offsets, data = read_only(texts)
+    offsets, data = text_buffers(texts)
     whole: list[str] = []
     joined: list[str] = []
     held: list[str] = []

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts
-from curation.bytes.buffers import read_only
+from curation.arrow import Texts, text_buffers
 from curation.compiled import Bytes, Int32s, Int64s, Uint16s, Uint32s, Uint64s, kernel
 from curation.filters.reference import load_vocabulary, word_tokens
 from curation.filters.scratch import DIGITS, Room, room
@@ -106,7 +105,7 @@ def no_words() -> Words:
 def count_words(texts: Texts, weights: Sequence[float] | None = None) -> Words:
     """Count the words of a batch; `weights` counts every text that often."""
     spans = words(texts)
-    _, data = read_only(texts)
+    _, data = text_buffers(texts)
     hashes, flags = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
     kept, firsts, places = np.unique(hashes, return_index=True, return_inverse=True)
     repeated = (
@@ -206,7 +205,7 @@ class PairCounts:
     def add(self, texts: Texts) -> None:
         """Count the pairs of a batch of the corpus that the words were counted in."""
         spans = words(texts)
-        _, data = read_only(texts)
+        _, data = text_buffers(texts)
         hashes, _ = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
         units = self._units.of_words[np.searchsorted(self._held.hashes, hashes)]
         adjacent = np.ones(max(len(units) - 1, 0), bool)

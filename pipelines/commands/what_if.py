@@ -151,7 +151,8 @@ def _print_policies(facts: dict[str, Any], run: str) -> None:
 
 def _print_drift(facts: dict[str, Any], run: str) -> None:
     title = f"what newer files of sites would remove from {run}, stage {facts['stage']}"
-    rows = [((row["reason"], row["host"]), row) for row in facts["by_host"][:_HOSTS]]
+    found = facts["by_host"][:_HOSTS]
+    rows = [((row["signal"] or row["reason"], row["host"]), row) for row in found]
     _print_costs(facts, title, ("signal", "host"), [*rows, (("all", ""), facts["would_go"])])
 
 
@@ -165,7 +166,7 @@ def _print_costs(
     console = PlainConsole()
     table = Table(title=title)
     for name in names:
-        table.add_column(name, overflow="fold", min_width=12)
+        table.add_column(name, overflow="fold", min_width=14)
     for name in ("documents", "share", unit, "share "):
         table.add_column(name, justify="right", no_wrap=True)
     for named, cost in rows:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from curation.config import merge, parse_yaml, validate
+from curation.config import merge, parse_yaml, read_yaml, validate
 from curation.errors import ConfigError, first_line
 from curation.hosts import ascii_host
 from curation.rights.policy import Policy
@@ -93,8 +93,7 @@ def _withdrawn(options: argparse.Namespace) -> Withdrawn:
     elif options.hosts:
         gone = Withdrawn([], hosts=hosts_in(options.hosts))
     elif options.rights:
-        policy = Policy(_policy(options.rights))
-        gone = Withdrawn([], policy=policy, columns=("rights",))
+        gone = Withdrawn([], policy=Policy(_policy(options.rights)))
     followed = _policy(options.rights).follow if options.rights else None
     gone.near = (followed or {}).get("near", near_of(options.run[0], options.near))
     return gone
@@ -124,10 +123,9 @@ def _lines(option: str, path: str) -> list[str]:
 
 def _policy(given: str) -> RightsSettings:
     """Read a policy, from a file or the command line, over the defaults."""
-    named = Path(given).is_file()
     try:
-        tree = parse_yaml(Path(given).read_text("utf-8") if named else given)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        tree = read_yaml(Path(given)) if Path(given).is_file() else parse_yaml(given)
+    except yaml.YAMLError as error:
         raise ConfigError(f"--rights {given}: {first_line(error)}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"--rights {given}: neither a file nor keys such as {{honour: [tdm]}}")

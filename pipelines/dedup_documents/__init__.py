@@ -14,10 +14,9 @@ from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import check_preferred, range_tasks, verdict_passes
 from pipelines.dedup.graph import Labels, Solve, label_components
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
+from pipelines.dedup_documents.buckets import Link, Sign
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
-from pipelines.dedup_documents.link import Link
 from pipelines.dedup_documents.members import Members
-from pipelines.dedup_documents.sign import Sign
 from pipelines.dedup_documents.verdicts import DocumentVerdicts, FindLosses
 from pipelines.engine.stage import StageRun
 from pipelines.runners.chain import Pass

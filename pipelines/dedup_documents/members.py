@@ -21,7 +21,7 @@ from curation.errors import InputError
 from curation.hashing import mix64
 from pipelines.dedup.duplicates import read_key_range
 from pipelines.dedup.indexes import Place
-from pipelines.dedup_documents.sign import REFUSED, Sign
+from pipelines.dedup_documents.buckets import REFUSED, Sign
 from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (

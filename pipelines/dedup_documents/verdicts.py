@@ -21,9 +21,9 @@ from pipelines.dedup.duplicates import (
     verdict_rows,
     write_verdicts,
 )
+from pipelines.dedup_documents.buckets import Sign
 from pipelines.dedup_documents.clusters import SAMPLES
 from pipelines.dedup_documents.members import Members
-from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import answers, over_documents, set_aside_by
 from pipelines.engine.stage import Shard
 from pipelines.runners.tasks import Progress, Result, Task

@@ -69,7 +69,7 @@ class PageBatch:
     refused: list[Refused | None] = field(default_factory=list)
     characters: int = 0
     fetched: int = field(default_factory=lambda: RawFile.fetched)
-    repaired: Counter[str] = field(default_factory=Counter)
+    noticed: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: Row, own: Row, refused: Refused | None = None) -> None:
         self.rows.append(row)
@@ -214,7 +214,7 @@ class ExtractShards:
     ) -> None:
         documents = documents_batch(batch.rows, batch.own, others, EXTRACTED)
         tally.add_in(documents)
-        for what, pages in batch.repaired.items():
+        for what, pages in batch.noticed.items():
             tally.add(what, pages)
         kept = writer.write(documents, batch.verdicts())
         progress(len(batch.rows), kept, RawFile.fetched - batch.fetched)
@@ -260,10 +260,14 @@ class JudgePages:
     ) -> None:
         """Add a page to the batch, and its notes to the further tables."""
         row, own = document_row(name, page)
-        from curation.extract.safe import page_columns  # compiled kernels
+        from curation.extract.safe import page_columns  # here and below: compiled kernels
+        from curation.rights.signals import is_malformed
 
         found = answer if isinstance(answer, Extraction) else None
         row |= page_columns(page, found, self._sites())
+        signals = (row["rights"] or {}).get("signals", ())
+        broken = (s["kind"] for s in signals if is_malformed(s["kind"], s["value"]))
+        batch.noticed.update(f"malformed.{kind}" for kind in broken)
         if page.mended:
             beside.mended.append(mended_row(row, page))
         if answer is None:
@@ -294,7 +298,7 @@ class JudgePages:
         if answer.page_starts is not None:
             own["page_starts"] = answer.page_starts
         if answer.repaired:
-            batch.repaired[f"repaired.{answer.repaired}"] += 1
+            batch.noticed[f"repaired.{answer.repaired}"] += 1
         batch.add(row, own, wrong_length(len(answer.text), self.extract))
 
 

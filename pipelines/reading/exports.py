@@ -42,52 +42,33 @@ _ROUNDING = 1e-9
 _ZSTD_LEVEL, _GZIP_LEVEL = 3, 6
 
 
-class Written:
-    """A file being written: takes batches, counts rows, and has its record once closed."""
-
-    def __init__(self, write: Callable[[pa.RecordBatch], None]) -> None:
-        self._write = write
-        self.rows = 0
-        self.record = FileRecord(0, 0, "")
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._write(batch)
-        self.rows += batch.num_rows
-
-
-Opener = Callable[[Folder, str, pa.Schema], AbstractContextManager[Written]]
-
-
 @dataclass(frozen=True)
 class Format:
-    """A format: its file names, and a writer of folder, name and schema."""
+    """A format: its file names, and how lines of JSON are compressed; None: a table."""
 
     suffix: str
-    open: Opener
+    compress: Callable[[BinaryIO], AbstractContextManager[Any]] | None = None
     folder: str = ""  # of the data files
     card: bool = False  # whether a README.md tells Hugging Face where the splits are
 
 
-@contextlib.contextmanager
-def _table(folder: Folder, name: str, schema: pa.Schema) -> Iterator[Written]:
-    writer = TableWriter(folder, name, schema)
-    with writer:
-        written = Written(writer.write)
-        yield written
-    written.record = writer.record
+class LinesWriter(contextlib.ExitStack):
+    """Writes record batches as lines of JSON, as `TableWriter` writes them to a table."""
 
+    def __init__(self, folder: Folder, name: str, compress: Callable[[BinaryIO], Any]) -> None:
+        super().__init__()
+        self._sink = self.enter_context(folder.create(name))
+        self._stream = self.enter_context(compress(cast(BinaryIO, self._sink)))
+        self.rows = 0
 
-def _json_lines(compress: Callable[[BinaryIO], AbstractContextManager[Any]]) -> Opener:
-    @contextlib.contextmanager
-    def opened(folder: Folder, name: str, schema: pa.Schema) -> Iterator[Written]:
-        with folder.create(name) as sink:
-            with compress(cast(BinaryIO, sink)) as stream:
-                written = Written(lambda batch: stream.write(_lines(batch)) and None)
-                yield written
-            record = sink.record(written.rows)
-        written.record = record
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._stream.write(_lines(batch))
+        self.rows += batch.num_rows
 
-    return opened
+    @property
+    def record(self) -> FileRecord:
+        """Record of the file; only valid after closing."""
+        return self._sink.record(self.rows)
 
 
 def _lines(batch: pa.RecordBatch) -> bytes:
@@ -124,11 +105,11 @@ def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
 
 
 FORMATS = {
-    "jsonl": Format(".jsonl", _json_lines(lambda file: contextlib.nullcontext(file))),
-    "jsonl.gz": Format(".jsonl.gz", _json_lines(_gzip)),
-    "jsonl.zst": Format(".jsonl.zst", _json_lines(_zstd)),
-    "parquet": Format(".parquet", _table),
-    "hf": Format(".parquet", _table, "data/", card=True),
+    "jsonl": Format(".jsonl", contextlib.nullcontext),
+    "jsonl.gz": Format(".jsonl.gz", _gzip),
+    "jsonl.zst": Format(".jsonl.zst", _zstd),
+    "parquet": Format(".parquet"),
+    "hf": Format(".parquet", None, "data/", card=True),
 }
 
 
@@ -306,8 +287,10 @@ class Export:
         own = self.format
         return f"{own.folder}{split}-{number:05d}-of-{len(self.shards):05d}{own.suffix}"
 
-    def _open(self, name: str) -> AbstractContextManager[Written]:
-        return self.format.open(self.folder, name, self.schema)
+    def _open(self, name: str) -> AbstractContextManager[Any]:
+        if self.format.compress is None:
+            return TableWriter(self.folder, name, self.schema)
+        return LinesWriter(self.folder, name, self.format.compress)
 
     def _split_of(self, batch: pa.RecordBatch) -> Any:
         """Return the number of each document's split -> int64 [rows]."""

@@ -15,7 +15,7 @@ from curation.errors import ConfigError, InputError
 from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.hosts import host_of
 from curation.readers.settings import ReaderSettings
-from curation.rights.policy import COPIES, Policy, by_kept
+from curation.rights.policy import COPIES, Policy
 from curation.rights.rights_settings import COMPARES, Honoured, RightsSettings, default_settings
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.schema import RIGHTS as RIGHTS_TYPE
@@ -106,8 +106,7 @@ def _policy(folder: Folder, settings: RightsSettings, sites: SiteIndex | None = 
         return policy
     removed = read_kinds(folder / COMPARES, ["removed"], COPIES.names)
     renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
-    copies = concatenated([policy.copies(batch) for batch in renewed], COPIES)
-    return Policy(settings, by_kept(copies))
+    return Policy(settings, concatenated([policy.copies(batch) for batch in renewed], COPIES))
 
 
 def _renewed(batch: pa.RecordBatch, sites: SiteIndex) -> pa.RecordBatch:
@@ -123,14 +122,14 @@ def newer_signals(
     """Judge a run's last documents by what files of sites say now, and return what would go.
 
     Sites without a newer file keep what they said. What the policy would have removed before does
-    not count. Documents and sizes are by reason and host, the largest first. Raises as
-    `other_policies` does, and InputError for files without signals.
+    not count. Documents and sizes are by reason, kind of signal and host, the largest first. Raises
+    as `other_policies` does, and InputError for files without signals.
     """
     folder, stages = load_run(run)
     *_, (_, settings) = policies(folder, stages, assignments)
     before = _policy(folder, settings)
     stage, unit = _last(folder, stages), "characters"
-    found: dict[tuple[str, str], Counter[str]] = {}
+    found: dict[tuple[str, str | None, str], Counter[str]] = {}
     total = Counter[str]()
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "sites.sqlite"
@@ -145,12 +144,11 @@ def newer_signals(
                 *rulings, batch["url"].to_pylist(), sizes, strict=True
             ):
                 if ruling is not None and was is None:
-                    row = found.setdefault((ruling.reason, host_of(url or "")), Counter())
-                    row.update({"documents": 1, unit: size})
-    rows: list[dict[str, Any]] = [
-        {"reason": reason, "host": host, **counts} for (reason, host), counts in found.items()
-    ]
-    rows.sort(key=lambda row: (-row[unit], row["reason"], row["host"]))
+                    key = ruling.reason, ruling.signal["kind"], host_of(url or "")
+                    found.setdefault(key, Counter()).update({"documents": 1, unit: size})
+    order = sorted(found, key=lambda key: (-found[key][unit], key))
+    names = "reason", "signal", "host"
+    rows: list[dict[str, Any]] = [{**dict(zip(names, k, strict=True)), **found[k]} for k in order]
     sums = {name: sum(row[name] for row in rows) for name in ("documents", unit)}
     every = {"documents": total["documents"], unit: total["size"]}
     return {"stage": stage, **every, "would_go": sums, "by_host": rows}

@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.bytes.buffers import read_only
+from curation.arrow import text_buffers
 from curation.config import settings_of_run
 from curation.errors import InputError
 from curation.hashing import hash_spans
+from curation.hosts import host_of
 from curation.stages import find
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
@@ -152,12 +152,12 @@ def build(folder: Folder, stages: Sequence[str], tell: Tell) -> dict[str, Any]:
 
 
 def _bytes_of(texts: pa.Array) -> int:
-    offsets, _ = read_only(texts)
+    offsets, _ = text_buffers(texts)
     return int(offsets[-1] - offsets[0])
 
 
 def _id_hashes(ids: pa.Array) -> npt.NDArray[np.uint64]:
-    offsets, data = read_only(ids)
+    offsets, data = text_buffers(ids)
     found: npt.NDArray[np.uint64] = hash_spans(data, offsets[:-1], offsets[1:], _SEED)
     return found
 
@@ -237,7 +237,7 @@ class Found:
         """Return what became of the document, why, and its spans with their texts."""
         row, text = self.row, self.row["text"].encode()
         facts = {name: row.get(name) for name in _IDENTITY if name in row}
-        facts["host"] = urlsplit(row.get("url") or "").hostname
+        facts["host"] = host_of(row.get("url") or "") or None
         kept = "tokenised" if self.sequences else "kept"
         decision = {"edits": "cut", "removed": "removed"}.get(self.part.kind, kept)
         facts |= {"decision": decision, "stage": self.part.stage}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from curation.config import parse_yaml
+from curation.config import read_yaml
 from curation.credentials import redact
 from curation.errors import InputError, first_line
 from curation.readers.records import skipped
@@ -201,8 +201,7 @@ def _command_before(folder: Folder, root_before: str) -> str | None:
 
 @functools.cache
 def _limits() -> dict[str, Any]:
-    path = root() / "configs" / "report.yaml"
-    return parse_yaml(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    return read_yaml(root() / "configs" / "report.yaml")
 
 
 #: Documents sampled per rule and of the kept ones, and characters shown of their text.

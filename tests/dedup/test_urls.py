@@ -123,5 +123,5 @@ def test_canonical_urls_stay_as_they_are(url: str) -> None:
 
 def test_absent_list_is_named(tmp_path: Path) -> None:
     path = str(tmp_path / "none.txt")
-    with pytest.raises(ConfigError, match=r"none\.txt: can't read"):
+    with pytest.raises(ConfigError, match=r"none\.txt: cannot be read"):
         canonical_url("http://a.com", DEFAULT.model_copy(update={"tracking_parameters": path}))

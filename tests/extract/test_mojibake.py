@@ -137,7 +137,7 @@ def test_pages_that_were_misread(wrong: str) -> None:
         "Le Duncan n’était plus qu’à quelques encablures.", "Sauter l’île! s’écria Pencroff.",
         "« Liberté » ou «\xa0liberté\xa0»", "ในค.", "เช่นกัน", "เพชรบูรณ์", "스토리 탄탄.",
         "js 的新文件。", "VIVE LA LIBERTÉ»", "100\xa0°C à l’ombre",
-        "Ёлки, «ЁЖ»", "АО «АИФ»—«Ї»", "ääšš", "–É–",
+        "Ёлки, «ЁЖ»", "АО «АИФ»—«Ї»", "ääšš", "–É–", "木i", "的a Park",
     ],
 )  # fmt: skip
 def test_short_texts_that_look_like_others_stay(text: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curation.extract.clean import normal
 from curation.extract.layout import is_normalized
-from curation.text.mojibake import repaired
+from curation.text.mojibake import misread, repaired
 
 
 def normalized(text: str) -> bool:
@@ -29,7 +29,7 @@ _LIKELY = st.sampled_from(
 @example("Ã©")
 @example("e\u0301")
 def test_settled_text_comes_back_as_it_is(text: str) -> None:
-    if normalized(text):
+    if normalized(text) and not misread(text, 0.9).encoding:  # which is seen on the page before
         assert normal(repaired(text)) == text
 
 

@@ -1,4 +1,4 @@
-"""Dumps and office documents: the text that went in, and nothing lost unsaid."""
+"""Dumps, mailboxes, office documents and LaTeX: the text that went in, and nothing lost unsaid."""
 
 from __future__ import annotations
 
@@ -92,6 +92,23 @@ def wikitext(blocks: list[Block]) -> str:
             rows = ["\n|-\n| style=x | " + " || ".join(row) for row in content]
             made.append('{| class="w"' + "".join(rows) + "\n|}")
     return "\n".join([*made, "== References ==", "{{Reflist}}", "[[Category:X]]", "[[de:X]]"])
+
+
+def latex(blocks: list[Block]) -> str:
+    made = ["\\documentclass{article}\n\\title{T \\emph{u}}\n\\begin{document}\n\\maketitle"]
+    for kind, content in blocks:
+        if kind == "heading":
+            made.append(f"\\section{{{content}}}\\label{{sec:x}}")
+        elif kind == "paragraph":
+            first, _, rest = content.partition(" ")
+            made.append(f"\\textbf{{{first}}} % told\n{rest}\\cite{{a,b}}\\footnote{{No.}}\n")
+        elif kind == "list":
+            items = "".join(f"\n\\item \\emph{{{item}}}" for item in content)
+            made.append("\\begin{itemize}" + items + "\n\\end{itemize}")
+        else:
+            rows = " \\\\\n".join(" & ".join(row) for row in content)
+            made.append("\\begin{tabular}{|l|l|l|}\n" + rows + "\n\\end{tabular}\n")
+    return "\n".join([*made, "\\end{document}\nbehind"])
 
 
 def html(blocks: list[Block]) -> str:
@@ -231,6 +248,14 @@ def post(number: int, body: str, question: int = 0, votes: int = 0, **more: Any)
     }
 
 
+def mail(subject: str, body: str, kind: str = "plain", number: int = 1) -> str:
+    return (
+        f"From a@b.example Mon May  6 07:08:09 2024\nSubject: {subject}\nMessage-ID: <{number}@x>\n"
+        "Date: Mon, 06 May 2024 07:08:09 +0200\nMIME-Version: 1.0\n"
+        f"Content-Type: text/{kind}; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n{body}\n\n"
+    )
+
+
 def events_of(path: Path, data: bytes, **settings: Any) -> list[Event]:
     path.write_bytes(data)
     return list(read(str(path), default_settings(**settings)))
@@ -248,8 +273,10 @@ _MAKERS: dict[str, Callable[[list[Block]], bytes]] = {
     "a.docx": docx,
     "a.odt": odt,
     "a.epub": epub,
+    "a.tex": lambda blocks: latex(blocks).encode(),
     "a.xml": lambda blocks: dump([wiki_page("T", wikitext(blocks))]),
     "Posts.xml": lambda blocks: posts([post(1, html(blocks))]),
+    "a.mbox": lambda blocks: mail("T", html(blocks), "html").encode(),
 }
 
 
@@ -345,6 +372,50 @@ def test_questions_with_their_answers(tmp_path: Path) -> None:
     assert read_at(str(tmp_path / "Posts.xml"), last.offset, default_settings()) == last
 
 
+def test_messages_of_a_mailbox(tmp_path: Path) -> None:
+    attached = (
+        "From a\nSubject: =?utf-8?q?B=C3=A4r?=\nContent-Type: multipart/mixed; boundary=Q\n\n"
+        "--Q\nContent-Type: text/plain; charset=latin-1\n"
+        "Content-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe\n--Q\n"
+        "Content-Type: image/png\n\nxx\n--Q--\n\n"
+    )
+    image = "From a\nContent-Type: image/png\n\nxx\n\n"
+    text = mail("Zeit", "Hallo\n>From hier\nFrom dort", number=3)
+    data = (attached + image + text + mail("H", "<p>Ja</p>", "html")).encode()
+    bear, picture, quoted, made = events_of(tmp_path / "a.mbox", data)
+    assert isinstance(bear, Page) and isinstance(quoted, Page)
+    assert (text_of(bear).strip(), (bear.fields or {})["title"], bear.url) == ("Grüße", "Bär", "")
+    assert isinstance(picture, Damage) and picture.reason == "mailbox.no_text"
+    assert text_of(quoted) == "Hallo\nFrom hier\nFrom dort"
+    assert (quoted.url, str(quoted.date)) == ("mid:3@x", "2024-05-06 05:08:09+00:00")
+    assert text_of(made) == "Ja"
+    big = events_of(
+        tmp_path / "b.mbox", (mail("A", "x" * 5000) + text).encode(), max_record_bytes=1024
+    )
+    assert [getattr(e, "reason", "") for e in big] == ["mailbox.too_large", ""]
+
+
+def test_what_latex_says(tmp_path: Path) -> None:
+    source = r"""\newcommand{\sys}{Foo\-Bar}
+\begin{document}
+\section*{Intro}
+The \sys{} costs 5\% of \$10: na\"{\i}ve caf\'e, $a_i \le \$5$ \textcolor{red}{now}.
+\begin{equation} E = mc^2 % so
+\end{equation}
+\begin{lstlisting}[language=C]
+int x;  % 2
+\end{lstlisting}
+\begin{comment}no\end{comment}
+\end{document}"""
+    (page,) = events_of(tmp_path / "a.tex", source.encode())
+    assert text_of(page).split("\n\n") == [
+        "Intro",
+        r"The FooBar costs 5% of $10: naïve café, $a_i \le \$5$ now.",
+        "\\begin{equation} E = mc^2 % so\n\\end{equation}",
+        "int x;  % 2",
+    ]
+
+
 _BOMB = "<!DOCTYPE a [<!ENTITY a 'aaaaaaaaaa'>" + "".join(
     f"<!ENTITY {chr(98 + n)} '{f'&{chr(97 + n)};' * 10}'>" for n in range(9)
 )
@@ -365,6 +436,7 @@ _ZEROS = b"<w:document xmlns:w='w'>" + b" " * (4 << 20)
         ("a.xml", _SITE.encode() + f"<page>{_BOMB}]>&j;</page>".encode(), "mediawiki.bad_xml"),
         ("a.xml", _SITE.encode() + b"<page><title>", "mediawiki.truncated"),
         ("a.xml", b"<posts><row Id='1' PostTypeId='1' &j; />", "stackexchange.bad_xml"),
+        ("a.tex", b"\\begin{document}" + b"{" * (2 << 20), "latex.too_large"),
     ],
 )
 def test_hostile_files(name: str, data: bytes, reason: str, tmp_path: Path) -> None:
@@ -380,6 +452,15 @@ def test_hostile_files(name: str, data: bytes, reason: str, tmp_path: Path) -> N
 def test_wikitext_that_never_ends(part: str) -> None:
     """Takes minutes if it isn't linear."""
     to_html(part * 100_000, frozenset({"file"}))
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["{", "$", "\\(", "\\begin{a}", "\\label{", "\\begin{verbatim}", "\\section{", "\\$", "%"],
+)
+def test_latex_that_never_ends(part: str, tmp_path: Path) -> None:
+    (page,) = events_of(tmp_path / "a.tex", b"\\begin{document}" + part.encode() * 100_000)
+    assert isinstance(page, Page)
 
 
 @pytest.mark.parametrize(

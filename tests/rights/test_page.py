@@ -15,7 +15,7 @@ from curation.resources import root
 from curation.rights import for_agents, parse_directives, read_page, reservation
 from curation.rights.licences import Licence, licence_of, matches_licence, spdx_identifiers
 from curation.rights.robots import Directive
-from curation.rights.tdm import Reservation, parse_tdm_file
+from curation.rights.tdm import Reservation, of_path, parse_tdm_file
 
 CASES = root().parent / "shared/data/rights/dev.jsonl.gz"
 
@@ -237,11 +237,11 @@ def test_the_file_of_reservations() -> None:
         "nothing",
     ]
     file = parse_tdm_file(b"\xef\xbb\xbf" + json.dumps(rules).encode())
-    assert file.reservation("https://x.org/open/a.pdf") == Reservation(False, None)
-    assert file.reservation("https://x.org/a.pdf") == Reservation(True, "https://x.org/p")
-    assert file.reservation("https://x.org/a.html") == Reservation(True, None)
-    assert parse_tdm_file(b"{").reservation("https://x.org/") is None
-    assert parse_tdm_file(b"{}").reservation("https://x.org/") is None
+    assert of_path(file, "https://x.org/open/a.pdf") == Reservation(False, None)
+    assert of_path(file, "https://x.org/a.pdf") == Reservation(True, "https://x.org/p")
+    assert of_path(file, "https://x.org/a.html") == Reservation(True, None)
+    assert of_path(parse_tdm_file(b"{"), "https://x.org/") is None
+    assert of_path(parse_tdm_file(b"{}"), "https://x.org/") is None
 
 
 def test_the_line_of_copyright() -> None:

@@ -17,7 +17,7 @@ from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.rights.signals import LATEST
 from curation.rights.sites import SiteFile, SiteIndex, build_index, read_site_files, site_of
-from curation.rights.tdm import parse_tdm_file
+from curation.rights.tdm import of_path, parse_tdm_file
 from curation.schema import SET_ASIDE
 from tests.readers.archives import http_response, warc_record
 
@@ -116,7 +116,7 @@ def test_names_of_sites(url: str, site: str) -> None:
 
 def test_a_reservation_without_a_list_around_it() -> None:
     file = parse_tdm_file(b'{"location": "/", "tdm-reservation": 1}')
-    assert file.reservation("https://a.example/x") == (True, None)
+    assert of_path(file, "https://a.example/x") == (True, None)
 
 
 def test_ai_txt_and_reservations(tmp_path: Path) -> None:

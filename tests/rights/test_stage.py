@@ -206,7 +206,7 @@ def test_a_crawler_follows_its_own_group(
         {"kind": "robots", "place": "robots.txt", "agent": agent, "value": value}
         for agent, value in answers.items()
     ]
-    ruling = Policy(settings).ruling({"licence": None, "signals": signals})
+    ruling = Policy(settings).rulings(pa.array([{"licence": None, "signals": signals}], RIGHTS))[0]
     assert (ruling and ruling.reason) == reason
 
 

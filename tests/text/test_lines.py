@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.bytes.buffers import read_only
+from curation.arrow import text_buffers
 from curation.text.characters import properties
 from curation.text.lines import (
     all_lines,
@@ -25,7 +25,7 @@ TEXT = st.text(st.sampled_from("ab .。\n\n\r\v\x1c\x85\u2028\u00a0é"), max_siz
 
 def pieces(kernel, text: str, *tables) -> list[str]:  # type: ignore[no-untyped-def]
     """What a kernel that writes the starts and ends of pieces finds in a text."""
-    data = read_only([text])[1]
+    data = text_buffers([text])[1]
     starts, ends = np.empty((2, len(data) + 1), np.int64)
     n = kernel(data, 0, len(data), *tables, starts, ends)
     raw = data.tobytes()
@@ -33,7 +33,7 @@ def pieces(kernel, text: str, *tables) -> list[str]:  # type: ignore[no-untyped-
 
 
 def sentences(text: str) -> list[str]:
-    data, table = read_only([text])[1], properties()
+    data, table = text_buffers([text])[1], properties()
     end = len(data)
     found = []
     i = strip_left(data, 0, end, table)

@@ -16,11 +16,12 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation.config import read_yaml
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.stages.tokenize import VOCABULARY, tokenizer_checksums
 from curation.tokenize import load_tokenizer
-from curation.tokenize.card import BUILTIN, read_card, special_tokens
+from curation.tokenize.card import BUILTIN, special_tokens
 from curation.tokenize.pretokenize import (
     LETTER,
     NEWLINE,
@@ -292,4 +293,4 @@ def test_the_large_vocabulary_continues_the_small_one_and_one_has_no_base() -> N
     assert large.tokens[: len(small.tokens)] == small.tokens
     scratch = load_tokenizer("curation-128k-scratch")
     assert scratch.tokens[:256] == [bytes([b]) for b in range(256)]
-    assert read_card(Path(resolve(BUILTIN[scratch.name])).parent / "card.yaml")["base"] is None
+    assert read_yaml(Path(resolve(BUILTIN[scratch.name])).parent / "card.yaml")["base"] is None

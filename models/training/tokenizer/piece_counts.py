@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.bytes.buffers import copy_bytes
 from curation.bytes.hash_tables import slot_of_bytes
+from curation.bytes.search import copy_bytes
 from curation.compiled import Bytes, Int, Int64s, borrowing, kernel
 from curation.hashing import xxh64
 from curation.tokenize.pretokenize import Pattern, piece_end

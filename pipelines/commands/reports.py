@@ -1,22 +1,35 @@
-"""`curate summary`: write the training-data documents that must be published, from a run."""
+"""`curate report`: write report.html and report.json of a run.
+
+`curate summary`: write the training-data documents that must be published, from a run.
+"""
 
 import argparse
 from pathlib import Path
 
-import yaml
-
-from curation.config import parse_yaml
-from curation.errors import ConfigError
+from curation.config import read_yaml
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
+from pipelines.console import PlainConsole
 from pipelines.reading.summary import RunFacts, write_summary
-from pipelines.run_folder import SUMMARY
+from pipelines.report.collect import collect
+from pipelines.report.render import write_report
+from pipelines.report.terminal import print_funnel
+from pipelines.run_folder import REPORT_DATA, REPORT_PAGE, SUMMARY, load_run
 from pipelines.storage.files import Folder
 from pipelines.terminal import say, say_json
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
-    """Declare the options."""
+    """Declare the options of `report` or `summary`."""
     add_run(parser)
+    add_dry_run(parser)
+    if name == "report":
+        parser.add_argument(
+            "--all-documents",
+            action="store_true",
+            help="read every document of a large run instead of a sample of files",
+        )
+        return
+    parser.set_defaults(command=_summarize)
     parser.add_argument("--output", metavar="DIR", help=f"folder (default: {SUMMARY} in the run)")
     parser.add_argument(
         "--mix", default="", metavar="NAME", help="a named mix (default: the main mix)"
@@ -25,32 +38,28 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--answers", metavar="FILE", help="YAML file with the answers that a person gives, by field"
     )
     add_json(parser)
-    add_dry_run(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Collect the report, write it and print the funnel."""
+    folder, _ = load_run(options.run)
+    end_dry_run(options, folder / REPORT_PAGE, folder / REPORT_DATA)
+    facts = collect(options.run, all_documents=options.all_documents)
+    path = write_report(folder, facts)
+    print_funnel(facts, PlainConsole())
+    say(f"report: {path}")
+    return 0
+
+
+def _summarize(options: argparse.Namespace) -> int:
     """Count, write the files, and list the fields that a person must fill in."""
     facts = RunFacts.of(options.run, options.mix)
-    answers = _answers(options.answers)
+    answers = read_yaml(Path(options.answers)) if options.answers else {}
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
     end_dry_run(options, folder)
     left = write_summary(facts, folder, answers)
     _say(options, folder, left)
     return 0
-
-
-def _answers(path: str | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    try:
-        found = parse_yaml(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path}: expected a mapping of fields to texts")
-    return found
 
 
 def _say(options: argparse.Namespace, folder: Folder, left: dict[str, str]) -> None:
