@@ -24,7 +24,6 @@ import gzip
 import json
 import random
 import re
-import resource
 import sys
 import tempfile
 import time
@@ -218,9 +217,6 @@ def plant(
         """The question, and its answer where that is needed."""
         return item.question if size(item) >= 20 else f"{item.question}\n{item.answer}"
 
-    def english(item: Item) -> bool:
-        return language(item) in ("", "en")
-
     makers: dict[str, Callable[[Item], str]] = {
         "whole item": lambda i: planter.around(f"{i.question}\n{i.answer}"),
         "question alone": lambda i: planter.around(i.question),
@@ -260,10 +256,14 @@ def plant(
     ]
     for i in range(number):
         documents.append(Planted(*negatives[i % len(negatives)](), None))
-    for item in some(lambda i: size(i) >= 20):
-        documents.append(
-            Planted("halves apart", planter.apart(item.question, language(item)), item)
-        )
+    documents += [
+        Planted("halves apart", planter.apart(i.question, language(i)), i)
+        for i in some(lambda i: size(i) >= 20)
+    ]
+    documents += [
+        Planted("short, 1 edit", planter.around(planter.edited(full(i), 1, language(i))), i)
+        for i in short
+    ]
     return pool, documents
 
 
@@ -380,11 +380,10 @@ def large(path: Path) -> Decontaminator:
     seconds = time.process_time() - started
     index = made.index
     postings, total = len(index.patterns), sum(array.nbytes for array in index)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{len(items):,} items, {len(index.starts) - 1:,} n-grams that point at {postings:,} places:"
     )
-    print(f"index {total / 1e6:.0f} MB, built in {seconds:.0f} CPU s, peak memory {peak:.0f} MB")
+    print(f"index {total / 1e6:.0f} MB, built in {seconds:.0f} CPU s")
     return made
 
 

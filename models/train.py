@@ -47,7 +47,7 @@ GRADED_TEXTS = LABELLED + (
     "language model that read them (labels.tsv): African Storybook, Pratham Books (CC BY), "
     "XQuAD, Universal Dependencies (CC BY-SA, CC BY), opensource.guide (CC BY), GNOME, tldr, "
     "Electron, React, Astro, Python, coding-interview-university, bitcoin.org, Mozilla (CC BY-SA, "
-    "CC BY, MIT, CC0, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 280 texts in 36 "
+    "CC BY, MIT, CC0, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 888 texts in 46 "
     "languages and 283 pages in English and German written for this by a language model "
     "(written.jsonl.gz, pages.written.jsonl.gz). Pages of Formasaurus (MIT) in 30 languages, "
     "graded in the same way."
@@ -96,7 +96,9 @@ DOMAIN_FILES = {
 #: English and German written for this.
 QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0, 0.0, 1.0)
 #: The same for the part that judges other languages.
-OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0, 0.2, 0.0)
+OTHERS = OtherLanguages(
+    languages=("en", "de"), file_weights=(0.3, 1, 1, 0.5, 1, 0), min_documents=6, judged=(1, 3)
+)
 
 #: Weights of real pages, of pages written for this purpose in English and German and in others, and
 #: of lists of words.
@@ -121,11 +123,8 @@ def labelled_files(data: Path, out: Path) -> list[Path]:
 
 def quality_settings() -> LinearTraining:
     """Two parts: one for English and German, one for other languages."""
-    others = OtherLanguages(languages=("en", "de"), file_weights=OTHERS_WEIGHTS, judged=(1, 3))
-    settings = default_settings("quality", LinearTraining)
-    return settings.model_copy(
-        update={"file_weights": QUALITY_WEIGHTS, "judged_files": 2, "others": others}
-    )
+    changed = {"file_weights": QUALITY_WEIGHTS, "judged_files": 2, "others": OTHERS}
+    return default_settings("quality", LinearTraining).model_copy(update=changed)
 
 
 def educational_settings() -> LinearTraining:

@@ -94,13 +94,14 @@ def growth(run: Run) -> float:
         size *= 2
     factor = float("inf")
     for scale in _SCALES:
-        factor = min(factor, doubling(run, scale * size))
+        attempts = ATTEMPTS if scale == _SCALES[-1] else ATTEMPTS // 3
+        factor = min(factor, doubling(run, scale * size, attempts))
         if factor <= MOST:
             break
     return factor
 
 
-def doubling(run: Run, size: int) -> float:
+def doubling(run: Run, size: int, attempts: int) -> float:
     """Factor per doubling, over the larger two of three doublings.
 
     Four runs of the small size are one measurement: it lasts as long as one of the large size, so
@@ -109,7 +110,7 @@ def doubling(run: Run, size: int) -> float:
     """
     small, large = run(2 * size), run(8 * size)
     least_small = least_large = float("inf")
-    for attempt in range(ATTEMPTS):
+    for attempt in range(attempts):
         least_small = min(least_small, timed(small, times=4 if attempt else 2))
         least_large = min(least_large, timed(large))
         factor = (least_large / max(least_small, ENOUGH)) ** 0.5

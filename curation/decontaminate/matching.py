@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from curation.arrow import repeated
 from curation.compiled import Float, Int, Int32s, Int64s, Uint64s, kernel
 from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram, may_have
 from curation.decontaminate.normalize import (
@@ -29,6 +30,7 @@ from curation.decontaminate.normalize import (
     sums,
     tokenize_into,
 )
+from curation.dedup.keys import run_lengths, run_starts
 
 #: Share of a pattern's weight that the chain covers, below which no alignment is tried.
 LEAST_COVERED = 0.25
@@ -44,6 +46,10 @@ _FAR = -(1 << 30)
 #: Places of a document from which one item is put together.
 _MOST_PIECES = 4
 _MOST_NUMBERS = 64
+#: Tokens that a piece has in common with an item, and by what their hash is made.
+_SAME = 4
+_MIXED = np.array([0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 1], np.uint64)
+_NONE = np.zeros(_SAME - 1, np.uint32)
 
 
 class Run(NamedTuple):
@@ -480,17 +486,42 @@ class Matcher:
 
         With the tokens of these pieces, in the order of the pattern, as one text would have them.
         """
-        runs = self.runs(tokens)
-        runs = runs[np.argsort(runs[:, RUN.pattern], kind="stable")]
+        hashes, before = tokens.hashes.astype(np.uint32), sums(tokens.sizes)
         for pattern in patterns:
-            low, high = np.searchsorted(runs[:, RUN.pattern], [pattern, pattern + 1])
-            pieces = _pieces(runs[low:high], len(self._index.pattern(pattern)))
+            own = self._index.pattern(pattern)
+            runs = _stretches(own, hashes)
+            ends = before[np.minimum(runs[:, RUN.place] + runs[:, RUN.length], len(hashes))]
+            runs = runs[ends - before[runs[:, RUN.place]] >= SIZE]
+            pieces = _pieces(runs, len(own))
             if len(pieces) > 1:
                 places = [np.arange(max(a, 0), min(b, len(tokens.hashes))) for a, b in pieces]
                 yield pattern, np.concatenate(places)
 
 
-def _pieces(runs: npt.NDArray[np.int32], m: int) -> list[tuple[int, int]]:
+def _stretches(
+    own: npt.NDArray[np.uint32], hashes: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.int64]:
+    """Return the stretches of a document that equal one of a pattern: [runs, len(RUN)].
+
+    Those of its template, too, which no n-gram of the index has.
+    """
+    ours, theirs = (
+        np.lib.stride_tricks.sliding_window_view(np.append(some, _NONE), _SAME) @ _MIXED
+        for some in (own, hashes)
+    )
+    order = np.argsort(ours, kind="stable")
+    low, high = (np.searchsorted(ours[order], theirs, side) for side in ("left", "right"))
+    places, nth = repeated(np.minimum(high - low, MOST_PATTERNS))
+    positions = order[low[places] + nth]
+    order = np.lexsort([places, places - positions])
+    places, positions = places[order], positions[order]
+    begins = run_starts(places - positions, places - np.arange(len(places)))
+    lengths = run_lengths(begins, len(places)) + _SAME - 1
+    zeros = np.zeros(len(begins), np.int64)
+    return np.stack([zeros, positions[begins], places[begins], lengths], 1)
+
+
+def _pieces(runs: npt.NDArray[np.int64], m: int) -> list[tuple[int, int]]:
     """Return where a document may have parts of a pattern of m tokens, in the pattern's order.
 
     Runs on about one diagonal are a piece; it reaches to where its neighbours begin.

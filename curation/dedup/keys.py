@@ -2,6 +2,8 @@
 
 Equal strings have equal 128-bit keys, others differ but by a 2^-128 chance."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -64,7 +66,7 @@ def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
     return first, second[rows], carried[order[rows].astype(np.int64)]
 
 
-def run_starts(*columns: Ids) -> npt.NDArray[np.int64]:
+def run_starts(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Positions at which one of the columns [n], sorted together, takes a new value."""
     new = np.ones(len(columns[0]), bool)
     new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)

@@ -19,6 +19,8 @@ from curation.hosts import ascii_host
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]+)([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 #: Session ids in the path, of Java servlets and others: `;jsessionid=...`.
 _SESSION = re.compile(r";(?:jsessionid|phpsessid|sessionid|sid)=[^/;]*", re.IGNORECASE)
+#: `scheme://user@www.` of a URL, and its host. For RE2, which both Arrow and DuckDB use.
+HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?:[Ww]{3}\.)?(?P<host>[^/?#:\n\r]*)"
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -58,11 +60,8 @@ def canonical_urls(urls: Texts, settings: UrlSettings) -> pa.Array:
 
 def hosts(urls: Texts) -> pa.Array:
     """Host of each URL, lower case, without `www.`, user and port -> large_string, "" for none."""
-    pattern = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?:[Ww]{3}\.)?([^/?#:]*).*$"
-    array = pc.replace_substring_regex(large_strings(urls), r"[\n\r]", "")
-    found = pc.replace_substring_regex(array, pattern, r"\1")
-    is_url = pc.match_substring_regex(array, pattern)
-    return pc.utf8_lower(pc.fill_null(pc.if_else(is_url, found, ""), ""))
+    found = pc.struct_field(pc.extract_regex(large_strings(urls), HOST), "host")
+    return pc.utf8_lower(pc.fill_null(found, ""))
 
 
 def _canonical_plain(urls: pa.Array, settings: UrlSettings) -> pa.Array:

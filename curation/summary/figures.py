@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: `scheme://user@www.` of a URL, and its host. For RE2, which both Arrow and DuckDB use.
-HOST = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?:www\.)?(?P<host>[^/?#:]*)"
+from curation.dedup.urls import HOST, hosts
+
 #: File names of Common Crawl.
 COMMON_CRAWL = r"(^|/)CC-(MAIN|NEWS)-"
 #: Collections of documents whose source names none.
@@ -129,11 +129,6 @@ LABELS = ("language", "domain", "topic", "format")
 COLUMNS = (*LABELS, "url", "date", "source", "text", "rights")
 
 
-def _host(batch: pa.RecordBatch) -> pa.Array:
-    found = pc.struct_field(pc.extract_regex(batch["url"], HOST), "host")
-    return pc.utf8_lower(pc.fill_null(found, ""))
-
-
 def _collection(batch: pa.RecordBatch) -> pa.Array:
     file = pc.struct_field(batch["source"], "file")
     folder = pc.list_element(pc.split_pattern(file, "/"), 0)
@@ -152,7 +147,7 @@ def _licence(batch: pa.RecordBatch) -> pa.Array:
 
 _KEYS: dict[str, tuple[str, Callable[[pa.RecordBatch], pa.Array]]] = {
     **{name: (name, _label(name)) for name in LABELS},
-    "host": ("url", _host),
+    "host": ("url", lambda batch: hosts(batch["url"])),
     "collection": ("source", _collection),
     "licence": ("rights", _licence),
 }

@@ -87,7 +87,8 @@ def train_quality(
     first = range(settings.judged_files or len(examples.files))
     model, found = part(settings, settings.file_weights, first)
     if (others := settings.others) is not None:
-        own = settings.model_copy(update={"vary_with": others.vary_with})
+        changed = {"vary_with": (), "min_documents": others.min_documents}
+        own = settings.model_copy(update=changed)
         second, of_others = part(own, others.file_weights, others.judged)
         model = replace(model, languages=others.languages, others=second)
         found["other_languages"] = of_others

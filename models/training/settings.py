@@ -41,7 +41,7 @@ class OtherLanguages(Settings):
         min_length=1, description="those that the first part judges; this one judges all others"
     )
     file_weights: tuple[float, ...] = Field(description="weight of the examples of each file")
-    vary_with: tuple[str, ...] = Field((), description="as for the first part")
+    min_documents: Positive = Field(description="as for the first part")
     judged: tuple[int, ...] = Field(
         min_length=1, description="the files, counted from 0, by which this part is calibrated"
     )

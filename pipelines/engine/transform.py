@@ -128,12 +128,12 @@ class _Opened:
         return self.__dict__ | {"_open": None}
 
 
-class ShardWriter:
+class ShardWriter(contextlib.ExitStack):
     """The output files of one shard, by kind: documents, removed, edits, set aside."""
 
     def __init__(self, folder: Folder, shard: str, stage: str, tally: Tally) -> None:
+        super().__init__()
         self._folder, self._shard, self._stage, self._tally = folder, shard, stage, tally
-        self._stack = contextlib.ExitStack()
         self._writers: dict[str, TableWriter] = {}
 
     def write(self, batch: pa.RecordBatch, verdicts: Verdicts, whole: bool = True) -> int:
@@ -168,14 +168,8 @@ class ShardWriter:
         if kind not in self._writers:
             name = f"{kind}/{self._shard}.parquet"
             writer = TableWriter(self._folder, name, batch.schema)
-            self._writers[kind] = self._stack.enter_context(writer)
+            self._writers[kind] = self.enter_context(writer)
         self._writers[kind].write(batch, whole)
-
-    def __enter__(self) -> ShardWriter:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._stack.__exit__(*exception)
 
     @property
     def files(self) -> dict[str, FileRecord]:

@@ -10,7 +10,7 @@ share. Of any other file the rest is damage, too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,75 +126,51 @@ class _Open:
 _open: _Open | None = None
 
 
-@dataclass(frozen=True)
-class _More:
-    """Ask for the events of a source from number `first` on."""
-
-    source: _Source
-    first: int
-    most: int
-
-    def answer(self) -> _Events:
-        global _open
-        held, _open = _open, None  # nothing stays open after an error
-        if held is None or held.source != self.source or held.at != self.first:
-            held = _Open.of(self.source, self.first)
-        events: list[Event] = []
-        size = 0
-        ended = True
-        for event in held.events:
-            events.append(_packed(event))
-            size += len(event.content) if isinstance(event, Page) else 0
-            if len(events) >= self.most or size >= _BYTES:
-                ended = False
-                break
-        held.at += len(events)
-        _open = None if ended else held
-        reader = held.reader
-        if reader is None:
-            return _Events(events, ended, BEGINNING, None, False)
-        reading = reader.reading if ended else None
-        return _Events(events, ended, reader.begin, reading, reader.lacks_position)
+def _more(source: _Source, first: int, most: int) -> _Events:
+    """Return the events of a source from number `first` on."""
+    global _open
+    held, _open = _open, None  # nothing stays open after an error
+    if held is None or held.source != source or held.at != first:
+        held = _Open.of(source, first)
+    events: list[Event] = []
+    size = 0
+    ended = True
+    for event in held.events:
+        events.append(_packed(event))
+        size += len(event.content) if isinstance(event, Page) else 0
+        if len(events) >= most or size >= _BYTES:
+            ended = False
+            break
+    held.at += len(events)
+    _open = None if ended else held
+    reader = held.reader
+    if reader is None:
+        return _Events(events, ended, BEGINNING, None, False)
+    reading = reader.reading if ended else None
+    return _Events(events, ended, reader.begin, reading, reader.lacks_position)
 
 
-@dataclass(frozen=True)
-class _Rest:
-    """Ask what is left of a source behind a record, see `rest_of`."""
-
-    source: _Source
-    last: int | None
-    events: int
-    at: int  # events in all
-
-    def answer(self) -> Rest:
-        source = self.source
-        if isinstance(source.span, str):
-            offset, behind = records_behind(source.span, self.at)
-            return Rest(offset, behind, None, 0)
-        place = source.path, source.name, source.settings, source.span
-        return rest_of(*place, source.start, self.last, self.events)
+def _rest(source: _Source, last: int | None, events: int, at: int) -> Rest:
+    """Return what is left of a source behind a record, see `rest_of`; `at`: events in all."""
+    if isinstance(source.span, str):
+        offset, behind = records_behind(source.span, at)
+        return Rest(offset, behind, None, 0)
+    place = source.path, source.name, source.settings, source.span
+    return rest_of(*place, source.start, last, events)
 
 
-@dataclass(frozen=True)
-class _Others:
-    """Ask for the types of a table's further columns."""
-
-    source: _Source
-
-    def answer(self) -> dict[str, pa.DataType]:
-        return self.source.others()
-
-
-def _answer(question: _More | _Rest | _Others) -> Any:
-    return question.answer()
+def _answer(question: tuple[Any, ...]) -> Any:
+    function, *arguments = question
+    return function(*arguments)
 
 
 #: The guarded process of this worker.
 _guard: Guard[Any, Any] = Guard(_answer)
 
 
-def _ask(question: _More | _Rest | _Others) -> Any:
-    (answer,) = _guard.map([question], again=False)
+def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in the guarded process."""
+    (answer,) = _guard.map([(function, *arguments)], again=False)
     return answer
 
 
@@ -214,7 +190,7 @@ class GuardedReader(FileReader):
 
     def others(self) -> dict[str, pa.DataType]:
         """Return them as ever; where the process dies, those of the rows that can be read."""
-        answer = _ask(_Others(self._source))
+        answer = _ask(_Source.others, self._source)
         return others_in(self._source.name, self) if isinstance(answer, Crash) else answer
 
     def __iter__(self) -> Iterator[Event]:
@@ -222,12 +198,12 @@ class GuardedReader(FileReader):
         at, most, singly = 0, _EVENTS, 0
         last, since = None, 0  # offset of the last event that has one, events from there on
         while True:
-            answer = _ask(_More(source, at, most))
+            answer = _ask(_more, source, at, most)
             if isinstance(answer, Crash):
                 if most > 1:
                     most, singly = 1, at + _EVENTS
                     continue
-                rest = _ask(_Rest(source, last, since, at))
+                rest = _ask(_rest, source, last, since, at)
                 if isinstance(rest, Crash):
                     end = source.span.end if isinstance(source.span, Span) else 0
                     rest = Rest(last or 0, None, None, end)

@@ -1,8 +1,8 @@
 """Find documents: by id, URL, host or text, filtered and sorted, or drawn at random."""
 
+import functools
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -38,21 +38,14 @@ class Masks:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._held: OrderedDict[str, Bits] = OrderedDict()
+        self._of = functools.lru_cache(_MASKS)(lambda items: self._made(dict(items)))
 
     def of(self, filters: Mapping[str, str]) -> Bits | None:
         """Return documents that pass all filters -> [documents]; None: no filter, so all of them.
 
         Raises ConfigError for a filter that there is not.
         """
-        if not filters:
-            return None
-        key = self.key(filters)
-        if key not in self._held:
-            self._held[key] = self._made(filters)
-            while len(self._held) > _MASKS:
-                self._held.popitem(last=False)
-        return self._held[key]
+        return self._of(tuple(sorted(filters.items()))) if filters else None
 
     @staticmethod
     def key(filters: Mapping[str, str]) -> str:

@@ -22,7 +22,6 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import RawArray
-from types import TracebackType
 from typing import Any
 
 from curation.errors import CurationError, WorkerError, told
@@ -97,12 +96,7 @@ class LocalPool:
     def __enter__(self) -> LocalPool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *others: Any) -> None:
         started = [executor for executor in self._executors if executor is not None]
         if kind is not None:
             for executor in started:

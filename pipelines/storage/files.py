@@ -6,6 +6,7 @@ import contextlib
 import errno
 import functools
 import hashlib
+import io
 import json
 import logging
 import os
@@ -48,14 +49,17 @@ class FileRecord:
         return {"rows": self.rows, "bytes": self.bytes, "sha256": self.sha256}
 
 
-class HashingSink:
-    """A binary file written once from start to end, hashed while it is written."""
+class HashingSink(io.RawIOBase):
+    """A binary file written once from start to end, hashed while it is written.
+
+    To close it leaves the file open, which the folder closes once it is complete.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._hash = hashlib.sha256()
         self._size = 0
-        self.closed = self._abandoned = False
+        self._abandoned = False
 
     def abandon(self) -> None:
         """Ignore further writes: writers finish their files when garbage-collected."""
@@ -73,20 +77,8 @@ class HashingSink:
     def tell(self) -> int:
         return self._size
 
-    def flush(self) -> None:
-        self._file.flush()
-
     def writable(self) -> bool:
         return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True  # the folder closes the underlying file once it is complete
 
     def record(self, rows: int) -> FileRecord:
         return FileRecord(rows, self._size, self._hash.hexdigest())

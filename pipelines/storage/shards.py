@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -283,15 +282,10 @@ class TableWriter:
     def __enter__(self) -> TableWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *others: Any) -> None:
         if kind is not None:
             self._sink.abandon()
-            self._stack.__exit__(kind, error, trace)
+            self._stack.__exit__(kind, *others)
             return
         with self._stack:  # if the last rows can't be written, no file is left either
             try:

@@ -96,6 +96,23 @@ def test_halves_in_different_places_are_seen_together() -> None:
         assert [row["text"] for row in cut.edits.to_pylist()] == [first, second]
 
 
+def test_the_half_that_all_items_share_is_seen_with_the_other() -> None:
+    """Of a template no n-gram is indexed, and another item's own half is no item."""
+    shared = (
+        "Here is a ledger where every line names a lighthouse, its keeper, the year it was lit and "
+        "how far its beam reaches over the water on a clear night, in nautical miles."
+    )
+    own = [
+        f"Which keeper of lighthouse {one} lit lamp {17 * k + 3} after {two}?"
+        for k, (one, two) in enumerate(zip("abcdefghij" * 6, "klmnopqrst" * 6, strict=True))
+    ]
+    own[4] = "Which keeper, Ondine or Barnabas, rowed 41 miles to the wreck of the Amaranth?"
+    judge = decontaminator_of([f"{shared} {question}" for question in own])
+    texts = [f"{FILLER}{own[4]}\n{FILLER * 6}{shared}\n{FILLER}", f"{FILLER}{shared}\n{FILLER}"]
+    found = [[f.id for f in some if f.action == "remove"] for some in judge.find(pa.array(texts))]
+    assert found == [["4"], []]
+
+
 def test_the_same_template_with_other_numbers_and_words_stays() -> None:
     other = (
         TRAIN.replace("340", "85")

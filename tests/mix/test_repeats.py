@@ -56,7 +56,7 @@ def copies_of(table: pa.Table, s: Mixture) -> np.ndarray:
 
 @pytest.mark.parametrize("mean", [None, 1.5])
 def test_every_bucket_has_the_copies_that_the_curve_expects(mean: float | None) -> None:
-    table = general(400_000)
+    table = general(100_000)
     by = {"by": "quality", "curve": OLMO} | ({"mean": mean} if mean else {})
     found = copies_of(table, one(by))
     ranks = np.empty(len(table))
