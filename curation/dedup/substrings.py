@@ -5,9 +5,10 @@ Of each `GAP` windows of `min_bytes` bytes in a row the one with the least hash 
 has a window that is chosen in all its copies. Windows of one hash are copies; that in the first or
 the best document is the original. What windows of a document cover is checked against their
 originals by a cryptographic hash, grows to the ends of the repeat, and is claimed from the
-originals. Between bytes an original loses nothing that is claimed, so every window that repeats
-stands whole somewhere; between lines and sentences it may, where its own original has the same: one
-copy of every byte stays. A row of one sign is the same at every place: copies of it may stay.
+originals. Between bytes an original loses nothing that is claimed, so what is cut stands whole in
+its original; between lines and sentences it may, where its own original has the same: one copy of
+every byte stays. Where two passages meet, what goes over both may stand nowhere else. A row of one
+sign is the same at every place: copies of it may stay.
 """
 
 import hashlib
