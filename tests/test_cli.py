@@ -19,7 +19,7 @@ from curation.recipe import STAGES, load
 from curation.tokenize import TokenShards
 from pipelines.cli import main
 from pipelines.storage.files import Folder
-from tests.conftest import curate, curate_alone, curate_well
+from tests.conftest import curate, curate_well
 from tests.readers.archives import http_response, warc_record
 
 COMMANDS = [
@@ -269,7 +269,7 @@ def test_a_traceback_is_shown_with_debug_only(tmp_path: Path) -> None:
         assert failed.returncode == 1
         assert failed.stderr.count("\n") == 1
         assert "text.jsonl" in failed.stderr
-    assert "Traceback" in curate_alone(*arguments, "1", "--debug").stderr
+    assert "Traceback" in curate(*arguments, "0", "--debug").stderr
 
 
 def test_recipes_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,3 +92,10 @@ def test_a_column_of_codes_is_no_listing() -> None:
     rows = "".join(f"<tr><td{{}}>AB-{i}</td><td>Part number {i}</td></tr>" for i in range(6))
     marked, plain = (f"<table>{rows.replace('{}', x)}</table>" for x in (' class="code"', ""))
     assert _text(marked) == _text(plain)
+
+
+def test_numbers_alone_are_a_listing() -> None:
+    prose = "<p>The mill stood beside the stream for a hundred years, and more than that.</p>" * 3
+    page = f"<article><h1>Mill</h1>{prose}<pre>1\n2\n3\n</pre>{prose}</article>"
+    text = Extractor(default_settings()).extract(page.encode()).text
+    assert text.count("1\n2\n3") == 1
