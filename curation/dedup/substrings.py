@@ -5,9 +5,10 @@ Of each `GAP` windows of `min_bytes` bytes in a row the one with the least hash 
 has a window that is chosen in all its copies. Windows of one hash are copies; that in the first or
 the best document is the original. What windows of a document cover is checked against their
 originals by a cryptographic hash, grows to the ends of the repeat, and is claimed from the
-originals. Between bytes an original loses nothing that is claimed, so every window that repeats
-stands whole somewhere; between lines and sentences it may, where its own original has the same: one
-copy of every byte stays. A row of one sign is the same at every place: copies of it may stay.
+originals. Between bytes an original loses nothing that is claimed, so what is cut stands whole in
+its original; between lines and sentences it may, where its own original has the same: one copy of
+every byte stays. Where two passages meet, what goes over both may stand nowhere else. A row of one
+sign is the same at every place: copies of it may stay.
 """
 
 import hashlib
@@ -297,15 +298,20 @@ def cut_passages(
     """
     buffers = text_buffers(texts)
     offsets, data = buffers
-    exempt = {} if settings.paths.get("code") else _exempt(texts, found)
+
+    def text(row: int) -> bytes:
+        return data[offsets[row] : offsets[row + 1]].tobytes()
+
+    joined = ((row, _joined((c.start, c.end) for c in found[row])) for row in sorted(found))
+    # Where no unit is whole, nothing goes, and it need not be known what is code.
+    going = {row: spans for row, spans in joined if _whole(text(row), spans, settings.unit)}
+    exempt = _exempt(texts, {r: found[r] for r in going}) if not settings.paths.get("code") else {}
     cuts, free = list[tuple[tuple[int, int, int], str]](), list[int]()
-    for row in sorted(found):
-        raw, claims = data[offsets[row] : offsets[row + 1]].tobytes(), claimed.get(row, [])
+    for row, spans in going.items():
+        raw, claims = text(row), claimed.get(row, [])
         stays = claims if settings.unit == "bytes" else []
         copies = _outer(found[row])
-        spans = _without(
-            _joined((one.start, one.end) for one in copies), [*exempt.get(row, ()), *stays]
-        )
+        spans = _without(spans, [*exempt.get(row, ()), *stays])
         spans = _without(_whole(raw, spans, settings.unit), stays)
         if not _without(_joined(claims), spans):
             free.append(row)
