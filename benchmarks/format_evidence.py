@@ -36,10 +36,10 @@ from page_evidence import (
 from sklearn.linear_model import LogisticRegression
 from train import class_settings, labelled_files, quality_settings
 
-from curation import classify, language
-from curation.classify.classifier import page_log_odds
-from curation.classify.classify_settings import PageEvidence
+from curation.classify import classify_settings
+from curation.classify.classifier import Classifier, page_log_odds
 from curation.classify.linear import softmax
+from curation.language import identify
 from curation.resources import NamedFile
 from models.training.classes import balance, calibration
 from models.training.inputs import Examples, read_labelled
@@ -89,7 +89,7 @@ def fitted(log_odds: Floats, formats: Floats, good: Any) -> tuple[Floats, float]
 
 
 def at_limit(grades: Floats, log_odds: Floats) -> dict[str, list[int]]:
-    least = classify.default_settings().min_quality["general"]
+    least = classify_settings.default_settings().min_quality["general"]
     kept = 1 / (1 + np.exp(-log_odds)) >= least
     good, rubbish = grades >= GOOD, grades <= 1
     return {
@@ -102,7 +102,7 @@ def own_language(texts: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which texts the quality model's part for its own languages judges."""
     parts = quality_settings().others
     assert parts is not None
-    return np.isin(language.identify(texts)[0], parts.languages)
+    return np.isin(identify(texts)[0], parts.languages)
 
 
 def training(pages: Pages, graded: list[dict[str, Any]], examples: Examples) -> dict[str, Any]:
@@ -112,9 +112,9 @@ def training(pages: Pages, graded: list[dict[str, Any]], examples: Examples) -> 
     grades = np.array([*pages.grades, *(row["quality"] for row in graded)], float)
     columns = {
         name: pa.array([*pages.evidence[:, i], *[None] * len(graded)])
-        for i, name in enumerate(PageEvidence.columns())
+        for i, name in enumerate(classify_settings.PageEvidence.columns())
     }
-    of_pages = page_log_odds(columns, classify.default_settings().weights.page)
+    of_pages = page_log_odds(columns, classify_settings.default_settings().weights.page)
     log_odds = log_odds_of_others(pages, graded) + of_pages
     labels, formats = formats_of_others(texts, sites, examples)
     ours = own_language(texts)
@@ -140,18 +140,19 @@ def training(pages: Pages, graded: list[dict[str, Any]], examples: Examples) -> 
 
 
 def unseen(pages: Pages) -> dict[str, Any]:
-    shipped = classify.default_settings()
+    shipped = classify_settings.default_settings()
     ours = own_language(pages.texts)
     texts = [text for text, own in zip(pages.texts, ours, strict=True) if own]
     of_pages = {
-        name: pa.array(pages.evidence[ours, i]) for i, name in enumerate(PageEvidence.columns())
+        name: pa.array(pages.evidence[ours, i])
+        for i, name in enumerate(classify_settings.PageEvidence.columns())
     }
     result: dict[str, Any] = {"pages": len(texts)}
     alone = Path(tempfile.mkdtemp(), "page.yaml")
     alone.write_text(yaml.safe_dump({"page": shipped.weights.page._asdict()}))
     for name, evidence in (("without", NamedFile(str(alone))), ("with", shipped.evidence)):
         settings = shipped.model_copy(update={"evidence": evidence})
-        quality = classify.Classifier(settings).apply(texts, None, of_pages).quality
+        quality = Classifier(settings).apply(texts, None, of_pages).quality
         odds = np.clip(quality.to_numpy(zero_copy_only=False).astype(float), 5e-5, 1 - 5e-5)
         odds = np.log(odds / (1 - odds))
         result[name] = {

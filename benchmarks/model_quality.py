@@ -36,21 +36,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models" / "domain"))
 
 from make_corpus import copies
-from train import (
-    DOMAIN_FILES,
-    class_settings,
-    corpus_of,
-    domain_inputs,
-    domain_settings,
-    labelled_files,
-)
+from train import DOMAIN_FILES, class_settings, domain_inputs, domain_settings, labelled_files
 
-from curation import classify, language, resources
-from curation.classify.classifier import decide_domains
-from curation.classify.classify_settings import PageEvidence
+from curation import resources
+from curation.classify import classify_settings
+from curation.classify.classifier import Classifier, decide_domains
 from curation.classify.linear import sigmoid, softmax
 from curation.extract import extract
+from curation.language import LanguageIdentifier, identify, language_settings
+from curation.language.decide import decide
 from curation.models import read_card
+from models.topic import make_corpus as topic
 from models.training import metrics
 from models.training.classes import ClassTask, train_classes
 from models.training.heldout import folds_of
@@ -70,6 +66,7 @@ LARGE = (
     "en ru de ja zh es fr it pt pl nl tr vi id cs ko fa ar sv hu el uk ro th da fi no sk bg he"
 ).split()
 CHARACTERS = 3000
+COLUMNS = classify_settings.PageEvidence.columns()
 SPLITS = 5  # of the few web pages about code
 #: The files of examples that are labelled web pages; None: the graded pages.
 WEB_FILES = (None, "web.jsonl.gz")
@@ -89,8 +86,8 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 def judge_language(data: Path) -> dict[str, Any]:
     """F1 of the first model by language, and what the card of its corrector says of both."""
     rows = rows_of(data / "lid" / "dev.jsonl.gz")
-    settings = language.default_settings().model_copy(update={"corrector": None})
-    found, _ = language.identify([r["text"] for r in rows], settings)
+    settings = language_settings.default_settings().model_copy(update={"corrector": None})
+    found, _ = identify([r["text"] for r in rows], settings)
     names = sorted({r["lang"] for r in rows} | set(found))
     index = {n: i for i, n in enumerate(names)}
     truth = np.array([index[r["lang"]] for r in rows])
@@ -103,9 +100,9 @@ def judge_language(data: Path) -> dict[str, Any]:
     }
     large = np.isin(truth, [index[n] for n in LARGE if n in index])
     foreign = pa.array([r["text"] for r in rows_of(data / "lid" / "outofset-dev.jsonl.gz")])
-    labels, scores = language.LanguageIdentifier(settings).apply(foreign)
-    removed = language.decide(labels, scores, settings).reason.is_valid().to_numpy(False)
-    named = np.array(labels.to_pylist()) != language.UNKNOWN
+    labels, scores = LanguageIdentifier(settings).apply(foreign)
+    removed = decide(labels, scores, settings).reason.is_valid().to_numpy(False)
+    named = np.array(labels.to_pylist()) != language_settings.UNKNOWN
     card = read_card(resources.root() / "models" / "corrector").metrics
     return {
         "documents": len(rows),
@@ -134,11 +131,11 @@ def judge_quality(pages: Path) -> dict[str, Any]:
     good = grades >= (settings.positive_grade or 0)
     scores, log_odds = held_out(examples.texts, grades, good, examples.groups, settings)
     quality = sigmoid(log_odds)
-    languages, _ = language.identify(examples.texts)
-    domains = classify.Classifier(classify.default_settings()).apply(
+    languages, _ = identify(examples.texts)
+    domains = Classifier(classify_settings.default_settings()).apply(
         examples.texts, pa.array(languages)
     )
-    least = classify.default_settings().min_quality
+    least = classify_settings.default_settings().min_quality
     kept = quality >= np.array([least.get(d, 0.0) for d in domains.domain.to_pylist()])
     tongues = np.array(languages)
     common = [n for n, count in Counter(languages).most_common() if count >= 15]
@@ -199,19 +196,18 @@ def judge_classes(task: ClassTask, inputs: list[Path]) -> dict[str, Any]:
 
 def judge_unseen(data: Path) -> dict[str, Any]:
     """The built-in models on labelled pages of sets and hosts that they were not trained on."""
-    corpus = corpus_of("topic")
-    labels = corpus.read_labels()
-    known = {host_of(row["url"]) for row in corpus.pages(data)}
-    sets = unseen_sets(labels, corpus)
+    labels = topic.read_labels()
+    known = {host_of(row["url"]) for row in topic.pages(data)}
+    sets = unseen_sets(labels)
     texts, truth, of_pages = [], [], []
-    for page, html, url in corpus.saved_pages(data, sets):
+    for page, html, url in topic.saved_pages(data, sets):
         if page in labels and host_of(url or page) not in known:
             made = extract(html, url=url)
             texts.append(made.text)
-            of_pages.append({name: getattr(made, name) for name in PageEvidence.columns()})
+            of_pages.append({name: getattr(made, name) for name in COLUMNS})
             truth.append(labels[page])
-    languages, _ = language.identify(texts)
-    found = classify.Classifier(classify.default_settings()).apply(
+    languages, _ = identify(texts)
+    found = Classifier(classify_settings.default_settings()).apply(
         texts,
         pa.array(languages),
         {name: pa.array([of[name] for of in of_pages], pa.float32()) for name in of_pages[0]},
@@ -252,9 +248,9 @@ def judge_unseen(data: Path) -> dict[str, Any]:
     return of(np.ones(len(texts), bool)) | {"english": of(english), "others": of(~english)}
 
 
-def unseen_sets(labels: Iterable[str], corpus: Any) -> list[str]:
+def unseen_sets(labels: Iterable[str]) -> list[str]:
     """The sets of labelled pages that train no model."""
-    return sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
+    return sorted({page.split("/")[0] for page in labels} - {topic.GRADED, *topic.WEB})
 
 
 def host_of(url: str) -> str:
@@ -309,8 +305,8 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
         by_source[len(sourced) + page] = by_source[document]
     found = probabilities(by_source)
     rows = np.flatnonzero(files == 0)
-    languages, _ = language.identify([examples.texts[i] for i in rows])
-    stage = classify.default_settings()
+    languages, _ = identify([examples.texts[i] for i in rows])
+    stage = classify_settings.default_settings()
     decided = decide_domains(found[rows], names, pa.array(languages), stage)
     four = (*names, "multilingual")
     asked = np.array([four.index(v) for v in given[rows]])
@@ -367,8 +363,8 @@ def measure_speed(data: Path, rounds: int) -> dict[str, float]:
         [stream[i : i + CHARACTERS] for i in range(0, 1000 * CHARACTERS, CHARACTERS)],
         pa.large_string(),
     )
-    identifier = language.LanguageIdentifier(language.default_settings())
-    classifier = classify.Classifier(classify.default_settings())
+    identifier = LanguageIdentifier(language_settings.default_settings())
+    classifier = Classifier(classify_settings.default_settings())
 
     def both() -> None:
         labels, _ = identifier.apply(batch)

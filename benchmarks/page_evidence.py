@@ -26,16 +26,18 @@ import numpy as np
 import pyarrow as pa
 from extraction import rows_of as pages_of
 from extraction import sets_in
-from model_quality import corpus_of, held_out, host_of
+from model_quality import held_out, host_of
 from model_quality import rows_of as json_rows
 from sklearn.linear_model import LogisticRegression
 from yields.pages import UNSEEN, read_labels
 
-from curation import classify, language
-from curation.classify.classify_settings import PageEvidence
+from curation.classify import classify_settings
+from curation.classify.classifier import Classifier
 from curation.extract import Extractor
 from curation.extract.extractor import default_settings as extract_settings
+from curation.language import identify
 from curation.models import ModelFile
+from models.quality import make_corpus as quality_corpus
 from models.training import metrics
 from models.training.extract import model_name
 from models.training.extract.pages import fold_of, group_of
@@ -43,7 +45,7 @@ from models.training.extract.settings import default_training
 from models.training.linear import Floats
 from models.training.settings import LinearTraining, default_settings
 
-COLUMNS = PageEvidence.columns()
+COLUMNS = classify_settings.PageEvidence.columns()
 GOOD, GOOD_LOST = 3, 0.015
 
 
@@ -113,7 +115,7 @@ def log_odds_of_others(pages: Pages, graded: list[dict[str, Any]]) -> Floats:
         grades >= GOOD,
         [*pages.sites, *(host_of(row["url"] or row["id"]) for row in graded)],
         default_settings("quality", LinearTraining),
-        list(corpus_of("quality").written("pages.written")),
+        list(quality_corpus.written("pages.written")),
     )
     return log_odds
 
@@ -147,12 +149,12 @@ def training(pages: Pages, graded: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def unseen(pages: Pages) -> dict[str, Any]:
-    shipped = classify.default_settings()
-    languages = pa.array(language.identify(pages.texts)[0])
+    shipped = classify_settings.default_settings()
+    languages = pa.array(identify(pages.texts)[0])
     of_pages = {name: pa.array(pages.evidence[:, i]) for i, name in enumerate(COLUMNS)}
     result: dict[str, Any] = {"pages": len(pages.texts)}
     for name, columns in (("without", None), ("with", of_pages)):
-        quality = classify.Classifier(shipped).apply(pages.texts, languages, columns).quality
+        quality = Classifier(shipped).apply(pages.texts, languages, columns).quality
         result[name] = separated(pages.grades, quality.to_numpy(zero_copy_only=False))
     return result
 
