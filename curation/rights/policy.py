@@ -39,6 +39,8 @@ FOUND = pa.schema(
 )
 #: Kinds of signals that files of sites hold, as agents ask them.
 _ASKED = ("robots", "ai_txt")
+#: How answers begin that forbid a page.
+_CLOSED = "Disallow:", "HTTP 5"
 #: What may be denied, and by signals of which kinds: of all without any. Who follows which group
 #: of a robots.txt its signals of that kind tell.
 _DENIED: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -193,7 +195,8 @@ class Policy:
         near = (self._settings.follow or {}).get("near", 1.0)
         similar = pc.and_(pc.greater_equal(removed["value"], near), pc.is_valid(removed["kept_id"]))
         rows = removed.filter(pc.fill_null(similar, False))
-        denials = self.denials(column_of(rows, "rights", RIGHTS))
+        signals_alone = self._settings.model_copy(update={"licences": {}, "unknown": "keep"})
+        denials = Policy(signals_alone).rulings(column_of(rows, "rights", RIGHTS))
         reasons = pa.array([denial and denial.reason for denial in denials], pa.string())
         signals = pa.array([denial and denial.signal for denial in denials], SIGNAL)
         return aligned(with_column(with_column(rows, "reason", reasons), "signal", signals), COPIES)
@@ -204,12 +207,6 @@ class Policy:
         licences = pc.struct_field(column, "licence").to_pylist() if require else []
         fit = {one for one in set(licences) if one and matches_licence(one, require)}
         return [licence not in fit for licence in licences] or [False] * len(column)
-
-    def denials(self, column: pa.Array) -> list[Ruling | None]:
-        """Return why the signals in a column `rights` forbid what is honoured, if they do."""
-        numbers, sets = self._speaking(column)
-        forbidden = [self._forbidden(signals) for signals in sets]
-        return [forbidden[number] for number in numbers]
 
     def _speaking(self, column: pa.Array) -> tuple[list[int], list[Signals]]:
         """Return the signals of documents that may decide, each set of them once.
@@ -262,23 +259,17 @@ class Policy:
             yield from (s for s in named if s["agent"] in ("*", *self._agents))
 
     def _closed(self, answers: Signals) -> Iterator[Mapping[str, str | None]]:
-        """Yield the answers of one file to the agents, where they forbid.
+        """Yield the answers of one file to the agents, where they forbid: by a line or HTTP status.
+
+        A file that the server failed to deliver forbids everything (RFC 9309, 2.3.1.4); a missing
+        one forbids nothing.
 
         Each agent is told what is for it, else what is for all; without agents, what is for all
         counts.
         """
         own = {(s["agent"] or "").lower(): s for s in answers}
         asked = (own.get(agent, own.get("*")) for agent in self._agents or ["*"])
-        yield from (s for s in asked if s is not None and forbids(s["value"] or ""))
-
-
-def forbids(answer: str) -> bool:
-    """Return whether a site's answer to an agent forbids a page: by a line or an HTTP status.
-
-    A file that the server failed to deliver forbids everything (RFC 9309, 2.3.1.4); a missing one
-    forbids nothing.
-    """
-    return answer.startswith(("Disallow:", "HTTP 5"))
+        yield from (s for s in asked if s and (s["value"] or "").startswith(_CLOSED))
 
 
 def _contradicts(other: Document, one: Document) -> bool:

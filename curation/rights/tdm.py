@@ -50,10 +50,8 @@ def parse_tdm_file(content: bytes) -> Rules:
         entries = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return []
-    if isinstance(entries, dict):  # one rule without the list around it
+    if not isinstance(entries, list):  # one rule without the list around it
         entries = [entries]
-    if not isinstance(entries, list):
-        return []
     return [rule for entry in entries if isinstance(entry, dict) and (rule := _rule(entry))]
 
 

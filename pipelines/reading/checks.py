@@ -188,6 +188,7 @@ def check_receipt(given: dict[str, Any], published: str | None, place: Folder | 
     for one in given["documents"]:
         for said in one["said"]:
             stated.setdefault(said["file"], {})[said["row"]] = {"id": one["id"], **said}
+    problems += _not_copies(given["documents"])
     hosts = Withdrawn([], hosts=frozenset(given["hosts"]))
     hosts.ids |= {one["id"] for one in given["documents"]}
     for name, rows in sorted(stated.items()):
@@ -200,6 +201,14 @@ def check_receipt(given: dict[str, Any], published: str | None, place: Folder | 
                 problems += _other_rows(place, name, rows)
                 problems += _left_out(place, name, hosts) if name in indexes else ()
     return problems
+
+
+def _not_copies(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what a receipt calls copies, but doesn't show to have one document kept in place."""
+    kept = {d["id"]: {d["id"], *(s.get("kept_id", d["id"]) for s in d["said"])} for d in documents}
+    for one in (d for d in documents if "copy_of" in d):
+        if not kept[one["id"]] & kept.get(one["copy_of"], set()):
+            yield f"{one['id']}: no row says that it is a copy of {one['copy_of']}"
 
 
 def _chain(

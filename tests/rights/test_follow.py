@@ -213,6 +213,7 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
         ((root, "0" * 64), False, ""),
         (("dedup-documents/manifest.json", "dedup-urls/manifest.json"), False, "not the root"),
         (("its-copy", "it"), True, "does not say this of it"),
+        (('"copy_of": "a"', '"copy_of": "kept"'), False, "no row says that it is a copy of kept"),
     ):
         file.write_text(json.dumps(found).replace(*change))
         answer = curate(*check, *(["--run", out] if run_too else []))
@@ -260,10 +261,10 @@ def test_denials_of_many_are_those_of_each(honour: list[str]) -> None:
     rows = [{"licence": None, "signals": signals(*(said[i] for i in some))} for some in drawn]
     column = pa.array([*rows, None], RIGHTS)
     settings = default_settings().model_copy(update={"honour": tuple(honour)})
-    each = [Policy(settings).denials(column.slice(i, 1))[0] for i in range(len(column))]
-    assert Policy(settings).denials(column) == each and any(each) and not all(each)
+    each = [Policy(settings).rulings(column.slice(i, 1))[0] for i in range(len(column))]
+    assert Policy(settings).rulings(column) == each and any(each) and not all(each)
     for start in (0, 7, 299):
-        assert Policy(settings).denials(column.slice(start, 40)) == each[start : start + 40]
+        assert Policy(settings).rulings(column.slice(start, 40)) == each[start : start + 40]
 
 
 def test_where_nobody_knows_the_original(tmp_path: Path) -> None:
