@@ -69,10 +69,12 @@ _READ = "import sys, s3fs; print(s3fs.S3FileSystem().cat_file(sys.argv[1]).decod
 #: `sitecustomize` of a Python whose clock is an hour ahead, for itself and for the store. The
 #: kernel has one clock for all of these machines, and under libfaketime Python's sleep fails.
 _LATE = """
-import datetime, time
+import datetime, time, types
 import botocore.compat
+from grpc._cython import cygrpc
 
 now, date = time.time, botocore.compat.get_current_datetime
+cygrpc.time = types.SimpleNamespace(time=now)  # which it compares with the kernel's
 time.time = lambda: now() + 3600
 botocore.compat.get_current_datetime = lambda *a, **k: date(*a, **k) + datetime.timedelta(hours=1)
 """
