@@ -195,6 +195,15 @@ def _model(own: tuple[str, ...]) -> type[Recipe]:
     return create_model("Recipe", __base__=Recipe, **fields)
 
 
+def with_stage(stages: Sequence[str], stage: str) -> tuple[str, ...]:
+    """Return stages in their order with one more, behind all that usually come before it."""
+    if stage in stages:
+        return tuple(stages)
+    before = STAGES[: STAGES.index(stage)] if stage in STAGES else STAGES
+    at = max((i for i, name in enumerate(stages, 1) if name in before), default=0)
+    return (*stages[:at], stage, *stages[at:])
+
+
 def check_order(
     recipe: Recipe, stages: Sequence[str] = (), columns: Collection[str] | None = None
 ) -> None:

@@ -13,7 +13,7 @@ from curation.errors import ConfigError, InputError
 from curation.readers.discover import InputFile, PassedOver, discover
 from curation.readers.raw import RawFile
 from curation.readers.suffixes import TABLES, without_compression
-from curation.recipe import STAGES, Recipe, check_order
+from curation.recipe import Recipe, check_order, with_stage
 from curation.schema import DOCUMENTS, fits
 from curation.stages import find
 from curation.stages.base import Stage
@@ -296,7 +296,7 @@ def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
 
 def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
     """Return the folder of the nearest earlier stage that is complete."""
-    order = recipe.stages if stage in recipe.stages else (*STAGES, stage)
+    order = with_stage(recipe.stages, stage)
     for earlier in reversed(order[: order.index(stage)]):
         if complete_manifest(folder / earlier):
             return (folder / earlier).url
@@ -306,6 +306,8 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
 def _refuse_other_run(work: Plan) -> None:
     """Raise ConfigError if the folder has stages of another recipe, or of other inputs."""
     folder = work.output
+    if read_manifest(folder):
+        raise ConfigError(f"{folder.shown}: is a stage of a run: give another --output")
     held = {s: m for s in present_stages(folder) if (m := read_manifest(folder / s))}
     first = [s for s, m in held.items() if (m.get("after") or {}).get("stage") not in held]
     recipes = [m["recipe"] for m in held.values()]

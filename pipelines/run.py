@@ -16,7 +16,7 @@ from curation.errors import AlarmError, ConfigError, InputError, WorkerError
 from curation.readers.records import NOT_DRAWN_COUNT, skipped
 from curation.readers.settings import NAME_COLUMN
 from curation.readers.suffixes import without_compression
-from curation.recipe import STAGES, check_order
+from curation.recipe import STAGES, check_order, with_stage
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, removed_shards, stage_inputs
 from pipelines.engine.transform import ERRORS
@@ -362,8 +362,9 @@ def _write_recipe(work: Plan) -> None:
 
 def _stages_of_run(work: Plan) -> list[str]:
     """Return all stages of the recipe, even if only some run, and any other requested one."""
-    if set(work.stages) <= set(work.recipe.stages):
-        return list(work.recipe.stages)
-    if find(work.stages[0]).is_source:
+    if find(work.stages[0]).is_source and not set(work.stages) <= set(work.recipe.stages):
         return list(work.stages)
-    return [s for s in STAGES if s in work.stages or s in work.recipe.stages]
+    stages = work.recipe.stages
+    for stage in work.stages:
+        stages = with_stage(stages, stage)
+    return list(stages)

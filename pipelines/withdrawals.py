@@ -39,7 +39,7 @@ from pipelines.run import run_plan
 from pipelines.run_folder import RECIPE_FILE, SUMS, WITHDRAWN, load_run, make_run_folder
 from pipelines.runners.execute import Executor
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import files_of, is_stage, read_manifest, shard_name
+from pipelines.storage.manifest import files_of, inner_stages, is_stage, read_manifest, shard_name
 from pipelines.storage.own import remove_stage
 from pipelines.storage.runs import read_batches_of
 from pipelines.storage.shards import TableWriter, read_batches, read_kinds
@@ -275,6 +275,8 @@ class Withdrawal:
 
     def _refuse_another(self) -> None:
         output = self.output
+        if not output.exists(_DOCUMENTS) and (read_manifest(output) or inner_stages(output)):
+            raise ConfigError(f"{output.shown}: has a run or is part of one: give another --output")
         if output.exists(_REPORT):
             found = output.read_json(_REPORT)
             if any(found.get(key) != value for key, value in self._asked.items()):

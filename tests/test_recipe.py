@@ -13,7 +13,7 @@ from curation.errors import ConfigError
 from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.rules import RuleBook
 from curation.filters.signals import measure
-from curation.recipe import STAGES, built_in, check_order, load
+from curation.recipe import STAGES, built_in, check_order, load, with_stage
 from curation.resources import root
 from curation.stages import find
 
@@ -275,3 +275,13 @@ def test_a_recipe_that_extends_none(tmp_path: Path, content: str, message: str) 
     (tmp_path / "mine.yaml").write_text(content)
     with pytest.raises(ConfigError, match=f"^mine.yaml: {message}"):
         load(str(tmp_path / "mine.yaml"))
+
+
+def test_a_further_stage_keeps_the_order_of_a_recipe() -> None:
+    """`rights` behind the deduplication stays there, and is before what comes later."""
+    own = ("extract", "dedup-documents", "rights", "tokenize")
+    assert with_stage(own, "filter") == (*own[:3], "filter", "tokenize")
+    assert with_stage(own, "dedup-urls") == (*own[:3], "dedup-urls", "tokenize")
+    assert with_stage(own, "rights") == own
+    assert with_stage(own, "mine") == (*own, "mine")
+    assert with_stage((), "filter") == ("filter",)

@@ -51,7 +51,8 @@ def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
         },
         HOSTS,
     )
-    return total(found.to_batches()).combine_chunks().to_batches()[0] if len(urls) else _nothing()
+    summed_up = total(found.to_batches()).combine_chunks().to_batches()
+    return summed_up[0] if len(urls) else pa.RecordBatch.from_pylist([], schema=HOSTS)
 
 
 def most_personal(
@@ -72,10 +73,6 @@ def total(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 def _hosts(urls: pa.Array) -> list[str]:
     return [host_of(url or "") for url in urls.to_pylist()]
-
-
-def _nothing() -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=HOSTS)
 
 
 REASON = "blocklist.personal_data"

@@ -13,14 +13,13 @@ Two departures, because wrong labels are common:
 """
 
 import codecs
+import collections
 import contextlib
 import functools
 import operator
 import re
 from collections.abc import Iterator
 
-import numpy as np
-import pyarrow as pa
 import webencodings
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
@@ -376,11 +375,10 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Return whether bytes are sound UTF-8; as a text they may take four times the room."""
-    ends = pa.py_buffer(np.array([0, len(content)]))
+    """Return whether bytes are sound UTF-8, in pieces: a text may take four times the room."""
     try:
-        pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(content)).validate(full=True)
-    except pa.ArrowInvalid:
+        collections.deque(_pieces(content, 0, "utf-8", "strict"), maxlen=0)
+    except UnicodeDecodeError:
         return False
     return True
 

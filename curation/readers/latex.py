@@ -31,6 +31,7 @@ _PLAIN = r"[^{}\\]|\\."
 _ARGUMENT = rf"\s*\{{((?:{_PLAIN}|\{{(?:{_PLAIN}|\{{(?:{_PLAIN})*+\}})*+\}})*+)\}}"
 #: What isn't text, or is kept as it is written.
 _APART = re.compile(
+    r"\\verb\*?(?P<mark>[^\sA-Za-z*])(?P<verb>[^\n]*?)(?P=mark)|"
     r"(?P<comment>%[^\n]*\n?[ \t]*)|(?P<line>\\\\(?:\s*\[[^\[\]]{0,20}\])?)|\\[%$]"
     r"|\$\$[^$]+\$\$|\$(?:[^$\\]|\\.)++\$|\\\((?:[^\\]|\\[^()])*+\\\)|\\\[(?:[^\\]|\\[^\[\]])*+\\\]"
     rf"|\\begin\{{(?P<name>{_any('left_out', 'formulas', 'listings')})\*?\}}"
@@ -62,7 +63,8 @@ def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault]:
     if len(raw) > longest:
         yield Fault("too_large", f"over {longest} bytes (readers.max_record_bytes)")
         return
-    source = decode_text(raw, None)[0].replace("\r\n", "\n").replace("\0", "")
+    source = decode_text(raw, None)[0]
+    source = "\n".join(source.splitlines()).replace("\0", "")
     begin, end = max(0, source.find("\\begin{document}")), source.rfind("\\end{document}")
     macros = {name: _text(body, {}) for name, body in _MACRO.findall(source[:begin])}
     text = _text(source[begin : end if end > begin else len(source)], macros)
@@ -81,6 +83,9 @@ def _text(source: str, macros: Mapping[str, str]) -> str:
             return "\v"
         if found["comment"] or found["name"] in _KNOWN["left_out"].split():
             return ""
+        if found["verb"] is not None:
+            apart.append(found["verb"])
+            return f"\0{len(apart) - 1}\0"
         is_listing = found["name"] in _KNOWN["listings"].split()
         apart.append(_OF_LISTING.sub("", found["inside"]).rstrip() if is_listing else found[0])
         around = "\f" if found["name"] else ""

@@ -9,14 +9,17 @@ import email.policy
 import re
 from collections.abc import Iterator, Mapping
 from email.message import EmailMessage
+from itertools import chain, pairwise
 from typing import IO, Any
 
+from curation.readers.charset import decode_html, decode_text
 from curation.readers.records import Fault
 
 #: No further columns.
 COLUMNS: dict[str, Any] = {}
 _FROM = b"From "
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
+_HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|\r?\n")  # or none at all
 _LINE = 1 << 16  # bytes of a line read at once
 _KINDS = {"plain": "text", "html": "html"}
 
@@ -26,8 +29,8 @@ def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault]:
     lines: list[bytes] = []
     size = 0
     before = b"\n"
-    for line in iter(lambda: file.readline(_LINE), b""):
-        if line.startswith(_FROM) and not before.strip():
+    for line, following in pairwise(chain(iter(lambda: file.readline(_LINE), b""), (b"",))):
+        if line.startswith(_FROM) and not before.strip() and _HEADER.match(following):
             if size:
                 yield _row(b"".join(lines), longest, size)
             lines, size = [], 0
@@ -51,7 +54,11 @@ def _row(raw: bytes, longest: int, size: int) -> Mapping[str, Any] | Fault:
         body = message.get_body(("plain", "html"))
         if body is None:
             return Fault("no_text", f"a message of type {message.get_content_type()}")
-        content = body.get_content()
+        payload = body.get_payload(decode=True)
+        assert isinstance(payload, bytes)
+        decoded = decode_html if body.get_content_subtype() == "html" else decode_text
+        # A label that mail has and the web doesn't.
+        content, _ = decoded(payload, body.get_content_charset("").replace("latin-", "latin"))
         names = {name: str(message.get(name, "")) for name in ("Subject", "Date", "Message-ID")}
         date = message["Date"].datetime if names["Date"] else None
     except Exception as error:  # the parser trips over what headers may say

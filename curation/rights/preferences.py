@@ -9,7 +9,7 @@ from typing import Any
 
 from curation.readers.charset import utf8_html
 from curation.rights.page import read_page
-from curation.rights.robots import parse_robots, product
+from curation.rights.robots import best_rule, parse_robots, path_of, product
 from curation.rights.rsl import answers_of
 from curation.rights.signals import (
     Signal,
@@ -78,7 +78,9 @@ def preferences(
         found += of_page(read_page(utf8_html(html, charset or None)[0]), url)
     if robots is not None:
         file = parse_robots(robots).asked_by(agents)
-        found += (Signal("robots", "robots.txt", agent, "") for agent in file.groups)
+        for agent in file.groups:
+            rule = best_rule(file.groups[agent], path_of(url))
+            found.append(Signal("robots", "robots.txt", agent, rule.line if rule else ""))
         found += of_robots(file, url, "robots.txt")
     if said := of_path(parse_tdm_file(terms(WELL_KNOWN) or b""), url):
         found.append(of_reservation(said, "tdmrep.json"))

@@ -47,6 +47,10 @@ class Rule(NamedTuple):
         """Return the rule of a line."""
         return cls(allows, path, pattern_of(path))
 
+    @property
+    def line(self) -> str:
+        return f"{'Allow' if self.allows else 'Disallow'}: {self.path}"
+
 
 class Access(NamedTuple):
     """Whether a URL may be fetched, and by which line."""

@@ -334,7 +334,7 @@ def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:
         rule = best_rule(rules, path)
         if rule is None and kind == "ai_txt" and "." not in path.rpartition("/")[2]:
             rule = best_rule(rules, f"{path.partition('?')[0]}.html")  # which a page is by type
-        line = f"{'Allow' if rule.allows else 'Disallow'}: {rule.path}" if rule else ""
+        line = rule.line if rule else ""
         yield Signal("robots" if kind == ROBOTS else "ai_txt", place, agent, line)
     if kind == ROBOTS:
         yield from of_robots(said.file, url, place)

@@ -62,17 +62,13 @@ class LinesWriter(contextlib.ExitStack):
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._stream.write(_lines(batch))
+        self._stream.write("".join(f"{json_of(row)}\n" for row in batch.to_pylist()).encode())
         self.rows += batch.num_rows
 
     @property
     def record(self) -> FileRecord:
         """Record of the file; only valid after closing."""
         return self._sink.record(self.rows)
-
-
-def _lines(batch: pa.RecordBatch) -> bytes:
-    return "".join(f"{json_of(row)}\n" for row in batch.to_pylist()).encode()
 
 
 def json_of(row: dict[str, Any]) -> str:
@@ -100,13 +96,9 @@ def _zstd(file: BinaryIO) -> AbstractContextManager[Any]:
     return zstandard.ZstdCompressor(_ZSTD_LEVEL).stream_writer(file, closefd=False)
 
 
-def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
-    return gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
-
-
 FORMATS = {
     "jsonl": Format(".jsonl", contextlib.nullcontext),
-    "jsonl.gz": Format(".jsonl.gz", _gzip),
+    "jsonl.gz": Format(".jsonl.gz", lambda file: gzip.GzipFile("", "wb", _GZIP_LEVEL, file, 0)),
     "jsonl.zst": Format(".jsonl.zst", _zstd),
     "parquet": Format(".parquet"),
     "hf": Format(".parquet", None, "data/", card=True),

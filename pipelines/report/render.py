@@ -279,10 +279,6 @@ def _contamination(entry: Mapping[str, Any]) -> _Table:
     return heads, rows
 
 
-def _number(value: Any) -> Any:
-    return _Raw(f"{value:,.4g}") if isinstance(value, float) else value
-
-
 def _seconds(funnel: Sequence[dict[str, Any]]) -> _Table:
     rows = []
     for e in funnel:
@@ -320,7 +316,7 @@ _KNOWN: dict[str, Any] = {
     "raw": _Raw,
     "is_number": _is_number,
     "share": _share,
-    "figure": _number,
+    "figure": lambda value: _Raw(f"{value:,.4g}") if isinstance(value, float) else value,
     "clipped": lambda value: dumps(value)[:2000],
     "is_table": lambda value: isinstance(value, list) and value and isinstance(value[0], dict),
     "compact": compact,

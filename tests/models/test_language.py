@@ -250,8 +250,9 @@ def test_lines_do_not_make_a_page_of_no_language_sure() -> None:
 @given(st.lists(st.sampled_from([*SENTENCES.values(), "", "Ok", "12 345"]), max_size=12))
 def test_looking_at_lines_never_lowers_a_score(lines: list[str]) -> None:
     _, (before,) = identify(["\n".join(lines)], settings(lines_below=0.0))
-    _, (after,) = identify(["\n".join(lines)])
-    assert after >= before
+    (label,), (after,) = identify(["\n".join(lines)])
+    # Lines of three alphabets may count as misread in the language of most.
+    assert after >= before or (label, after) == ("und", 0)
 
 
 def test_shares_of_scripts() -> None:

@@ -389,6 +389,12 @@ def test_messages_of_a_mailbox(tmp_path: Path) -> None:
     assert text_of(quoted) == "Hallo\nFrom hier\nFrom dort"
     assert (quoted.url, str(quoted.date)) == ("mid:3@x", "2024-05-06 05:08:09+00:00")
     assert text_of(made) == "Ja"
+    odd = mail("H", "Hi\n\nFrom here on it is text.") + mail("L", "Grüße aus Köln, schöne Grüße")
+    odd = odd.replace("charset=utf-8", "charset=x-unknown")
+    (said, german) = events_of(tmp_path / "c.mbox", odd.encode("cp1252"))
+    assert isinstance(said, Page) and isinstance(german, Page)
+    assert text_of(said) == "Hi\n\nFrom here on it is text."
+    assert text_of(german) == "Grüße aus Köln, schöne Grüße"
     big = events_of(
         tmp_path / "b.mbox", (mail("A", "x" * 5000) + text).encode(), max_record_bytes=1024
     )
@@ -405,6 +411,7 @@ The \sys{} costs 5\% of \$10: na\"{\i}ve caf\'e, $a_i \le \$5$ \textcolor{red}{n
 \begin{lstlisting}[language=C]
 int x;  % 2
 \end{lstlisting}
+Write \verb|50%| and go.
 \begin{comment}no\end{comment}
 \end{document}"""
     (page,) = events_of(tmp_path / "a.tex", source.encode())
@@ -413,6 +420,7 @@ int x;  % 2
         r"The FooBar costs 5% of $10: naïve café, $a_i \le \$5$ now.",
         "\\begin{equation} E = mc^2 % so\n\\end{equation}",
         "int x;  % 2",
+        "Write 50% and go.",
     ]
 
 

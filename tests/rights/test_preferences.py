@@ -96,6 +96,9 @@ def test_a_crawler_follows_its_own_group() -> None:
     assert answers(robots=robots) == ("deny", "deny", "unstated")
     assert answers(robots=robots, agents=["CCBot"]) == ("unstated",) * 3
     assert answers(robots=robots, agents=["CCBot", "GPTBot"]) == ("deny", "deny", "unstated")
+    robots = b"User-agent: *\nDisallow: /b\nUser-agent: CCBot\nAllow: /\nDisallow: /a\n"
+    found = preferences(url="https://x.example/a", agents=["CCBot"], robots=robots)["signals"]
+    assert [(one.agent, one.value) for one in found] == [("*", ""), ("CCBot", "Disallow: /a")]
 
 
 def test_rules_of_access_are_as_before() -> None:
