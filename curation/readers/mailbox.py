@@ -1,6 +1,6 @@
 """Mailboxes (RFC 4155): each message is a page, its subject the title.
 
-Taken is the text of a message, else its HTML; not its attachments, headers and the messages that it
+A message begins with `From ` behind a blank line and before a header. Taken is its text, else its HTML; not its attachments, headers and the messages that it
 forwards. Lines that were `From ` and are `>From ` become what they were.
 """
 
@@ -19,7 +19,7 @@ from curation.readers.records import Fault
 COLUMNS: dict[str, Any] = {}
 _FROM = b"From "
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
-_HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|\r?\n")  # or none at all
+_HEADER = re.compile(rb"[!-9;-~]+[ \t]*:")  # which every message begins with
 _LINE = 1 << 16  # bytes of a line read at once
 _KINDS = {"plain": "text", "html": "html"}
 
