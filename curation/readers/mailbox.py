@@ -1,7 +1,8 @@
 """Mailboxes (RFC 4155): each message is a page, its subject the title.
 
-A message begins with `From ` behind a blank line and before a header. Taken is its text, else its HTML; not its attachments, headers and the messages that it
-forwards. Lines that were `From ` and are `>From ` become what they were.
+A message begins with `From ` behind a blank line and before a header. Taken is its text, else its
+HTML; not its attachments, headers and the messages that it forwards. Lines that were `From ` and
+are `>From ` become what they were.
 """
 
 import email
