@@ -20,7 +20,7 @@ from curation.stages.base import Stage
 from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, as_given, stage_inputs
 from pipelines.named_files import check_named_files, stage_facts
-from pipelines.run_folder import own_paths, present_stages, run_facts
+from pipelines.run_folder import own_paths, present_stages, refuse_stage, run_facts
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, read_manifest
 from pipelines.storage.shards import open_parquet
@@ -306,8 +306,7 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
 def _refuse_other_run(work: Plan) -> None:
     """Raise ConfigError if the folder has stages of another recipe, or of other inputs."""
     folder = work.output
-    if read_manifest(folder):
-        raise ConfigError(f"{folder.shown}: is a stage of a run: give another --output")
+    refuse_stage(folder)
     held = {s: m for s in present_stages(folder) if (m := read_manifest(folder / s))}
     first = [s for s, m in held.items() if (m.get("after") or {}).get("stage") not in held]
     recipes = [m["recipe"] for m in held.values()]

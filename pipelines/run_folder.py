@@ -58,6 +58,12 @@ def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
     return [(folder / name).url for name in names]
 
 
+def refuse_stage(folder: Folder) -> None:
+    """Raise ConfigError if a folder to write to is a stage of a run."""
+    if read_manifest(folder):
+        raise ConfigError(f"{folder.shown}: is a stage of a run: give another --output")
+
+
 def make_run_folder(folder: Folder) -> None:
     """Create a local run folder if missing. Raises ConfigError if that fails."""
     try:

@@ -7,16 +7,14 @@ import argparse
 from pathlib import Path
 
 from curation.config import read_yaml
-from curation.errors import ConfigError
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.console import PlainConsole
 from pipelines.reading.summary import RunFacts, write_summary
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
-from pipelines.run_folder import REPORT_DATA, REPORT_PAGE, SUMMARY, load_run
+from pipelines.run_folder import REPORT_DATA, REPORT_PAGE, SUMMARY, load_run, refuse_stage
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import read_manifest
 from pipelines.terminal import say, say_json
 
 
@@ -58,8 +56,7 @@ def _summarize(options: argparse.Namespace) -> int:
     facts = RunFacts.of(options.run, options.mix)
     answers = read_yaml(Path(options.answers)) if options.answers else {}
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
-    if read_manifest(folder):
-        raise ConfigError(f"{folder.shown}: is a stage of a run: give another --output")
+    refuse_stage(folder)
     end_dry_run(options, folder)
     left = write_summary(facts, folder, answers)
     _say(options, folder, left)
