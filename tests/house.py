@@ -247,9 +247,10 @@ def _leaves(tree: Any) -> int:
 
 
 def machine_code() -> tuple[str, int | None]:
-    """Return the processor, and the bytes of all listed kernels as compiled for it.
+    """Return the processor, and the bytes of instructions of all listed kernels for it.
 
-    None where one isn't compiled (`curate warm-up`).
+    None where one isn't compiled (`curate warm-up`). Names are not counted: they have the path of
+    the checkout and the order of compiling in them.
     """
     import llvmlite.binding as llvm
     from numba.core.registry import cpu_target
@@ -265,7 +266,9 @@ def machine_code() -> tuple[str, int | None]:
         content = kernels.read_kept(next(cached._files(signature, cpu_target.target_context)))
         if content is None:
             return llvm.get_host_cpu_name(), None
-        total += content.getbuffer().nbytes
+        entry = content.getvalue()
+        compiled_code = llvm.ObjectFileRef.from_data(entry[entry.index(b"\x7fELF") :])
+        total += sum(each.size() for each in compiled_code.sections() if each.is_text())
     return llvm.get_host_cpu_name(), total
 
 
