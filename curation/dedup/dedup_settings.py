@@ -247,13 +247,6 @@ class AlarmSettings(Settings):
     )
 
 
-class GraphSettings(Settings):
-    edges_in_memory: Natural = Field(
-        description="A graph of up to this many edges is solved by one worker; a larger one in "
-        "rounds over partitions, with the same result"
-    )
-
-
 class DocumentDedupSettings(Settings):
     exact: ExactSettings
     minhash: MinHashSettings
@@ -261,7 +254,6 @@ class DocumentDedupSettings(Settings):
     survivor: SurvivorSettings
     per_language: bool = Field(description="Compare documents of one language only")
     alarms: AlarmSettings
-    graph: GraphSettings
     index: IndexSettings
 
 
