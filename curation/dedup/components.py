@@ -156,7 +156,7 @@ def settled(parents: Int64s, low: int, high: int) -> tuple[Int64s, Int64s]:
 def spanning_forest(edges: Ids) -> Ids:
     """The fewest edges with the same components: each node to the smallest of its component.
 
-    -> uint64 [nodes - components, 2], sorted by the first column. Replaces edges before they travel.
+    -> uint64 [nodes - components, 2], sorted by the first column. Replaces them before they travel.
     """
     nodes, labels = connected_components(edges)
     rest = nodes != labels
