@@ -104,21 +104,11 @@ Normalization = Annotated[TextNormalization, BeforeValidator(_named_normalizatio
 
 
 class UrlSettings(Settings):
-    """Which spellings of a URL count as the same page, besides those that RFC 3986 makes equal."""
+    """Which parameters of a URL make no other page (`curation.dedup.urls`)."""
 
-    drop_scheme: bool = Field(description="http://a.b/c and https://a.b/c are the same")
-    drop_www: bool = Field(description="Drop one leading 'www.' of the host")
-    fragment: Literal["drop", "keep_hashbang", "keep"] = Field(
-        description="What follows '#'; keep_hashbang keeps only '#!...', an old form of app URL"
-    )
     tracking_parameters: NamedFile | None = Field(
         description="File of query parameter names to drop, one per line, '*' ends a prefix"
     )
-    sort_query: bool = Field(
-        description="Sort query parameters by name (equal names keep their order) and drop empty "
-        "ones; parameters are what '&' separates"
-    )
-    strip_trailing_slash: bool = Field(description="Drop slashes at the end of the path")
 
 
 class PreferenceCode(UserCode):
