@@ -201,7 +201,6 @@ def test_every_kind_of_setting_with_a_path_is_among_them() -> None:
 #: Words of files in the descriptions of settings that are no paths.
 _NO_PATHS = """
 read-tables.columns read-tables.kept_beside
-dedup-urls.survivor.preferred_sources dedup-documents.survivor.preferred_sources
 identify-language.labels filter.signals.unlabelled_language
 decontaminate.evals.fields.choices decontaminate.evals.fields.labels mix.phases.name
 mix.mixes.phases.name tokenize.index_columns readers.text_columns readers.html_columns

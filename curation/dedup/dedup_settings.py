@@ -21,7 +21,6 @@ OrderRule = Literal[
     "longest",
     "shortest",
     "highest_quality",
-    "preferred_source",
     "preferred",
     "id",
 ]
@@ -133,20 +132,12 @@ class SurvivorSettings(Settings):
         description="Rules in order of weight; a later one decides between equals of the former. "
         "The document's id decides last, whatever the policy",
     )
-    preferred_sources: tuple[str, ...] = Field(
-        description="For the rule preferred_source: patterns (*, ?, [...]) of hosts or source "
-        "files, the most preferred first"
-    )
     preference: Preference | None = Field(description="For the rule preferred; null: none")
 
     @model_validator(mode="after")
-    def _sources_are_named(self) -> SurvivorSettings:
-        if "preferred_source" in self.policy and not self.preferred_sources:
-            raise ValueError("the rule preferred_source needs preferred_sources")
+    def _preference_is_named(self) -> SurvivorSettings:
         if "preferred" in self.policy and self.preference is None:
             raise ValueError("the rule preferred needs preference: {python: ...}")
-        if self.preference is not None and self.preferred_sources:
-            raise ValueError("preferred_sources and preference exclude each other")
         return self
 
     @property

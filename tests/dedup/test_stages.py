@@ -150,17 +150,6 @@ def test_other_ways_to_confirm(tmp_path: Path, stage: Callable[..., Path], metho
     assert ("confirmed pairs" in manifest(out, "dedup-documents")["notes"]) == (method != "none")
 
 
-def test_a_preferred_source_stays(tmp_path: Path, stage: Callable[..., Path]) -> None:
-    out = stage(
-        write(tmp_path / "in", NEAR, 2),
-        tmp_path / "out",
-        "dedup-documents",
-        "dedup-documents.survivor.policy=[preferred_source, newest]",
-        "dedup-documents.survivor.preferred_sources=['nowhere.*', 'b.exam*']",
-    )
-    assert sorted(read(out, "dedup-documents", "removed")) == ["a", "c"]
-
-
 def test_alarms_stop_a_strict_run(
     tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
