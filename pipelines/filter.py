@@ -6,9 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.errors import ConfigError
 from curation.filters.apply import load_filter
-from curation.filters.filter_settings import FilterSettings, filter_manifest
+from curation.filters.filter_settings import FilterSettings
 from curation.filters.personal_hosts import FOLDER, HOSTS, most_personal
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import (
@@ -18,8 +17,6 @@ from pipelines.engine.transform import (
     run_transform,
     with_errors,
 )
-from pipelines.storage.files import Folder
-from pipelines.storage.manifest import MANIFEST
 from pipelines.storage.shards import characters
 
 
@@ -48,11 +45,6 @@ class FilterDocuments(Transform):
 
 def run(run: StageRun) -> dict[str, Any]:
     """Measure and judge every document; the manifest names hosts with much personal data."""
-    for earlier in run.settings.personal_hosts.runs if run.settings.personal_hosts else ():
-        if Folder(filter_manifest(earlier)[0]) == run.folder / MANIFEST:
-            raise ConfigError(
-                f"filter.personal_hosts.runs: {earlier}: this is the folder of this run"
-            )
 
     def notes() -> dict[str, Any]:
         batches = batches_beside(run, FOLDER)

@@ -20,7 +20,6 @@ def test_every_signal_has_a_sentence() -> None:
     [
         ("pii.email", "Counts the items"),
         ("blocklist.adult", "The URL is on a block list"),
-        ("blocklist.personal_data", "Measures items of personal data"),
         ("contamination.mmlu", "Measures the share of an item"),
     ],
 )

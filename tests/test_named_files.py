@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from curation.classify.classify_settings import FastTextQuality
 from curation.errors import ConfigError
-from curation.filters.filter_settings import FilterRun, OverruleSettings, Rule
+from curation.filters.filter_settings import OverruleSettings, Rule
 from curation.judging import opened
 from curation.readers.settings import ReaderSettings
 from curation.recipe import load
@@ -130,11 +130,7 @@ def kind_of(key: Keys) -> type[NamedPath]:
 
 def write(place: Path, kind: type[NamedPath], version: str) -> None:
     """Write what a setting of this kind may name; its content differs by version."""
-    if issubclass(kind, FilterRun):
-        place, text = place / "filter/manifest.json", {"stage": "filter", "files": {}, "v": version}
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps(text))
-    elif issubclass(kind, TextFolder | ArrayFolder):
+    if issubclass(kind, TextFolder | ArrayFolder):
         place.mkdir(exist_ok=True)
         (place / f"en{kind.suffix}").write_text(version)
     elif issubclass(kind, ModelPath):  # a vocabulary of bytes and one more token
@@ -205,7 +201,6 @@ def test_every_kind_of_setting_with_a_path_is_among_them() -> None:
 #: Words of files in the descriptions of settings that are no paths.
 _NO_PATHS = """
 read-tables.columns read-tables.kept_beside
-dedup-urls.survivor.preferred_sources dedup-documents.survivor.preferred_sources
 identify-language.labels filter.signals.unlabelled_language
 decontaminate.evals.fields.choices decontaminate.evals.fields.labels mix.phases.name
 mix.mixes.phases.name tokenize.index_columns readers.text_columns readers.html_columns

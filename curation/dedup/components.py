@@ -1,12 +1,8 @@
-"""Connected components of the duplicate graph, on one machine or in rounds over many.
+"""Connected components of the duplicate graph, by union-find.
 
 Edges are uint64 arrays [m, 2] of document identifiers (doc64). The label of a component is its
 smallest identifier, so that labels depend on the graph alone: not on the order or the split of
 the edges.
-
-One machine: `connected_components`, union-find over identifiers made dense. Many: rounds of
-`large_star` and `small_star` (Kiveris et al. 2014, "Connected Components in MapReduce and Beyond")
-on edges partitioned by their first column, until no partition counts a violation.
 
 `confirmed_clusters` divides components by the pairs that were confirmed.
 """
@@ -18,7 +14,6 @@ import numpy.typing as npt
 
 from curation.compiled import Int, Int64s, borrowing, kernel
 from curation.dedup.keys import Ids, run_lengths, run_starts, sort_pairs
-from curation.hashing import mix64
 
 
 class Components(NamedTuple):
@@ -73,18 +68,11 @@ def connected_components(edges: Ids) -> Components:
     about 70 bytes per edge.
     """
     edges = np.ascontiguousarray(edges, np.uint64)
-    bases = _shard_bases(edges)
-    if bases is None:
+    numbering = _numbering(edges)
+    if numbering is None:
         return _components_by_rank(edges)
-    low = np.uint64(0xFFFFFFFF)
-    dense = bases[(edges >> np.uint64(32)).astype(np.int64)] + (edges & low).astype(np.int64)
-    present = np.zeros(int(bases[-1]), bool)
-    present[dense] = True
-    nodes = np.flatnonzero(present)
-    shards = np.repeat(np.arange(len(bases) - 1), np.diff(bases))[nodes]
-    ids = (shards.astype(np.uint64) << np.uint64(32)) | (nodes - bases[shards]).astype(np.uint64)
-    ranks = np.cumsum(present) - 1
-    return Components(ids, ids[_smallest(ranks[dense], len(nodes))])
+    nodes, roots = _solved(numbering.dense(edges), numbering.size)
+    return Components(numbering.ids(nodes), numbering.ids(roots))
 
 
 def _components_by_rank(edges: Ids) -> Components:
@@ -94,11 +82,49 @@ def _components_by_rank(edges: Ids) -> Components:
     ranks = np.empty(edges.size, np.int64)
     ranks[places] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(ends)))
     ids = ends[starts]
-    return Components(ids, ids[_smallest(ranks.reshape(-1, 2), len(ids))])
+    return Components(ids, ids[_solved(ranks.reshape(-1, 2), len(ids))[1]])
+
+
+def _solved(edges: Int64s, size: int) -> tuple[Int64s, Int64s]:
+    parents = np.full(size, ALONE)
+    join(parents, edges)
+    return settled(parents, 0, size)
+
+
+class Numbering(NamedTuple):
+    """Numbers documents from 0 on, without a gap and in the order of doc64: (shard << 32 | row)."""
+
+    bases: Int64s  # [shards + 1], number of the first row of each shard
+
+    @classmethod
+    def of(cls, rows: npt.ArrayLike) -> "Numbering":
+        """Number the rows of shards -> from their counts [shards]."""
+        return cls(np.concatenate([[0], np.cumsum(rows)]).astype(np.int64))
+
+    @property
+    def size(self) -> int:
+        return int(self.bases[-1])
+
+    def dense(self, ids: Ids) -> Int64s:
+        """Return the numbers of documents."""
+        return self.bases[(ids >> _HALF).astype(np.int64)] + (ids & _LOW).astype(np.int64)
+
+    def ids(self, dense: Int64s) -> Ids:
+        """Return the documents of numbers."""
+        shards = np.searchsorted(self.bases, dense, "right") - 1
+        return (shards.astype(np.uint64) << _HALF) | (dense - self.bases[shards]).astype(np.uint64)
+
+
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+#: Parent of a node without edges.
+ALONE = np.int64(-1)
 
 
 @borrowing
 def _root(parents: Int64s, node: Int) -> Int:
+    if parents[node] < 0:
+        parents[node] = node
     while parents[node] != node:
         parents[node] = parents[parents[node]]  # path halving
         node = parents[node]
@@ -106,110 +132,53 @@ def _root(parents: Int64s, node: Int) -> Int:
 
 
 @kernel
-def _smallest(edges: Int64s, nodes: Int) -> Int64s:
-    """Return the smallest node of each node's component, by union-find -> int64 [nodes]."""
-    parents = np.arange(nodes)
+def join(parents: Int64s, edges: Int64s) -> None:
+    """Join the trees of both ends of each edge. `parents` [nodes], at first ALONE, never rise."""
     for i in range(len(edges)):
         u, v = _root(parents, edges[i, 0]), _root(parents, edges[i, 1])
         parents[max(u, v)] = min(u, v)
-    for node in range(nodes):  # roots are smaller, so that one pass upward does
-        parents[node] = parents[parents[node]]
-    return parents
+
+
+def settled(parents: Int64s, low: int, high: int) -> tuple[Int64s, Int64s]:
+    """Return the nodes in [low, high) that have edges, and the smallest of each one's component.
+
+    Nodes before `low` must have been settled; these then are, too.
+    """
+    nodes = np.flatnonzero(parents[low:high] >= 0) + low
+    while True:
+        roots = parents[nodes]
+        above = parents[roots]
+        if np.array_equal(above, roots):
+            return nodes, roots
+        parents[nodes] = above
 
 
 def spanning_forest(edges: Ids) -> Ids:
     """The fewest edges with the same components: each node to the smallest of its component.
 
-    -> uint64 [nodes - components, 2], sorted by the first column. Replaces the edges of a partition
-    before they travel.
+    -> uint64 [nodes - components, 2], sorted by the first column. Replaces them before they travel.
     """
     nodes, labels = connected_components(edges)
     rest = nodes != labels
     return np.stack([nodes[rest], labels[rest]], axis=1)
 
 
-def large_star(edges: Ids) -> Ids:
-    """Tie every greater neighbour of a node to the smallest node about it.
+def _numbering(edges: Ids) -> Numbering | None:
+    """Number all rows up to the last that is named of each shard, without sorting any.
 
-    Args:
-        edges: all edges of the nodes of this partition, each seen from both of its ends: the
-            graph's edges in both directions, those whose first column is in the partition.
-
-    Returns edges (greater, smallest), which need a new partition by their first column.
-    """
-    hub = _hubs(edges)
-    greater = hub.edges[:, 1] > hub.edges[:, 0]
-    return np.stack([hub.edges[greater, 1], hub.smallest[greater]], axis=1)
-
-
-def small_star(edges: Ids) -> Ids:
-    """Tie a node and its smaller neighbours to the smallest of them.
-
-    Args:
-        edges: all edges (greater, smaller) whose greater end is in this partition.
-
-    Returns edges (greater, smaller), sorted and unique.
-    """
-    hub = _hubs(edges)
-    own = np.stack([hub.edges[hub.starts, 0], hub.smallest[hub.starts]], axis=1)
-    others = np.stack([hub.edges[:, 1], hub.smallest], axis=1)
-    return unique_edges(np.concatenate([own, others]))
-
-
-def violations(edges: Ids) -> int:
-    """Nodes of a partition that keep the graph from being stars about its smallest nodes.
-
-    `edges` as for `large_star`. A node violates when it has several smaller neighbours, or a
-    smaller and a greater one; without violations anywhere the labels are final.
-    """
-    hub = _hubs(edges)
-    if not len(hub.edges):
-        return 0
-    smaller = np.add.reduceat((hub.edges[:, 1] < hub.edges[:, 0]).astype(np.int64), hub.starts)
-    degree = run_lengths(hub.starts, len(hub.edges))
-    return int(np.count_nonzero((smaller > 1) | ((smaller == 1) & (degree > 1))))
-
-
-def both_directions(edges: Ids) -> Ids:
-    """Every edge from both ends: what `large_star` and `violations` are fed, once partitioned."""
-    return np.concatenate([edges, edges[:, ::-1]])
-
-
-def partition(edges: Ids, partitions: int) -> npt.NDArray[np.int64]:
-    """Partition of each edge by a hash of its first column -> int64 [m]."""
-    return (mix64(edges[:, 0]) % np.uint64(partitions)).astype(np.int64)
-
-
-class _Hubs(NamedTuple):
-    edges: Ids  # sorted and unique
-    starts: npt.NDArray[np.int64]  # first edge of each node of the first column
-    smallest: Ids  # per edge, the smallest of its first node and that node's neighbours
-
-
-def _hubs(edges: Ids) -> _Hubs:
-    edges = unique_edges(edges)
-    starts = run_starts(edges[:, 0])
-    smallest = np.minimum(edges[starts, 1], edges[starts, 0])  # neighbours ascend within a node
-    return _Hubs(edges, starts, np.repeat(smallest, run_lengths(starts, len(edges))))
-
-
-def _shard_bases(edges: Ids) -> npt.NDArray[np.int64] | None:
-    """Position of row 0 of each shard when the rows of all shards are laid end to end.
-
-    doc64 is (shard << 32 | row), so that these positions are dense and in the order of the
-    identifiers, without sorting any. None where they would be far from dense.
+    None where these would be far more than are named.
     """
     if not len(edges):
         return None
-    shards = int(edges.max() >> np.uint64(32)) + 1
+    shards = int(edges.max() >> _HALF) + 1
     limit = 4 * edges.size + 1024
     if shards > limit:
         return None
     rows = np.zeros(shards, np.int64)
-    last = (edges & np.uint64(0xFFFFFFFF)).astype(np.int64) + 1
-    np.maximum.at(rows, (edges >> np.uint64(32)).astype(np.int64), last)
-    bases = np.concatenate([[0], np.cumsum(rows)])
-    return bases if bases[-1] <= limit else None
+    last = (edges & _LOW).astype(np.int64) + 1
+    np.maximum.at(rows, (edges >> _HALF).astype(np.int64), last)
+    numbering = Numbering.of(rows)
+    return numbering if numbering.size <= limit else None
 
 
 def _stars(buckets: Ids, documents: Ids) -> Ids:

@@ -21,7 +21,6 @@ OrderRule = Literal[
     "longest",
     "shortest",
     "highest_quality",
-    "preferred_source",
     "preferred",
     "id",
 ]
@@ -104,21 +103,11 @@ Normalization = Annotated[TextNormalization, BeforeValidator(_named_normalizatio
 
 
 class UrlSettings(Settings):
-    """Which spellings of a URL count as the same page, besides those that RFC 3986 makes equal."""
+    """Which parameters of a URL make no other page (`curation.dedup.urls`)."""
 
-    drop_scheme: bool = Field(description="http://a.b/c and https://a.b/c are the same")
-    drop_www: bool = Field(description="Drop one leading 'www.' of the host")
-    fragment: Literal["drop", "keep_hashbang", "keep"] = Field(
-        description="What follows '#'; keep_hashbang keeps only '#!...', an old form of app URL"
-    )
     tracking_parameters: NamedFile | None = Field(
         description="File of query parameter names to drop, one per line, '*' ends a prefix"
     )
-    sort_query: bool = Field(
-        description="Sort query parameters by name (equal names keep their order) and drop empty "
-        "ones; parameters are what '&' separates"
-    )
-    strip_trailing_slash: bool = Field(description="Drop slashes at the end of the path")
 
 
 class PreferenceCode(UserCode):
@@ -143,20 +132,12 @@ class SurvivorSettings(Settings):
         description="Rules in order of weight; a later one decides between equals of the former. "
         "The document's id decides last, whatever the policy",
     )
-    preferred_sources: tuple[str, ...] = Field(
-        description="For the rule preferred_source: patterns (*, ?, [...]) of hosts or source "
-        "files, the most preferred first"
-    )
     preference: Preference | None = Field(description="For the rule preferred; null: none")
 
     @model_validator(mode="after")
-    def _sources_are_named(self) -> SurvivorSettings:
-        if "preferred_source" in self.policy and not self.preferred_sources:
-            raise ValueError("the rule preferred_source needs preferred_sources")
+    def _preference_is_named(self) -> SurvivorSettings:
         if "preferred" in self.policy and self.preference is None:
             raise ValueError("the rule preferred needs preference: {python: ...}")
-        if self.preference is not None and self.preferred_sources:
-            raise ValueError("preferred_sources and preference exclude each other")
         return self
 
     @property
@@ -247,13 +228,6 @@ class AlarmSettings(Settings):
     )
 
 
-class GraphSettings(Settings):
-    edges_in_memory: Natural = Field(
-        description="A graph of up to this many edges is solved by one worker; a larger one in "
-        "rounds over partitions, with the same result"
-    )
-
-
 class DocumentDedupSettings(Settings):
     exact: ExactSettings
     minhash: MinHashSettings
@@ -261,7 +235,6 @@ class DocumentDedupSettings(Settings):
     survivor: SurvivorSettings
     per_language: bool = Field(description="Compare documents of one language only")
     alarms: AlarmSettings
-    graph: GraphSettings
     index: IndexSettings
 
 

@@ -3,7 +3,6 @@
 Choose which document of each group of duplicates to keep.
 """
 
-import fnmatch
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,14 +17,13 @@ from curation.dedup.components import contract
 from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     OrderRule,
-    Preference,
     SurvivorSettings,
     UrlDedupSettings,
 )
 from curation.dedup.keys import Ids, half_keys, run_lengths, run_starts, string_keys, within
 from curation.dedup.minhash import band_hashes, has_signature, signatures
 from curation.dedup.normalize import exact_keys
-from curation.dedup.urls import canonical_urls, hosts
+from curation.dedup.urls import canonical_urls
 from curation.errors import ConfigError
 from curation.judging import as_numbers, attempt, opened
 
@@ -36,7 +34,6 @@ RULES: dict[OrderRule, tuple[str, bool]] = {
     "longest": ("length", True),
     "shortest": ("length", False),
     "highest_quality": ("quality", True),
-    "preferred_source": ("source_rank", False),
     "preferred": ("source_rank", False),
     "id": ("id", False),
 }
@@ -66,7 +63,7 @@ def choose_survivors(
         keys: [n] or [n, 2]; records of equal keys are one group.
         doc64: [n] identifiers, each at most once per key.
         columns: what the policy reads, each [n]: `date` (datetime64 or int64), `length` (int64),
-            `quality` (float), `source_rank` (int64, of `source_ranks`), `id` (uint64 hash of the
+            `quality` (float), `source_rank` (int64, of `ranks_of`), `id` (uint64 hash of the
             document's id), and `priority` (int64), which outweighs all rules: the least wins. NaN
             and NaT lose.
         policy: rules in order of weight. Between equals the smaller `id` stays where that column
@@ -97,17 +94,11 @@ def choose_survivors(
 
 
 def ranks_of(batch: pa.RecordBatch, settings: SurvivorSettings) -> npt.NDArray[np.int64]:
-    """`source_rank` of documents: by the user's preference or by preferred sources; else zeros."""
-    if settings.preference is not None:
-        return _preference(batch, settings.preference)
-    if not settings.preferred_sources:
+    """`source_rank` of documents: integers in the opposite order of the numbers that the user's
+    preference gives, the last where it fails; zeros without one."""
+    preference = settings.preference
+    if preference is None:
         return np.zeros(batch.num_rows, np.int64)
-    files = pc.struct_field(batch.column("source"), "file").cast(pa.large_string())
-    return source_ranks(hosts(batch.column("url")), files, settings.preferred_sources)
-
-
-def _preference(batch: pa.RecordBatch, preference: Preference) -> npt.NDArray[np.int64]:
-    """Integers in the opposite order of the numbers that code gives; the last where it fails."""
     function = opened(preference.python, preference.settings)
     ranks, failed = np.full(batch.num_rows, NO_RANK), list[str]()
     for part, row, answer in attempt(lambda given: as_numbers(function(given), given), batch):
@@ -120,26 +111,6 @@ def _preference(batch: pa.RecordBatch, preference: Preference) -> npt.NDArray[np
     if failed:
         more = f", nor have {len(failed) - 1} more" if len(failed) > 1 else ""
         _LOG.warning("%s: %s: has no preference%s", preference.python, failed[0], more)
-    return ranks
-
-
-def source_ranks(
-    hosts: pa.Array, files: pa.Array, patterns: Sequence[str]
-) -> npt.NDArray[np.int64]:
-    """Place of the first pattern that each document's host or source file matches.
-
-    -> int64 [documents], the number of patterns where none matches. Shell patterns: `*` stands for
-    anything, slashes too; case matters.
-    """
-    ranks = np.full(len(hosts), len(patterns), np.int64)
-    for place in range(len(patterns) - 1, -1, -1):
-        for names in (hosts, files):
-            distinct = pc.unique(names)
-            matching = [
-                n for n in distinct.to_pylist() if n and fnmatch.fnmatchcase(n, patterns[place])
-            ]
-            found = pc.is_in(names, pa.array(matching, names.type))
-            ranks[found.to_numpy(zero_copy_only=False)] = place
     return ranks
 
 
@@ -170,8 +141,8 @@ def document_facts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> pa
     """Return the columns by which documents are compared and survivors chosen.
 
     Args:
-        batch: documents with `id`, `date` and `text`; `language` with `per_language`, `url` and
-            `source` with preferred sources, and `quality` if known.
+        batch: documents with `id`, `date` and `text`; `language` with `per_language`, and
+            `quality` if known.
     """
     texts = batch.column("text")
     exact = exact_keys(texts, settings.exact.normalization)
@@ -278,7 +249,7 @@ def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings
     Documents without a URL have no key: they are never duplicates.
 
     Args:
-        batch: documents with `id`, `url`, `date`, `text`, and `source` with preferred sources.
+        batch: documents with `id`, `url`, `date` and `text`.
         numbers: [documents].
     """
     urls = canonical_urls(batch.column("url"), settings.canonical)

@@ -1,7 +1,9 @@
 """Canonical URLs: equal for the spellings of a URL that lead to the same page.
 
-Rules are those of RFC 3986, section 6.2, and habits of the web (tracking parameters, session ids,
-`www.`), for which `UrlSettings` has a field each.
+Rules are those of RFC 3986, section 6.2, and habits of the web: the scheme, a leading `www.`,
+slashes at the end (all three as in C4, TFDS c4_utils.py `normalize_url`), session ids, tracking
+parameters (`UrlSettings`), the order of parameters and fragments, which never reach a server, make
+no other page. `#!...` was Google's form of addresses inside of scripts, and stays.
 """
 
 import functools
@@ -31,8 +33,8 @@ _SUSPECT = re.compile(_ENCODABLE.pattern.replace("[^", "[^#"))
 
 # URLs that few rules touch, for RE2: a lower-case host alone, segments that are not empty and do
 # not start with a dot, nothing after the path.
-_PLAIN_HOST = r"^https?://[a-z0-9][a-z0-9.-]*"
-_PLAIN_SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
+_PLAIN = r"^https?://[a-z0-9][a-z0-9.-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*/?$"
+_PLAIN_START = r"^https?://(?:www\.([^/]*\.))?"
 
 
 def canonical_url(url: str, settings: UrlSettings) -> str:
@@ -46,15 +48,12 @@ def canonical_urls(urls: Texts, settings: UrlSettings) -> pa.Array:
     Plain URLs take a vectorised route with the same result as `canonical_url`.
     """
     array = large_strings(urls)
-    if settings.strip_trailing_slash:
-        pattern = rf"{_PLAIN_HOST}(?:{_PLAIN_SEGMENT})*/?$"
-    else:  # the other route adds the path "/" where there is none
-        pattern = rf"{_PLAIN_HOST}(?:(?:{_PLAIN_SEGMENT})+/?|/)$"
-    plain = pc.fill_null(pc.match_substring_regex(array, pattern), False)
+    plain = pc.fill_null(pc.match_substring_regex(array, _PLAIN), False)
     rest = pc.invert(plain)
     canonical = _canonicalizer(settings)
     others = [(canonical(url) or None) if url else None for url in array.filter(rest).to_pylist()]
-    quick = _canonical_plain(array, settings)
+    quick = pc.replace_substring_regex(array, _PLAIN_START, r"\1", max_replacements=1)
+    quick = pc.ascii_rtrim(quick, "/")
     return pc.replace_with_mask(quick, rest, pa.array(others, pa.large_string()))
 
 
@@ -64,20 +63,9 @@ def hosts(urls: Texts) -> pa.Array:
     return pc.utf8_lower(pc.fill_null(found, ""))
 
 
-def _canonical_plain(urls: pa.Array, settings: UrlSettings) -> pa.Array:
-    scheme = "https?://" if settings.drop_scheme else "(https?://)"
-    host = r"(?:www\.([^/]*\.))?" if settings.drop_www else "()"
-    groups = r"\1" if settings.drop_scheme else r"\1\2"
-    result = pc.replace_substring_regex(urls, f"^{scheme}{host}", groups, max_replacements=1)
-    return pc.ascii_rtrim(result, "/") if settings.strip_trailing_slash else result
-
-
 @functools.lru_cache(maxsize=8)
 def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
     """Return one function with the rules of `settings` looked up beforehand."""
-    authority = functools.lru_cache(maxsize=1 << 16)(
-        functools.partial(_canonical_authority, settings)
-    )
     names = read_list(settings.tracking_parameters) if settings.tracking_parameters else []
     exact = frozenset(name.lower() for name in names if not name.endswith("*"))
     prefixes = tuple(name[:-1].lower() for name in names if name.endswith("*"))
@@ -96,24 +84,17 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
             path = _SESSION.sub("", path)
         if "/." in path:
             path = _without_dot_segments(path)
-        if settings.strip_trailing_slash:
-            path = path.rstrip("/")
-        elif not path:
-            path = "/"
         if query:
-            query = _canonical_query(query[1:], exact, prefixes, settings)
-        if fragment and (
-            settings.fragment == "drop"
-            or (settings.fragment == "keep_hashbang" and not fragment.startswith("#!"))
-        ):
+            query = _canonical_query(query[1:], exact, prefixes)
+        if not fragment.startswith("#!"):
             fragment = ""
-        start = "" if settings.drop_scheme else f"{scheme}://"
-        return f"{start}{authority(scheme, host)}{path}{query}{fragment}"
+        return f"{_canonical_authority(scheme, host)}{path.rstrip('/')}{query}{fragment}"
 
     return canonical
 
 
-def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> str:
+@functools.lru_cache(maxsize=1 << 16)
+def _canonical_authority(scheme: str, authority: str) -> str:
     rest = authority.rpartition("@")[2]
     colon = rest.rfind(":")
     host, port = rest, ""
@@ -122,7 +103,7 @@ def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> 
     host = host.lower()
     if not host.isascii():
         host = ascii_host(host)
-    if settings.drop_www and host.startswith("www.") and "." in host[4:]:
+    if host.startswith("www.") and "." in host[4:]:
         host = host[4:]
     return f"{host}:{port}" if port and port != _DEFAULT_PORTS.get(scheme) else host
 
@@ -163,17 +144,12 @@ def _without_dot_segments(path: str) -> str:
     return "/".join(segments)
 
 
-def _canonical_query(
-    query: str, exact: frozenset[str], prefixes: tuple[str, ...], settings: UrlSettings
-) -> str:
+def _canonical_query(query: str, exact: frozenset[str], prefixes: tuple[str, ...]) -> str:
     kept = []
     for part in query.split("&"):
         name = part.partition("=")[0].lower()
-        if name in exact or name.startswith(prefixes):
-            continue
-        if part or not settings.sort_query:
+        if part and name not in exact and not name.startswith(prefixes):
             kept.append(part)
-    if settings.sort_query and len(kept) > 1:
-        kept.sort(key=lambda part: part.partition("=")[0])
+    kept.sort(key=lambda part: part.partition("=")[0])
     joined = "&".join(kept)
     return f"?{joined}" if joined else ""

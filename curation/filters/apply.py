@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from curation.classify.classifier import quality_of
 from curation.columns import PATHS
 from curation.errors import ConfigError
-from curation.filters import blocklists, personal_hosts, pii
+from curation.filters import blocklists, pii
 from curation.filters.content import look_again, look_at
 from curation.filters.dialects import LITERAL
 from curation.filters.edits import Edited, edit
@@ -74,11 +74,6 @@ class Filter:
         self._reads_plain = settings.signals.gopher.dialect not in LITERAL
         self._rules = RuleBook(settings)
         self._blocked = blocklists.load(settings.blocklists)
-        self._personal_hosts = (
-            personal_hosts.load(settings.personal_hosts, settings.blocklists.allow)
-            if settings.personal_hosts
-            else None
-        )
 
     def apply(self, batch: pa.RecordBatch) -> FilterResult:
         """Filter documents: columns `id`, `url`, `text`, and `language` and `quality` if known."""
@@ -86,8 +81,6 @@ class Filter:
         names = batch.schema.names
         languages = batch.column("language") if "language" in names else None
         verdicts = Verdicts(self._blocked.check(batch.column("url")))
-        if self._personal_hosts is not None:
-            verdicts = verdicts.otherwise(self._personal_hosts.check(batch.column("url")))
         texts = batch.column("text")
         read = plain(texts) if self._reads_plain else texts
         found = look_at(read, settings.paths) if settings.paths else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -10,21 +9,16 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from curation.config import Natural, Positive, Settings, Share, merge, nearest, read_yaml
-from curation.errors import ConfigError
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
 from curation.resources import (
     ArrayFolder,
     NamedFile,
     NamedPath,
-    RunFolder,
     TextFolder,
-    resolve,
     root,
 )
 from curation.user_code import FILES, Arguments, UserCode
-
-MANIFEST = "manifest.json"
 
 Action = Literal["replace", "remove", "keep"]
 #: Kinds of personal data; where spans overlap, the earlier kind holds.
@@ -212,51 +206,6 @@ class BlockListSettings(Settings):
     min_soft_words: Positive = Field(description="different soft words that block a URL")
 
 
-class FilterRun(RunFolder):
-    """A finished run, or its filter stage, whose manifest has the checksums of its files."""
-
-    @property
-    def witness(self) -> str:  # type: ignore[override]
-        return filter_manifest(resolve(self))[0]
-
-
-def filter_manifest(run: str) -> tuple[str, dict[str, Any]]:
-    """Return the manifest of a run's finished filter stage, with its URL.
-
-    `run` may also name the stage's folder. Raises ConfigError when there is none.
-    """
-    from curation import stores  # slow
-
-    for folder in (run.rstrip("/"), f"{run.rstrip('/')}/filter"):
-        url = f"{folder}/{MANIFEST}"
-        system, path = stores.file_system(url)
-        if stores.info(system, path, url) is None:
-            continue
-        try:
-            with stores.open_url(url) if stores.is_url(url) else open(url, "rb") as file:
-                found = json.load(file)
-            if found["stage"] == "filter" and isinstance(found["files"], dict):
-                return url, found
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{url}: not a manifest: {error!r}") from None
-    raise ConfigError(f"{run}: no finished filter stage")
-
-
-class PersonalHostSettings(Settings):
-    """Hosts with much personal data, as an earlier run counted it."""
-
-    runs: tuple[FilterRun, ...] = Field(
-        min_length=1, description="folders of finished runs, or of their filter stages"
-    )
-    min_items: Positive = Field(20, description="personal data from which a host is judged")
-    min_items_per_document: float = Field(
-        5,
-        gt=0,
-        description="personal data per document of the host, documents without any counted too, "
-        "from which it is removed",
-    )
-
-
 class FilterSettings(Settings):
     signals: SignalSettings
     edits: EditSettings
@@ -278,9 +227,6 @@ class FilterSettings(Settings):
     )
     pii: PiiSettings
     blocklists: BlockListSettings
-    personal_hosts: PersonalHostSettings | None = Field(
-        description="hosts with much personal data in earlier runs are removed; null: none is"
-    )
 
     @model_validator(mode="before")
     @classmethod

@@ -28,7 +28,6 @@ from pipelines.storage.exchange import (
     UInt64,
     concatenated,
     key_ranges,
-    kind_of,
     numbers_of_shard,
     read_columns,
     read_range,
@@ -113,12 +112,6 @@ def range_tasks(size: int, range_bytes: int | None = None, source: str = "") -> 
         )
         for i, (low, high) in enumerate(ranges)
     ]
-
-
-def bytes_of(records: Sequence[dict[str, Any]], kind: str) -> int:
-    """Return the total size of the files of a kind in commit records."""
-    files = ((n, f) for r in records for n, f in r["files"].items())
-    return sum(f["bytes"] for n, f in files if kind_of(n) == kind)
 
 
 def read_key_range(

@@ -6,13 +6,12 @@ if the recipe says so and keeps one document of each cluster of confirmed duplic
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from curation.dedup.audit import losing_alarm
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import check_preferred, range_tasks, verdict_passes
-from pipelines.dedup.graph import Labels, Solve, label_components
+from pipelines.dedup.graph import Solve
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.buckets import Link, Sign
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
@@ -20,7 +19,7 @@ from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.verdicts import DocumentVerdicts, FindLosses
 from pipelines.engine.stage import StageRun
 from pipelines.runners.chain import Pass
-from pipelines.runners.tasks import Task, output_fingerprint, records_of
+from pipelines.runners.tasks import Task, records_of
 from pipelines.storage.exchange import scratch
 
 #: Bytes of bucket records per task.
@@ -42,14 +41,14 @@ def run(run: StageRun) -> dict[str, Any]:
     run.begin()
     last = len(settings.index.against)
     own = [Place(s.name, i, s, last) for i, s in enumerate(run.inputs)]
-    passes, labels = compared(run, [*own, *indexed])
+    passes = compared(run, [*own, *indexed])
     run.chain(passes)
     done = {p.step.name: p for p in passes}
     if Sign.name in done:
         check_preferred(run, done[Sign.name].step, done[Sign.name].tasks)
     records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
     alarms = _alarms(run, records[FindLosses.name], records[Clusters.name])
-    notes = {**_facts_of(run, records[Clusters.name], labels)}
+    notes = _facts_of(run, records[Clusters.name])
     notes |= {"alarms": alarms} if alarms else {}
     index = records.get(WriteIndex.name, ())
     return run.finish(done["shards"].tasks, run.compared, {"notes": notes}, also=index)
@@ -59,20 +58,16 @@ def run(run: StageRun) -> dict[str, Any]:
 _COUNTED = (Clusters.name, FindLosses.name, WriteIndex.name)
 
 
-def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels]:
-    """Return the remaining passes, after settling whether one worker can solve the graph."""
+def compared(run: StageRun, places: Sequence[Place]) -> list[Pass]:
+    """Return the passes of the stage."""
     link = _linked(run, places)
     before = tuple(p.step.name for p in link)
-    if _most_edges(run.settings, places) <= run.settings.graph.edges_in_memory:
-        solve = Solve(run.settings_key)
-        graph = Pass(solve, [Task("all", (), 0, _edge_files(places, link[-1]))], after=before)
-        labels = Labels(("all",), "", 0)
-        rest = _clustered(run, places, labels, link[-1], after=(*before, solve.name))
-        return [*link, graph, *rest], labels
-    run.chain(link)
-    check_preferred(run, link[0].step, link[0].tasks)
-    labels = _label(run, places, link)
-    return _clustered(run, places, labels, link[-1], after=()), labels
+    edges = [scratch("edges", p.name) for p in places]
+    edges += [scratch("links", t.name) for t in link[-1].tasks]
+    solve = Solve(run.settings_key, tuple(p.shard.rows for p in places))
+    graph = Pass(solve, [Task("all", (), 0, tuple(edges))], after=before)
+    after = (*before, solve.name)
+    return [*link, graph, *_clustered(run, places, solve.labels, link[-1], after)]
 
 
 def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
@@ -80,57 +75,32 @@ def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
     sign = Sign(run.settings_key, run.settings, run.also.get("rights"))
     link = Link(run.settings_key, run.settings, tuple(p.name for p in places))
     # A bucket record may become up to `window` pairs of the same size.
-    size = _RECORD_BYTES * _most_records(run.settings, places)
+    # Records: one for each document's text and one per band.
+    size = _RECORD_BYTES * sum(p.shard.rows for p in places) * (1 + run.settings.minhash.bands)
     return [
-        Pass(sign, _place_tasks(places, "")),
+        Pass(sign, _place_tasks(places)),
         Pass(link, range_tasks(size, _LINK_BYTES), after=(sign.name,)),
     ]
 
 
-def _most_records(settings: DocumentDedupSettings, places: Sequence[Place]) -> int:
-    """Return the most bucket records: one for each document's text and one per band."""
-    return sum(p.shard.rows for p in places) * (1 + settings.minhash.bands)
-
-
-def _most_edges(settings: DocumentDedupSettings, places: Sequence[Place]) -> int:
-    """Return the most edges: each bucket has fewer than documents, here and in its shards."""
-    return 2 * _most_records(settings, places)
-
-
-def _edge_files(places: Sequence[Place], link: Pass) -> tuple[str, ...]:
-    edges = [scratch("edges", p.name) for p in places]
-    return (*edges, *(scratch("links", t.name) for t in link.tasks))
-
-
-def _label(run: StageRun, places: Sequence[Place], passes: Sequence[Pass]) -> Labels:
-    """Label the components of a graph that may be too large for one worker."""
-    records = [r for p in passes for r in records_of(run.folder, p.step, p.tasks)]
-    edges = sum(r["counts"]["edges"] for r in records)
-    limit = run.settings.graph.edges_in_memory
-    source = output_fingerprint(records)
-    labels = label_components(run, _edge_files(places, passes[-1]), edges, source, limit)
-    return replace(labels, source=f"{labels.source} {source}")
-
-
-def _place_tasks(places: Sequence[Place], source: str) -> list[Task]:
-    """Return one task per shard, whose output depends on its number and on `source`."""
+def _place_tasks(places: Sequence[Place]) -> list[Task]:
+    """Return one task per shard, whose output depends on its number."""
     return [
-        Task(
-            p.name,
-            ((p.name, p.fingerprint), ("index", str(p.index)), ("source", source)),
-            p.shard.bytes,
-            p,
-        )
+        Task(p.name, ((p.name, p.fingerprint), ("index", str(p.index))), p.shard.bytes, p)
         for p in places
     ]
 
 
 def _clustered(
-    run: StageRun, places: Sequence[Place], labels: Labels, link: Pass, after: tuple[str, ...]
+    run: StageRun,
+    places: Sequence[Place],
+    labels: tuple[str, ...],
+    link: Pass,
+    after: tuple[str, ...],
 ) -> list[Pass]:
     """Return the passes that choose survivors, write verdicts and alarms, and apply them."""
     candidates = tuple(t.name for t in link.tasks)
-    members = Members(run.settings_key, run.settings, labels.names, candidates)
+    members = Members(run.settings_key, run.settings, labels, candidates)
     shards, count = tuple(p.name for p in places), len(run.inputs)
     clusters = Clusters(run.settings_key, run.settings, shards, count)
     # The data compared for a document is about as large as the compressed document.
@@ -138,24 +108,23 @@ def _clustered(
     verdicts = DocumentVerdicts(run.settings_key, tuple(t.name for t in ranges), run.settings)
     losses = FindLosses(run.settings_key, run.settings, tuple(s.name for s in run.inputs))
     passes = [
-        Pass(members, _place_tasks(places, labels.source), after=after),
+        Pass(members, _place_tasks(places), after=after),
         Pass(clusters, ranges, after=(members.name,)),
         *verdict_passes(run, verdicts, clusters.name, list(enumerate(run.inputs))),
     ]
     if run.settings.index.write:
         index = WriteIndex(run.settings_key)
-        passes.append(Pass(index, _place_tasks(places[:count], ""), beside=verdicts.name))
+        passes.append(Pass(index, _place_tasks(places[:count]), beside=verdicts.name))
     found = range_tasks(_LOSS_BYTES * run.documents)
     return [*passes, Pass(losses, found, after=(verdicts.name,))]
 
 
-def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]], labels: Labels) -> dict[str, Any]:
+def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts = [r["counts"] for r in clustered]
     total = {k: sum(c[k] for c in counts) for k in ("candidates", "confirmed", "clusters")}
     facts = {
         "clusters": total["clusters"],
         "largest cluster": max((c["largest"] for c in counts), default=0),
-        "rounds over partitions": labels.rounds,
     }
     if run.settings.verify.method != "none":
         facts |= {

@@ -4,16 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup.components import (
-    both_directions,
     connected_components,
     contract,
-    large_star,
-    partition,
-    small_star,
     spanning_forest,
     star_edges,
-    unique_edges,
-    violations,
 )
 from curation.dedup.keys import sort_pairs
 from tests.dedup import reference
@@ -46,41 +40,6 @@ def test_a_forest_keeps_components_with_fewest_edges(edges: list[tuple[int, int]
     labels = reference.components(edges)
     assert len(forest) == len(labels) - len(set(labels.values()))
     assert dict(forest.tolist()) == {n: m for n, m in labels.items() if n != m}
-
-
-def downward(edges: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Every edge as (greater, smaller)."""
-    return np.stack([edges.max(axis=1), edges.min(axis=1)], axis=1)
-
-
-def rounds(edges: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.uint64]:
-    """The driver's loop over partitions, in memory."""
-
-    def step(star, edges):  # type: ignore[no-untyped-def]
-        places = partition(edges, partitions)
-        return np.concatenate([star(edges[places == p]) for p in range(partitions)])
-
-    edges = unique_edges(downward(edges))
-    for _ in range(50):
-        edges = step(small_star, downward(step(large_star, both_directions(edges))))
-        seen = both_directions(edges)
-        places = partition(seen, partitions)
-        if sum(violations(seen[places == p]) for p in range(partitions)) == 0:
-            return unique_edges(edges)
-    raise AssertionError("no fixpoint after 50 rounds")
-
-
-@given(EDGES, st.integers(1, 4))
-@settings(max_examples=100)
-def test_star_rounds_end_in_the_same_labels(edges: list[tuple[int, int]], partitions: int) -> None:
-    assert rounds(array(edges), partitions).tolist() == spanning_forest(array(edges)).tolist()
-
-
-def test_star_rounds_on_a_long_path() -> None:
-    ids = np.random.default_rng(3).permutation(2000).astype(np.uint64)
-    path = np.stack([ids[:-1], ids[1:]], axis=1)
-    assert violations(both_directions(path)) > 0
-    assert (rounds(path, 3) == spanning_forest(path)).all()
 
 
 RECORDS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 30)), max_size=60)

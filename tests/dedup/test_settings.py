@@ -34,9 +34,9 @@ def test_a_normalization_by_name() -> None:
         LineDedupSettings.model_validate({**dict(lines), "normalization": "cnet"})
 
 
-def test_preferred_sources_are_named() -> None:
-    survivor = {"policy": ["preferred_source"], "preferred_sources": [], "preference": None}
-    with pytest.raises(ValidationError, match="needs preferred_sources"):
+def test_a_preference_is_named() -> None:
+    survivor = {"policy": ["preferred"], "preference": None}
+    with pytest.raises(ValidationError, match="needs preference"):
         UrlDedupSettings.model_validate({**dict(defaults(UrlDedupSettings)), "survivor": survivor})
 
 

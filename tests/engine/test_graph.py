@@ -1,4 +1,4 @@
-"""Components over files: one worker and rounds give the same labels."""
+"""Components over files are those of the edges in memory."""
 
 from __future__ import annotations
 
@@ -8,51 +8,48 @@ import numpy as np
 import pytest
 
 from curation.dedup.components import connected_components
-from pipelines.dedup import duplicates
-from pipelines.dedup.duplicates import scratch
-from pipelines.dedup.graph import label_components, write_edges
-from pipelines.engine.stage import StageRun
-from pipelines.runners.execute import Executor, parse_beam_args
-from pipelines.storage.exchange import read_columns
+from pipelines.dedup import graph
+from pipelines.dedup.graph import Solve, write_edges
+from pipelines.runners.tasks import Task, no_progress
+from pipelines.storage.exchange import read_columns, scratch
 from pipelines.storage.files import Folder
 
+#: Rows of three shards.
+ROWS = (700, 0, 1900)
 
-def graph() -> np.ndarray:
+
+def edges_of(rng: np.random.Generator) -> np.ndarray:
     """A long path in a shuffled order, a star, and many small components."""
-    rng = np.random.default_rng(7)
-    path = rng.permutation(300).astype(np.uint64)
-    star = np.arange(400, 500, dtype=np.uint64)
-    some = rng.integers(1000, 2000, (400, 2)).astype(np.uint64)
+    documents = np.concatenate(
+        [(shard << 32) + np.arange(rows) for shard, rows in enumerate(ROWS)]
+    ).astype(np.uint64)
+    drawn = rng.permutation(documents)
+    path, star, some = drawn[:300], drawn[300:400], drawn[400:1200]
     edges = [
         np.stack([path[:-1], path[1:]], axis=1),
-        np.stack([np.full(100, 450, np.uint64), star], axis=1),
-        some << np.uint64(20),
+        np.stack([np.full(99, star[0]), star[1:]], axis=1),
+        rng.choice(some, (400, 2)),
     ]
-    drawn = rng.permutation(np.concatenate(edges))
-    return drawn[drawn[:, 0] != drawn[:, 1]]
+    return rng.permutation(np.concatenate(edges))
 
 
+@pytest.mark.parametrize("part", [1 << 20, 100])
 @pytest.mark.parametrize("files", [1, 5])
-@pytest.mark.parametrize("range_bytes", [1 << 20, 4000])
-def test_rounds_end_in_the_labels_of_one_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, range_bytes: int
+def test_labels_are_the_smallest_of_each_component(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, part: int
 ) -> None:
-    monkeypatch.setattr(duplicates, "RANGE_BYTES", range_bytes)
-    folder, edges = Folder(str(tmp_path)), graph()
-    names = [scratch("edges", str(i)) for i in range(files)]
+    monkeypatch.setattr(graph, "_PART", part)
+    folder, edges = Folder(str(tmp_path)), edges_of(np.random.default_rng(7))
+    names = tuple(scratch("edges", str(i)) for i in range(files))
     for i, name in enumerate(names):
         write_edges(folder, name, edges[i::files])
-    with Executor(parse_beam_args([], 0)) as executor:
-        run = StageRun("toy", folder, None, "k", executor, {})
-        expected = connected_components(edges)
-        for limit in (len(edges), 0):
-            labels = label_components(run, names, len(edges), "source", limit)
-            assert (labels.rounds == 0) == (limit > 0 or files == 1)
-            assert (len(labels.names) > 1) == (limit == 0 and range_bytes < 1 << 20)
-            found = [read_columns(folder, scratch("labels", n)) for n in labels.names]
-            nodes, values = (
-                np.concatenate([b.column(c).to_numpy() for b in found]) for c in ("key", "label")
-            )
-            order = np.argsort(nodes)
-            assert (nodes[order] == expected.nodes).all()
-            assert (values[order] == expected.labels).all()
+    solve = Solve("k", ROWS)
+    solve.run(Task("all", (), 0, names), folder, no_progress)
+    assert len(solve.labels) == -(-sum(ROWS) // part)
+    found = [read_columns(folder, scratch("labels", name)) for name in solve.labels]
+    nodes, labels = (
+        np.concatenate([b.column(c).to_numpy() for b in found]) for c in ("key", "label")
+    )
+    expected = connected_components(edges)
+    assert nodes.tolist() == expected.nodes.tolist()
+    assert labels.tolist() == expected.labels.tolist()

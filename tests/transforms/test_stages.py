@@ -107,17 +107,8 @@ def test_workers_in_another_process_do_the_same(
     check_composed(tmp_path, sample_run)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ("dedup-documents.index.write=true",),
-        ("dedup-documents.graph.edges_in_memory=0",),  # labels in rounds
-    ],
-    ids=str,
-)
-def test_indexes_and_rounds_are_those_of_the_stage(
-    sample_run: Path, tmp_path: Path, settings: tuple[str, ...]
-) -> None:
+def test_indexes_are_those_of_the_stage(sample_run: Path, tmp_path: Path) -> None:
+    settings = ["dedup-documents.index.write=true"]
     recipe, inputs = load("sample", settings), str(sample_run / "identify-language")
     with Executor(RunnerOptions()) as executor:
         run_plan(plan(recipe, f"{tmp_path}/run", [inputs], ["dedup-documents"]), executor)
