@@ -20,7 +20,7 @@ from curation.recipe import STAGES, check_order, with_stage
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, removed_shards, stage_inputs
 from pipelines.engine.transform import ERRORS
-from pipelines.plan import Plan, columns_of, input_files
+from pipelines.plan import Plan, columns_of, input_files, stage_of
 from pipelines.run_folder import (
     KNOWN_BY,
     RECIPE_FILE,
@@ -36,7 +36,7 @@ from pipelines.run_folder import (
 from pipelines.runners.execute import Executor
 from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import Folder, fingerprint
-from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
+from pipelines.storage.manifest import complete_manifest, read_manifest
 from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
 from pipelines.storage.shards import open_parquet, read_kinds
 
@@ -329,15 +329,6 @@ def stage_run(
         indexed,
         measures,
     )
-
-
-def stage_of(inputs: Sequence[str], output: Folder) -> str:
-    """Return which stage of this run, or named mix, is the input; empty for any other input."""
-    if len(inputs) != 1:
-        return ""
-    url = Folder(inputs[0]).url
-    inside = url.removeprefix(f"{output.url}/")
-    return inside if inside != url and is_stage(Folder(url)) else ""
 
 
 def _begin(work: Plan) -> None:

@@ -48,6 +48,8 @@ KNOWN_BY = {
 }
 #: The lock of a run, and the file that takes its place where the file system has no locks.
 _LOCK, _OWNER = ".lock", ".owner"
+#: Levels from a stage's folder to its files: `mix/annealing/documents/name.parquet`.
+_DEEPEST = 4
 _MADE_OF_RUNS = (WITHDRAWN, EXPORT, TRACE, SUMMARY)
 _BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, _OWNER, SCRATCH)
 
@@ -58,10 +60,15 @@ def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
     return [(folder / name).url for name in names]
 
 
-def refuse_stage(folder: Folder) -> None:
-    """Raise ConfigError if a folder to write to is a stage of a run."""
-    if read_manifest(folder):
-        raise ConfigError(f"{folder.shown}: is a stage of a run: give another --output")
+def refuse_own(place: Folder) -> None:
+    """Raise ConfigError for a place to write to in a stage of a run, or a file that a run wrote."""
+    is_file, parts = place.fs.isfile(place.path()), place.url.split("/")
+    last = max(len(parts) - _DEEPEST, 3 if "://" in place.url else 1)
+    for end in range(len(parts), last, -1):
+        name, folder = parts[end - 1], Folder("/".join(parts[: end - 1]))
+        own = is_file and name in _BESIDE and _has_recipe(folder)
+        if own or (folder / name).exists(f".{MANIFEST}"):
+            raise ConfigError(f"{place.shown}: belongs to a run: give another --output")
 
 
 def make_run_folder(folder: Folder) -> None:
@@ -171,11 +178,15 @@ def at_work(folder: Folder) -> str:
     return ""
 
 
+def _has_recipe(folder: Folder) -> bool:
+    """Return whether a folder has the recipe of a run."""
+    return folder.exists(RECIPE_FILE) and folder.read_bytes(RECIPE_FILE).startswith(RECIPE_HEAD)
+
+
 def runs_below(folder: Folder) -> Iterator[Folder]:
     """Yield a folder if it is that of a run, and those below it, without links."""
     stages = inner_stages(folder)
-    own = folder.exists(RECIPE_FILE) and folder.read_bytes(RECIPE_FILE).startswith(RECIPE_HEAD)
-    if own or any((folder / name).exists(f".{MANIFEST}") for name in stages):
+    if _has_recipe(folder) or any((folder / name).exists(f".{MANIFEST}") for name in stages):
         yield folder
     for inside in (folder / name for name in folder.folders() if name not in stages):
         if not os.path.islink(inside.path()):

@@ -204,6 +204,38 @@ def test_one_stage_of_a_run_takes_its_documents(home: Path) -> None:
     assert found()["recipe"]["name"] == "mine"
 
 
+def test_a_stage_of_a_run_does_not_read_another_than_it_read(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor its own documents in a circle, nor a part of them."""
+    assert run("identify-language", "--run", "out") == 0
+    part = str(next((home / "out/dedup-urls/documents").iterdir()))
+    for command, what in {
+        "identify-language --input out/extract --output out": "extract, not dedup-urls",
+        f"identify-language --input {part} --output out": f"{part}, not dedup-urls",
+        "dedup-urls --input out/identify-language --output out": "identify-language, not extract",
+        "run out/recipe.yaml --input crawl --stages extract,identify-language": "over extract, not",
+    }.items():
+        told = refused(home, capsys, *command.split())
+        assert "has a run of mine over a.jsonl" in told and what in told
+    assert run("identify-language", "--input", "out/dedup-urls", "--output", "out") == 0
+    assert run("identify-language", "--input", "out/extract", "--output", "new") == 0
+    given = ("dedup-urls", "--recipe", "mine.yaml", "--input", "new/identify-language")
+    assert run(*given, "--output", "new") == 0
+    refused(home, capsys, "dedup-urls", "--input", "out/extract", "--output", "new")
+    (home / "mine.yaml").write_text(_MINE.replace("dedup-urls", "identify-language"))
+    assert run("run", "mine.yaml", "--input", "crawl") == 0  # a recipe without that stage
+
+
+def test_a_stage_does_not_pass_over_one_that_is_not_complete(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    next((home / "out/dedup-urls/documents").iterdir()).unlink()
+    for command in ("identify-language --run out", "run llama3 --stages filter"):
+        given = command.replace("llama3", "mine.yaml").split()
+        assert "out/dedup-urls: not complete" in refused(home, capsys, *given)
+
+
 @pytest.mark.parametrize("given", ["crawl/pages.jsonl", "crawl/one.warc", "crawl"])
 def test_pages_are_no_texts_for_a_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str
@@ -283,6 +315,14 @@ REFUSED = [
     "withdraw --run out --url-prefix http://a/ --output out",
     "withdraw --run out --url-prefix http://a/ --output out/extract",
     "run sample --output out/extract",
+    "run mine.yaml --input crawl --output out/extract/documents",
+    "receipt --run out --hosts hosts.txt --output out/recipe.yaml",
+    "receipt --run out --hosts hosts.txt --output out/report.html --dry-run",
+    "receipt --run out --hosts hosts.txt --output out/extract/manifest.json",
+    "receipt --run out --hosts hosts.txt --output out/extract/documents/new.json",
+    "export --run out --stage extract --to jsonl --output out/dedup-urls/mine",
+    "new rule mine --output out/extract",
+    "train reference --language de --input crawl/a.jsonl --output out/extract/model",
     "summary --run out --output out/dedup-urls",
     "summary --run out --answers nosuch.yaml",
     "trace --run out",
@@ -300,6 +340,7 @@ def test_what_is_refused_changes_no_file(
     home: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     (home / "out/recipe.py").write_text("")
+    (home / "hosts.txt").write_text("a\n")
     before = state(home)
     try:
         code = main([part for part in command.split(" ") if part])
