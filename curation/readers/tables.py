@@ -94,7 +94,7 @@ def _skip_line(stream: Stream, position: int) -> int:
 
 
 class Members(json.JSONDecoder):
-    """Decodes JSON. Members of one name or without any are renamed as columns are.
+    """Decodes JSON. Members of one name, and outer ones without any, are renamed as columns are.
 
     `told` says which, of the last value; "" if none.
     """
@@ -104,12 +104,14 @@ class Members(json.JSONDecoder):
 
     def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
         self.told = ""
-        return super().raw_decode(s, idx)
+        row, end = super().raw_decode(s, idx)
+        return self._renamed([*row.items()]) if isinstance(row, dict) and "" in row else row, end
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
-        if len(row) == len(pairs) and "" not in row:
-            return row
+        return row if len(row) == len(pairs) else self._renamed(pairs)
+
+    def _renamed(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         self.told = renamed(names)
         return dict(zip(distinct(names), (value for _, value in pairs), strict=True))
