@@ -20,7 +20,7 @@ from curation.stages.base import Stage
 from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, as_given, stage_inputs
 from pipelines.named_files import check_named_files, stage_facts
-from pipelines.run_folder import own_paths, present_stages, refuse_own, run_facts
+from pipelines.run_folder import held_recipe, own_paths, present_stages, refuse_own, run_facts
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, is_stage, read_manifest
 from pipelines.storage.shards import open_parquet
@@ -310,13 +310,18 @@ def _refuse_other_run(work: Plan) -> None:
     held = {s: m for s in present_stages(folder) if (m := read_manifest(folder / s))}
     first = [s for s, m in held.items() if (m.get("after") or {}).get("stage") not in held]
     recipes = [m["recipe"] for m in held.values()]
+    judged = any(find(stage).decides_by for stage in work.stages if stage in held)
     if not held:
         return
     if not any(work.recipe.continues(r["name"], r["sha256"]) for r in recipes):
         what = f"another recipe, {work.recipe.name}"
+    elif judged and bool(held_recipe(folder).get("measure")) != work.recipe.measure:
+        what = "one that measures" if work.recipe.measure else "one that removes"
     elif passed := _passed_over(work, held):
         what = passed
-    elif not _is_inside(work) and not any(_reads_again(work, s, held[s]) for s in first):
+    elif stage_of(work.inputs, folder) and not work.files:
+        return
+    elif not any(_reads_again(work, s, held[s]) for s in first):
         what = "a run over other inputs"
     else:
         return
@@ -353,12 +358,6 @@ def _passed_over(work: Plan, held: Mapping[str, Mapping[str, Any]]) -> str:
                 return f"{stage} over {now or work.inputs[0]}, not {then or 'what it read'}"
         now = stage
     return ""
-
-
-def _is_inside(work: Plan) -> bool:
-    """Return whether a run reads documents in its own folder, and nothing else is given."""
-    paths = map(as_given, work.inputs)
-    return not work.files and all(path.startswith(f"{work.output.url}/") for path in paths)
 
 
 def _reads_again(work: Plan, stage: str, manifest: Mapping[str, Any]) -> bool:

@@ -26,6 +26,7 @@ from pipelines.run_folder import (
     RECIPE_FILE,
     RECIPE_HEAD,
     SUMS,
+    held_recipe,
     load_run,
     locked,
     own_paths,
@@ -344,8 +345,7 @@ def _write_recipe(work: Plan) -> None:
     content["inputs"] = []
     content["stages"] = _stages_of_run(work)
     content = redact_all(content)
-    there = work.output.exists(RECIPE_FILE) and whole_recipe(work.output.read_bytes(RECIPE_FILE))
-    if list((there or {}).items()) != list(content.items()):  # as writing YAML is slow
+    if [*held_recipe(work.output).items()] != [*content.items()]:  # as writing YAML is slow
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
         work.output.write_bytes(RECIPE_FILE, RECIPE_HEAD + text.encode())
         work.output.remove(".work")

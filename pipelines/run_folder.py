@@ -48,8 +48,6 @@ KNOWN_BY = {
 }
 #: The lock of a run, and the file that takes its place where the file system has no locks.
 _LOCK, _OWNER = ".lock", ".owner"
-#: Levels from a stage's folder to its files: `mix/annealing/documents/name.parquet`.
-_DEEPEST = 4
 _MADE_OF_RUNS = (WITHDRAWN, EXPORT, TRACE, SUMMARY)
 _BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, _OWNER, SCRATCH)
 
@@ -63,7 +61,7 @@ def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
 def refuse_own(place: Folder) -> None:
     """Raise ConfigError for a place to write to in a stage of a run, or a file that a run wrote."""
     is_file, parts = place.fs.isfile(place.path()), place.url.split("/")
-    last = max(len(parts) - _DEEPEST, 3 if "://" in place.url else 1)
+    last = max(len(parts) - 4, 3 if "://" in place.url else 1)  # mix/annealing/documents/a.parquet
     for end in range(len(parts), last, -1):
         name, folder = parts[end - 1], Folder("/".join(parts[: end - 1]))
         own = is_file and name in _BESIDE and _has_recipe(folder)
@@ -277,6 +275,11 @@ def run_recipe(folder: Folder) -> dict[str, Any]:
             f"{folder.shown}/{RECIPE_FILE}: damaged; run the same command again to rewrite it"
         )
     return recipe
+
+
+def held_recipe(folder: Folder) -> dict[str, Any]:
+    """Return the recipe in a folder; empty if there is none, or not the whole of it."""
+    return (folder.exists(RECIPE_FILE) and whole_recipe(folder.read_bytes(RECIPE_FILE))) or {}
 
 
 def run_settings(folder: Folder, stage: str) -> dict[str, Any]:

@@ -325,6 +325,10 @@ REFUSED = [
     "train reference --language de --input crawl/a.jsonl --output out/extract/model",
     "summary --run out --output out/dedup-urls",
     "summary --run out --answers nosuch.yaml",
+    "summary --run out --output .",
+    "receipt --run out --hosts empty.txt --output new.json",
+    "receipt --run out --hosts notes.txt --output new.json",
+    "withdraw --run out --hosts notes.txt",
     "trace --run out",
     "report --run crawl",
     "policy --run out --output out/recipe.yaml",
@@ -341,6 +345,9 @@ def test_what_is_refused_changes_no_file(
 ) -> None:
     (home / "out/recipe.py").write_text("")
     (home / "hosts.txt").write_text("a\n")
+    (home / "empty.txt").write_text("\n")
+    (home / "notes.txt").write_text("a\nhttp://a/page\n")
+    (home / "README.md").write_text("mine")
     before = state(home)
     try:
         code = main([part for part in command.split(" ") if part])
@@ -349,6 +356,25 @@ def test_what_is_refused_changes_no_file(
     assert code == 2, capsys.readouterr().err
     assert state(home) == before
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("line", ["https://A/", "a.", "a:443", " a \n"])
+def test_a_host_may_be_written_as_an_address(home: Path, line: str) -> None:
+    (home / "hosts.txt").write_text(line)
+    assert main("receipt --run out --hosts hosts.txt --output new.json".split()) == 0
+    assert [d["url"] for d in json.loads((home / "new.json").read_text())["documents"]] == [
+        "http://a/"
+    ]
+
+
+def test_a_run_is_not_measured_in_its_place(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor does one that removes documents replace what was measured; stages before may stay."""
+    for path in ("mine.yaml", "other.yaml"):
+        (home / path).write_text(_MINE.replace("]", ", identify-language]"))
+    assert run("measure", "mine.yaml", "--input", "crawl") == 0
+    assert "one that removes" in refused(home, capsys, "run", "mine.yaml", "--input", "crawl")
+    assert run("run", "mine.yaml", "--input", "crawl", "--fresh") == 0
+    assert "one that measures" in refused(home, capsys, "measure", "mine.yaml", "--input", "crawl")
 
 
 def test_a_selection_of_nothing_keeps_what_was_withdrawn(home: Path) -> None:

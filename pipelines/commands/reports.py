@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 from curation.config import read_yaml
+from curation.errors import ConfigError
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.console import PlainConsole
 from pipelines.reading.summary import RunFacts, write_summary
@@ -56,6 +57,8 @@ def _summarize(options: argparse.Namespace) -> int:
     facts = RunFacts.of(options.run, options.mix)
     answers = read_yaml(Path(options.answers)) if options.answers else {}
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
+    if folder.exists("README.md") and not folder.exists("croissant.json"):
+        raise ConfigError(f"{folder.shown}/README.md: not of a summary: give another --output")
     end_dry_run(options, folder)
     left = write_summary(facts, folder, answers)
     _say(options, folder, left)
