@@ -20,9 +20,9 @@ from curation.stages.base import Stage
 from curation.stages.read_tables import made_anew, needs_languages
 from pipelines.engine.stage import Shard, as_given, stage_inputs
 from pipelines.named_files import check_named_files, stage_facts
-from pipelines.run_folder import own_paths, present_stages, refuse_stage, run_facts
+from pipelines.run_folder import held_recipe, own_paths, present_stages, refuse_own, run_facts
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, read_manifest
+from pipelines.storage.manifest import PATHS, TIMINGS, complete_manifest, is_stage, read_manifest
 from pipelines.storage.shards import open_parquet
 
 #: The stage that comes first if the input is a table.
@@ -110,14 +110,14 @@ def _with_input(
     """Return the stages and their input, which is empty if it is the recipe's own.
 
     Without a given input, or with the raw one of the run in the folder, a stage continues the
-    nearest complete earlier one. Else tables are read first: those given, or the recipe's own.
+    nearest earlier one. Else tables are read first: those given, or the recipe's own.
     Raises ConfigError if there is no input.
     """
     if find(stages[0]).is_source:
         if not given and not recipe.inputs:
             raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
         return stages, given
-    earlier = _complete_before(stages[0], recipe, folder)
+    earlier = _stage_before(stages[0], recipe, folder)
     if given:
         raw = _are_tables([_split(path, recipe)[1] for path in given], recipe)
         if raw and earlier and not read_manifest(folder / _READ_TABLES):
@@ -130,7 +130,7 @@ def _with_input(
         return (_READ_TABLES, *stages), ()
     raise ConfigError(
         f"{stages[0]} needs documents: name a stage folder with --input; "
-        f"{folder.shown}: no complete earlier stage"
+        f"{folder.shown}: no earlier stage"
     )
 
 
@@ -294,11 +294,11 @@ def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
     return list(named.values())
 
 
-def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
-    """Return the folder of the nearest earlier stage that is complete."""
+def _stage_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
+    """Return the folder of the nearest earlier stage that there is, complete or not."""
     order = with_stage(recipe.stages, stage)
     for earlier in reversed(order[: order.index(stage)]):
-        if complete_manifest(folder / earlier):
+        if is_stage(folder / earlier):
             return (folder / earlier).url
     return None
 
@@ -306,15 +306,22 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str | None:
 def _refuse_other_run(work: Plan) -> None:
     """Raise ConfigError if the folder has stages of another recipe, or of other inputs."""
     folder = work.output
-    refuse_stage(folder)
+    refuse_own(folder)
     held = {s: m for s in present_stages(folder) if (m := read_manifest(folder / s))}
     first = [s for s, m in held.items() if (m.get("after") or {}).get("stage") not in held]
     recipes = [m["recipe"] for m in held.values()]
+    judged = any(find(stage).decides_by for stage in work.stages if stage in held)
     if not held:
         return
     if not any(work.recipe.continues(r["name"], r["sha256"]) for r in recipes):
         what = f"another recipe, {work.recipe.name}"
-    elif not _is_inside(work) and not any(_reads_again(work, s, held[s]) for s in first):
+    elif judged and bool(held_recipe(folder).get("measure")) != work.recipe.measure:
+        what = "one that measures" if work.recipe.measure else "one that removes"
+    elif passed := _passed_over(work, held):
+        what = passed
+    elif stage_of(work.inputs, folder) and not work.files:
+        return
+    elif not any(_reads_again(work, s, held[s]) for s in first):
         what = "a run over other inputs"
     else:
         return
@@ -327,10 +334,30 @@ def _refuse_other_run(work: Plan) -> None:
     )
 
 
-def _is_inside(work: Plan) -> bool:
-    """Return whether a run reads documents in its own folder, and nothing else is given."""
-    paths = map(as_given, work.inputs)
-    return not work.files and all(path.startswith(f"{work.output.url}/") for path in paths)
+def stage_of(inputs: Sequence[str], output: Folder) -> str:
+    """Return which stage of this run, or named mix, is the input; empty for any other input."""
+    if len(inputs) != 1:
+        return ""
+    url = Folder(inputs[0]).url
+    inside = url.removeprefix(f"{output.url}/")
+    return inside if inside != url and is_stage(Folder(url)) else ""
+
+
+def _passed_over(work: Plan, held: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what a stage of the folder would read in place of what it read; "" if that is right.
+
+    It is right if the recipe no longer has the stage that it read, or now has one behind that.
+    """
+    now = stage_of(work.inputs, work.output)
+    for stage in work.stages:
+        then = (held.get(stage, {}).get("after") or {}).get("stage", "")
+        order = with_stage(work.recipe.stages, stage)
+        first, end = (order.index(now) + 1 if now in order else 0), order.index(stage)
+        if stage in held and now != then:
+            if not (now and then) or then in order[first:end] or now in order[end:]:
+                return f"{stage} over {now or work.inputs[0]}, not {then or 'what it read'}"
+        now = stage
+    return ""
 
 
 def _reads_again(work: Plan, stage: str, manifest: Mapping[str, Any]) -> bool:

@@ -20,12 +20,13 @@ from curation.recipe import STAGES, check_order, with_stage
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, removed_shards, stage_inputs
 from pipelines.engine.transform import ERRORS
-from pipelines.plan import Plan, columns_of, input_files
+from pipelines.plan import Plan, columns_of, input_files, stage_of
 from pipelines.run_folder import (
     KNOWN_BY,
     RECIPE_FILE,
     RECIPE_HEAD,
     SUMS,
+    held_recipe,
     load_run,
     locked,
     own_paths,
@@ -36,7 +37,7 @@ from pipelines.run_folder import (
 from pipelines.runners.execute import Executor
 from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import Folder, fingerprint
-from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
+from pipelines.storage.manifest import complete_manifest, read_manifest
 from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
 from pipelines.storage.shards import open_parquet, read_kinds
 
@@ -331,15 +332,6 @@ def stage_run(
     )
 
 
-def stage_of(inputs: Sequence[str], output: Folder) -> str:
-    """Return which stage of this run, or named mix, is the input; empty for any other input."""
-    if len(inputs) != 1:
-        return ""
-    url = Folder(inputs[0]).url
-    inside = url.removeprefix(f"{output.url}/")
-    return inside if inside != url and is_stage(Folder(url)) else ""
-
-
 def _begin(work: Plan) -> None:
     """Write the recipe; remove the report and the sums before there are other files than theirs."""
     work.output.remove_parts()
@@ -353,8 +345,7 @@ def _write_recipe(work: Plan) -> None:
     content["inputs"] = []
     content["stages"] = _stages_of_run(work)
     content = redact_all(content)
-    there = work.output.exists(RECIPE_FILE) and whole_recipe(work.output.read_bytes(RECIPE_FILE))
-    if list((there or {}).items()) != list(content.items()):  # as writing YAML is slow
+    if [*held_recipe(work.output).items()] != [*content.items()]:  # as writing YAML is slow
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
         work.output.write_bytes(RECIPE_FILE, RECIPE_HEAD + text.encode())
         work.output.remove(".work")

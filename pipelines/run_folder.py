@@ -58,10 +58,15 @@ def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
     return [(folder / name).url for name in names]
 
 
-def refuse_stage(folder: Folder) -> None:
-    """Raise ConfigError if a folder to write to is a stage of a run."""
-    if read_manifest(folder):
-        raise ConfigError(f"{folder.shown}: is a stage of a run: give another --output")
+def refuse_own(place: Folder) -> None:
+    """Raise ConfigError for a place to write to in a stage of a run, or a file that a run wrote."""
+    is_file, parts = place.fs.isfile(place.path()), place.url.split("/")
+    last = max(len(parts) - 4, 3 if "://" in place.url else 1)  # mix/annealing/documents/a.parquet
+    for end in range(len(parts), last, -1):
+        name, folder = parts[end - 1], Folder("/".join(parts[: end - 1]))
+        own = is_file and name in _BESIDE and _has_recipe(folder)
+        if own or (folder / name).exists(f".{MANIFEST}"):
+            raise ConfigError(f"{place.shown}: belongs to a run: give another --output")
 
 
 def make_run_folder(folder: Folder) -> None:
@@ -171,11 +176,15 @@ def at_work(folder: Folder) -> str:
     return ""
 
 
+def _has_recipe(folder: Folder) -> bool:
+    """Return whether a folder has the recipe of a run."""
+    return folder.exists(RECIPE_FILE) and folder.read_bytes(RECIPE_FILE).startswith(RECIPE_HEAD)
+
+
 def runs_below(folder: Folder) -> Iterator[Folder]:
     """Yield a folder if it is that of a run, and those below it, without links."""
     stages = inner_stages(folder)
-    own = folder.exists(RECIPE_FILE) and folder.read_bytes(RECIPE_FILE).startswith(RECIPE_HEAD)
-    if own or any((folder / name).exists(f".{MANIFEST}") for name in stages):
+    if _has_recipe(folder) or any((folder / name).exists(f".{MANIFEST}") for name in stages):
         yield folder
     for inside in (folder / name for name in folder.folders() if name not in stages):
         if not os.path.islink(inside.path()):
@@ -266,6 +275,11 @@ def run_recipe(folder: Folder) -> dict[str, Any]:
             f"{folder.shown}/{RECIPE_FILE}: damaged; run the same command again to rewrite it"
         )
     return recipe
+
+
+def held_recipe(folder: Folder) -> dict[str, Any]:
+    """Return the recipe in a folder; empty if there is none, or not the whole of it."""
+    return (folder.exists(RECIPE_FILE) and whole_recipe(folder.read_bytes(RECIPE_FILE))) or {}
 
 
 def run_settings(folder: Folder, stage: str) -> dict[str, Any]:

@@ -340,9 +340,8 @@ def _compared(
     runs: Sequence[tuple[Folder, list[str]]], kind: str, near: float
 ) -> Iterator[pa.RecordBatch]:
     """Yield what was kept, or removed as so similar, with what tells a copy: COPIES."""
-    for folder, stages in runs:
-        kinds = [kind] if COMPARES in stages else []
-        for batch in read_kinds(folder / COMPARES, kinds, COPIES.names):
+    for place in (folder / COMPARES for folder, stages in runs if COMPARES in stages):
+        for batch in read_kinds(place, [kind], COPIES.names):
             batch = aligned(batch, COPIES)
             near_to = pc.greater_equal(batch["value"], near)
             yield batch if kind == "documents" else batch.filter(near_to)

@@ -81,6 +81,14 @@ def test_hugging_face(beside_run: Path) -> None:
     assert sum(split.num_rows for split in second["splits"].values()) == _kept(beside_run)
 
 
+def test_tokens_as_text(beside_run: Path) -> None:
+    (names,) = _execute(_RUN["Tokens as text"])
+    texts = pq.read_table("out/tokenize/index", columns=["id"])["id"].to_pylist()
+    kept = pq.read_table("out/mix/documents", columns=["id", "text"]).to_pylist()
+    begun = names["text"].partition("<|begin_of_text|>")[2].partition("<|end_of_text|>")[0]
+    assert len(begun) > 40 and any(begun in row["text"] for row in kept if row["id"] in texts)
+
+
 def test_torch(beside_run: Path) -> None:
     pytest.importorskip("torch")
     (names,) = _execute(_RUN["torch"])

@@ -204,6 +204,38 @@ def test_one_stage_of_a_run_takes_its_documents(home: Path) -> None:
     assert found()["recipe"]["name"] == "mine"
 
 
+def test_a_stage_of_a_run_does_not_read_another_than_it_read(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor its own documents in a circle, nor a part of them."""
+    assert run("identify-language", "--run", "out") == 0
+    part = str(next((home / "out/dedup-urls/documents").iterdir()))
+    for command, what in {
+        "identify-language --input out/extract --output out": "extract, not dedup-urls",
+        f"identify-language --input {part} --output out": f"{part}, not dedup-urls",
+        "dedup-urls --input out/identify-language --output out": "identify-language, not extract",
+        "run out/recipe.yaml --input crawl --stages extract,identify-language": "over extract, not",
+    }.items():
+        told = refused(home, capsys, *command.split())
+        assert "has a run of mine over a.jsonl" in told and what in told
+    assert run("identify-language", "--input", "out/dedup-urls", "--output", "out") == 0
+    assert run("identify-language", "--input", "out/extract", "--output", "new") == 0
+    given = ("dedup-urls", "--recipe", "mine.yaml", "--input", "new/identify-language")
+    assert run(*given, "--output", "new") == 0
+    refused(home, capsys, "dedup-urls", "--input", "out/extract", "--output", "new")
+    (home / "mine.yaml").write_text(_MINE.replace("dedup-urls", "identify-language"))
+    assert run("run", "mine.yaml", "--input", "crawl") == 0  # a recipe without that stage
+
+
+def test_a_stage_does_not_pass_over_one_that_is_not_complete(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    next((home / "out/dedup-urls/documents").iterdir()).unlink()
+    for command in ("identify-language --run out", "run llama3 --stages filter"):
+        given = command.replace("llama3", "mine.yaml").split()
+        assert "out/dedup-urls: not complete" in refused(home, capsys, *given)
+
+
 @pytest.mark.parametrize("given", ["crawl/pages.jsonl", "crawl/one.warc", "crawl"])
 def test_pages_are_no_texts_for_a_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str
@@ -275,8 +307,20 @@ REFUSED = [
     "withdraw --run out --url-prefix http://a/ --output out",
     "withdraw --run out --url-prefix http://a/ --output out/extract",
     "run sample --output out/extract",
+    "run mine.yaml --input crawl --output out/extract/documents",
+    "receipt --run out --hosts hosts.txt --output out/recipe.yaml",
+    "receipt --run out --hosts hosts.txt --output out/report.html --dry-run",
+    "receipt --run out --hosts hosts.txt --output out/extract/manifest.json",
+    "receipt --run out --hosts hosts.txt --output out/extract/documents/new.json",
+    "export --run out --stage extract --to jsonl --output out/dedup-urls/mine",
+    "new rule mine --output out/extract",
+    "train reference --language de --input crawl/a.jsonl --output out/extract/model",
     "summary --run out --output out/dedup-urls",
     "summary --run out --answers nosuch.yaml",
+    "summary --run out --output .",
+    "receipt --run out --hosts empty.txt --output new.json",
+    "receipt --run out --hosts notes.txt --output new.json",
+    "withdraw --run out --hosts notes.txt",
     "trace --run out",
     "report --run crawl",
     "policy --run out --output out/recipe.yaml",
@@ -292,6 +336,10 @@ def test_what_is_refused_changes_no_file(
     home: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     (home / "out/recipe.py").write_text("")
+    (home / "hosts.txt").write_text("a\n")
+    (home / "empty.txt").write_text("\n")
+    (home / "notes.txt").write_text("a\nhttp://a/page\n")
+    (home / "README.md").write_text("mine")
     before = state(home)
     try:
         code = main([part for part in command.split(" ") if part])
@@ -300,6 +348,25 @@ def test_what_is_refused_changes_no_file(
     assert code == 2, capsys.readouterr().err
     assert state(home) == before
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("line", ["https://A/", "a.", "a:443", " a \n"])
+def test_a_host_may_be_written_as_an_address(home: Path, line: str) -> None:
+    (home / "hosts.txt").write_text(line)
+    assert main("receipt --run out --hosts hosts.txt --output new.json".split()) == 0
+    assert [d["url"] for d in json.loads((home / "new.json").read_text())["documents"]] == [
+        "http://a/"
+    ]
+
+
+def test_a_run_is_not_measured_in_its_place(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor does one that removes documents replace what was measured; stages before may stay."""
+    for path in ("mine.yaml", "other.yaml"):
+        (home / path).write_text(_MINE.replace("]", ", identify-language]"))
+    assert run("measure", "mine.yaml", "--input", "crawl") == 0
+    assert "one that removes" in refused(home, capsys, "run", "mine.yaml", "--input", "crawl")
+    assert run("run", "mine.yaml", "--input", "crawl", "--fresh") == 0
+    assert "one that measures" in refused(home, capsys, "measure", "mine.yaml", "--input", "crawl")
 
 
 def test_a_selection_of_nothing_keeps_what_was_withdrawn(home: Path) -> None:

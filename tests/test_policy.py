@@ -116,6 +116,15 @@ def test_a_measured_run_keeps_what_thresholds_would_remove(
     assert len(set(removed) - set(reasons)) < 0.1 * len(removed)
 
 
+def test_a_policy_replaces_no_file_of_a_run(
+    measured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = measured / "SHA256SUMS"
+    before = place.read_bytes()
+    assert main(["policy", "--run", str(measured), "--output", str(place)]) == 2
+    assert f"{place}: belongs to a run" in capsys.readouterr().err and place.read_bytes() == before
+
+
 def test_a_policy_says_what_rules_remove(written: Path, measured: Path) -> None:
     content = yaml.safe_load(written.read_text())
     assert content["approved"]["by"] == "A. Name"

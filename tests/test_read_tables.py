@@ -490,15 +490,25 @@ READ_DATES = {
                 "May 2024",
             ),
             *("MAY 1, 2024", "2024-05-01", "2024-05", 20240501, "Wednesday, May 1, 2024"),
+            *("2024/05/01", "2024.05.01", "2024/5/1", "2024. 5. 1.", "2024-5-1", 202405),
+            *("2024年5月1日", "2024年05月01日 00:00", "2024년 5월 1일", "２０２４年５月１日"),
+            20240501.0,
         ],
         datetime(2024, 5, 1, tzinfo=UTC),
     ),
     "Sept. 30, 2024, 10:30 p.m.": datetime(2024, 9, 30, 22, 30, tzinfo=UTC),
     "12 March 1999 12 am": datetime(1999, 3, 12, tzinfo=UTC),
+    "2024/5/1 10:30:05": datetime(2024, 5, 1, 10, 30, 5, tzinfo=UTC),
+    "2024/5/1 10:30 pm": datetime(2024, 5, 1, 22, 30, tzinfo=UTC),
+    2024: datetime(2024, 1, 1, tzinfo=UTC),  # not 34 minutes after 1970
+    1999.0: datetime(1999, 1, 1, tzinfo=UTC),
+    202405011000: datetime(2024, 5, 1, 10, tzinfo=UTC),
 }
 UNREAD_DATES = [
     *("05/01/2024", "1. Mai 2024", "yesterday", "Tue, 31 Feb 2024 10:00:00 GMT", "2024-13-01"),
-    *("n/a", "10:00", "Monday", "May 32, 2024", "1 May 2024 25:00", "2024年5月1日", True, 1e300),
+    *("n/a", "10:00", "Monday", "May 32, 2024", "1 May 2024 25:00", True, 1e300),
+    *("01/02/2024", "13/02/2024", "01.02.2024", "1/2/24", "2024/31/01", "2024/02/31", "2024.1.2.3"),
+    *("2024年13月1日", 0, 12, 1.5),
     *(["2024-05-01"], {"year": 2024}),
 ]
 
@@ -526,17 +536,31 @@ def test_columns_of_one_name_or_none_are_kept_and_told(home: Path) -> None:
     with pa.ipc.new_file("t.arrow", batch.schema) as file:
         file.write_batch(batch)
     told = "'' read as 'unnamed', 'n' read as 'n_2', '' read as 'unnamed_2'"
-    for suffix, place in (("csv", "set_aside"), ("parquet", "mended"), ("arrow", "mended")):
+    row = '{"": "%s", "text": "%s", "n": "%s", "n": "%s", "": "%s"}'
+    lines = [row % ("0", "one", "1", "2", "x"), row % ("1", "two", "3", "4", "y")]
+    (home / "t.jsonl").write_text("\n".join(lines))
+    (home / "t.json").write_text(f"[{', '.join(lines)}]")
+    for suffix in ("csv", "parquet", "arrow", "jsonl", "json"):
         assert run("read-tables", "--input", f"t.{suffix}", "--output", suffix) == 0
         rows = kept(f"{suffix}/read-tables/documents")
         assert [(r["unnamed"], r["n"], r["n_2"], r["unnamed_2"]) for r in rows] == [
             *(("0", "1", "2", "x"), ("1", "3", "4", "y")),
         ]
-        (note,) = kept(f"{suffix}/read-tables/{place}")
-        assert note["detail"] == told and note["reason"].endswith("renamed_column")
-    (home / "t.jsonl").write_text('{"text": "one", "": 1}\n')
-    assert run("read-tables", "--input", "t.jsonl", "--output", "jsonl") == 0
-    assert kept("jsonl/read-tables/documents")[0]["unnamed"] == 1
+        notes = kept(f"{suffix}/read-tables/mended")  # each object of JSON has names of its own
+        assert len(notes) == (2 if suffix.startswith("json") else 1)
+        assert {(n["reason"], n["detail"]) for n in notes} == {("table.renamed_column", told)}
+        assert not kept(f"{suffix}/read-tables/set_aside")
+
+
+def test_no_value_below_a_column_is_lost_for_its_name(home: Path) -> None:
+    """Nor is one told that is right, or what is told of one line of the next."""
+    lines = ['{"text": "a", "m": {"x": 1, "x": 2}}', '{"text": "b", "m": {"x": 3, "y": ["x"]}}']
+    (home / "t.jsonl").write_text("\n".join(lines))
+    assert run("read-tables", "--input", "t.jsonl", "--output", "out") == 0
+    first, second = sorted(kept("out/read-tables/documents"), key=lambda r: str(r["text"]))
+    assert first["m"] == {"x": 1, "x_2": 2, "y": None} and second["m"]["x"] == 3
+    (note,) = kept("out/read-tables/mended")
+    assert (note["id"], note["detail"]) == (first["id"], "'x' read as 'x_2'")
 
 
 def test_a_column_that_can_not_be_read_is_told(home: Path) -> None:

@@ -197,27 +197,30 @@ _WORDS = re.compile(
     r"|\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*|\.\d+|[,.]"
 )
 _NO_DAY = re.compile(r"\s*[a-z]+\s+\d{4}\b")
+#: 2024/5/1, 2024. 5. 1., 2024年5月1日, 2024년 5월 1일: behind a year nobody writes the day first.
+_YEAR_FIRST = re.compile(
+    r"(\d{4}) ?[-/.年년] ?(\d\d?) ?[-/.月월] ?(\d\d?)(?!\d)(?:[日일]|\.(?!\d))?"
+)
 
 
 def any_date(value: Any) -> datetime | None:
     """Date of a table, in UTC; None where the value is none.
 
-    As `parse_date`, mail (RFC 2822) and HTTP have it, in written English, or as seconds or
-    milliseconds since 1970.
+    As `parse_date`, mail (RFC 2822) and HTTP have it, in written English, with the year first, or
+    as seconds or milliseconds since 1970.
     """
     if isinstance(value, datetime):
         return value
-    if isinstance(value, int) and len(str(value)) in (8, 14):  # 20240501, 20240501100000
-        value = str(value)
-    if isinstance(value, str):
-        known = parse_date(value)
-        if known or not _SINCE_1970.fullmatch(value.strip()):
-            return known or _written_date(value.lower())
-        value = float(value)
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
+    if isinstance(value, float) and value.is_integer():  # as pandas has integers beside nulls
+        value = int(value)
+    text = str(value).strip()
+    if (known := parse_date(text)) or not _SINCE_1970.fullmatch(text):
+        return known or _written_date(text.lower())
+    since = float(text)
     try:
-        return datetime.fromtimestamp(value / (1000 if abs(value) > _SECONDS_LIMIT else 1), UTC)
+        return datetime.fromtimestamp(since / (1000 if abs(since) > _SECONDS_LIMIT else 1), UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -226,6 +229,8 @@ def _written_date(text: str) -> datetime | None:
     text = _HALF_DAY.sub(
         lambda f: f"{int(f[1]) % 12 + 12 * (f[4] == 'p')}{f[2] or ':00'}{f[3] or ''}", text
     )
+    if known := parse_date(_YEAR_FIRST.sub(lambda f: f"{f[1]}-{f[2]:0>2}-{f[3]:0>2}", text, 1)):
+        return known
     text = _WORDS.sub(" ", _DASHES.sub(r" \1 ", text))
     text = f"{'1 ' if _NO_DAY.match(text) else ''}{text}{'' if ':' in text else ' 00:00'}"
     try:

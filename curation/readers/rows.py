@@ -13,7 +13,6 @@ import functools
 import importlib
 import io
 import itertools
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +27,7 @@ from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.suffixes import OFFICE, without_compression
-from curation.readers.tables import distinct, renamed, row_event
+from curation.readers.tables import Members, distinct, renamed, row_event
 from curation.text.surrogates import everywhere
 
 #: Halves of characters, as escapes of JSON may give them, that are no bytes that aren't UTF-8, as
@@ -36,7 +35,8 @@ from curation.text.surrogates import everywhere
 _NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
-Row = Mapping[str, Any] | Fault | Skipped | Damage
+#: A row with a text has what was mended, as `Page.mended` and `Page.detail`.
+Row = Mapping[str, Any] | tuple[Mapping[str, Any], str] | Fault | Skipped | Damage
 Rows = Callable[[IO[bytes]], Iterator[Row]]
 
 _PROLOGUE = re.compile(rb"\s*(?:<\?[^>]*>\s*)*")
@@ -99,8 +99,9 @@ def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) 
             elif isinstance(row, Fault):
                 yield Damage(read, f"{kind}.{row.reason}", row.detail, None, b"")
             else:
+                row, told_of = row if isinstance(row, tuple) else (row, "")
                 sound, mended = _sound(row, kind)
-                event = row_event(sound, read, settings, kind, mended)
+                event = row_event(sound, read, settings, kind, told_of or mended)
                 if isinstance(event, Page) and event.kind == "html" and found.mime:
                     event = replace(event, mime=found.mime)
                 yield event
@@ -216,7 +217,7 @@ class _Lines(Iterator[str]):
 
 
 def _csv(separators: str, longest: int) -> Rows:
-    def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any] | Fault]:
+    def rows(file: IO[bytes]) -> Iterator[Row]:
         csv.field_size_limit(longest)
         wide = file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # type: ignore[attr-defined]
         text = io.TextIOWrapper(
@@ -232,13 +233,12 @@ def _csv(separators: str, longest: int) -> Rows:
         for cells in csv.reader(itertools.chain([head], lines), delimiter=separator):
             lines.begin_row()
             if names is None:
-                names = distinct(cells) or None
-                if told := renamed(cells):
-                    yield Fault("renamed_column", told.partition(": ")[2])
+                names, changed = distinct(cells) or None, renamed(cells)
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:
-                yield dict(zip(names, cells, strict=False))  # either may be longer
+                yield dict(zip(names, cells, strict=False)), changed  # either may be longer
+                changed = ""
 
     return rows
 
@@ -256,9 +256,9 @@ def _begins(raw: RawFile, name: str, *wanted: bytes) -> bool:
 
 def _array(longest: int) -> Rows:
     """Objects of an array on any number of lines, each of `longest` characters at most."""
-    decoder = json.JSONDecoder()
+    decoder = Members()
 
-    def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
+    def rows(file: IO[bytes]) -> Iterator[Row]:
         text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape")
         window, at, ended, first = "", 0, False, True
         while True:
@@ -284,7 +284,7 @@ def _array(longest: int) -> Rows:
                     f"an object of over {longest} characters (readers.max_record_bytes)"
                 )
             at = end
-            yield row
+            yield row, decoder.told
 
     return rows
 

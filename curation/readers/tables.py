@@ -31,7 +31,7 @@ _YEARS = (-62_135_596_800, 253_402_300_800)
 
 def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
     """Yield one page per line. Empty lines are skipped; a line that is not an object is damage."""
-    position = stream.base
+    position, members = stream.base, Members()
     while True:
         if stream.breaks and stream.breaks[0][0] <= position:
             where, broken = stream.breaks.popleft()
@@ -55,7 +55,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
         line = bytes(stream.buffer[position - stream.base : end - stream.base]).strip()
         cut = bool(stream.breaks) and stream.breaks[0][0] <= end
         if line.strip(b"\0"):
-            event = _line_event(line, stream.claim(position, position), settings)
+            event = _line_event(line, stream.claim(position, position), settings, members)
             if cut and isinstance(event, Damage):
                 broken = stream.breaks.popleft()[1]
                 event = Damage(event.offset, broken.reason, broken.detail, None, event.raw)
@@ -93,7 +93,31 @@ def _skip_line(stream: Stream, position: int) -> int:
         stream.drop(position)
 
 
-def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
+class Members(json.JSONDecoder):
+    """Decodes JSON. Members of one name, and outer ones without any, are renamed as columns are.
+
+    `told` says which, of the last value; "" if none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(object_pairs_hook=self._object)
+
+    def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+        self.told = ""
+        row, end = super().raw_decode(s, idx)
+        return self._renamed([*row.items()]) if isinstance(row, dict) and "" in row else row, end
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        return row if len(row) == len(pairs) else self._renamed(pairs)
+
+    def _renamed(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        self.told = renamed(names)
+        return dict(zip(distinct(names), (value for _, value in pairs), strict=True))
+
+
+def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Members) -> Event:
     mended = ""
     try:
         try:
@@ -101,7 +125,7 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
         except UnicodeDecodeError:
             text = line.decode("utf-8-sig", "replace")
             mended = "jsonl.bad_utf8"
-        row = json.loads(text)
+        row = members.decode(text)
     except (ValueError, RecursionError) as error:
         detail = "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
         return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
@@ -117,7 +141,7 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
         sound = everywhere(row, well_formed)
         mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
         row = sound
-    event = row_event(row, offset, settings, "jsonl", mended)
+    event = row_event(row, offset, settings, "jsonl", members.told or mended)
     if isinstance(event, Damage):
         return Damage(offset, event.reason, event.detail, event.url, line[:KEEP_RAW_BYTES])
     return event

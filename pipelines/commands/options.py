@@ -121,14 +121,21 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def end_dry_run(options: argparse.Namespace, *places: Any, documents: int | None = None) -> None:
-    """With `--dry-run`, print what would be written or replaced, of how many documents; exit."""
-    if not options.dry_run:
-        return
-    from pipelines.storage.files import Folder  # slow
+    """With `--dry-run`, print what would be written or replaced, of how many documents; exit.
+
+    Raises ConfigError where `--output` is a run's own.
+    """
+    from pipelines.run_folder import refuse_own  # slow
+    from pipelines.storage.files import Folder
     from pipelines.terminal import say, say_json
 
+    folders = [Folder(getattr(place, "url", None) or str(place)) for place in places]
+    for folder in folders if getattr(options, "output", None) else ():
+        refuse_own(folder)
+    if not options.dry_run:
+        return
     found = []
-    for folder in (Folder(getattr(place, "url", None) or str(place)) for place in places):
+    for folder in folders:
         sizes = (folder.tree() or {"": folder.size("") or 0}) if folder.exists() else {}
         found.append({"path": folder.shown, "files": len(sizes), "bytes": sum(sizes.values())})
     if getattr(options, "json", False):

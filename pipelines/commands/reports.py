@@ -7,13 +7,14 @@ import argparse
 from pathlib import Path
 
 from curation.config import read_yaml
+from curation.errors import ConfigError
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.console import PlainConsole
 from pipelines.reading.summary import RunFacts, write_summary
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
-from pipelines.run_folder import REPORT_DATA, REPORT_PAGE, SUMMARY, load_run, refuse_stage
+from pipelines.run_folder import REPORT_DATA, REPORT_PAGE, SUMMARY, load_run
 from pipelines.storage.files import Folder
 from pipelines.terminal import say, say_json
 
@@ -56,7 +57,8 @@ def _summarize(options: argparse.Namespace) -> int:
     facts = RunFacts.of(options.run, options.mix)
     answers = read_yaml(Path(options.answers)) if options.answers else {}
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
-    refuse_stage(folder)
+    if folder.exists("README.md") and not folder.exists("croissant.json"):
+        raise ConfigError(f"{folder.shown}/README.md: not of a summary: give another --output")
     end_dry_run(options, folder)
     left = write_summary(facts, folder, answers)
     _say(options, folder, left)

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from curation.errors import ConfigError
-from pipelines.commands.options import add_input, add_json, add_run, read_text
+from pipelines.commands.options import (
+    add_dry_run,
+    add_input,
+    add_json,
+    add_run,
+    end_dry_run,
+    read_text,
+)
 from pipelines.commands.withdraw import hosts_in, near_of
 from pipelines.reading.checks import Checked, check, check_receipt, receipt
 from pipelines.run_folder import root_hash
@@ -86,6 +93,7 @@ def _add_receipt(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--root", metavar="HASH", help="with --verify: the run's published root")
     add_json(parser)
+    add_dry_run(parser)
     parser.set_defaults(command=_receipt)
 
 
@@ -97,6 +105,7 @@ def _receipt(options: argparse.Namespace) -> int:
         raise ConfigError("--run and --hosts are required, or --verify")
     near = near_of(options.run, options.near)
     texts = {path: read_text(path) for path in options.text}
+    end_dry_run(options, *([options.output] if options.output else []))
     found = receipt(options.run, hosts_in(options.hosts), 0.8 if near is None else near, texts)
     if options.output:
         folder, _, name = options.output.rpartition("/")

@@ -1,6 +1,7 @@
 """`curate withdraw`: remove documents from a finished run."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import yaml
 
 from curation.config import merge, parse_yaml, read_yaml, validate
 from curation.errors import ConfigError, first_line
-from curation.hosts import ascii_host
+from curation.hosts import host_of
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
 from pipelines.commands.options import add_dry_run, end_dry_run, read_text, workers
@@ -113,8 +114,12 @@ def near_of(run: str, given: float | None) -> float | None:
 
 
 def hosts_in(path: str) -> frozenset[str]:
-    """Return the hosts in a file, one a line. Raises ConfigError."""
-    return frozenset(ascii_host(line.lower().rstrip(".")) for line in _lines("--hosts", path))
+    """Return the hosts in a file, one a line. Raises ConfigError for a line that is none."""
+    names = [re.sub("^https?://|[/.]+$", "", n.lower()) for n in _lines("--hosts", path)]
+    for name in names or [""]:
+        if re.search(r"[\s*#/]", name) or not host_of(f"//{name}"):
+            raise ConfigError(f"--hosts {path}: {name!r}: not a host; each line has one")
+    return frozenset(host_of(f"//{name}") for name in names)
 
 
 def _lines(option: str, path: str) -> list[str]:

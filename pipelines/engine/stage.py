@@ -31,6 +31,7 @@ from pipelines.storage.manifest import (
     complete_manifest,
     documents_of,
     files_of,
+    is_stage,
     is_whole,
     named_files,
     read_manifest,
@@ -257,7 +258,7 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
         folder = Folder(path)
         if manifest := read_manifest(folder):
             shards += manifest_shards(folder, manifest)
-        elif folder.exists("documents") or folder.exists("shards"):
+        elif folder.exists("documents") or is_stage(folder):
             raise InputError(
                 f"{path}: no {MANIFEST}: the stage is not complete; run it again to finish it"
             )

@@ -79,7 +79,7 @@ def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
 def _stale(stages: Sequence[str]) -> Iterator[str]:
     if stages:
         names = ", ".join(stages)
-        yield f"Left by an earlier run with another recipe or other documents, not shown: {names}."
+        yield f"Left by an earlier run, as recipe or documents changed since, not shown: {names}."
 
 
 def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:

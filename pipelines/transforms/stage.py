@@ -16,8 +16,8 @@ from curation.recipe import Recipe
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.named_files import check_named_files, stage_facts
-from pipelines.plan import Plan, input_files
-from pipelines.run import complete_or_run, stage_of, stage_run
+from pipelines.plan import Plan, input_files, stage_of
+from pipelines.run import complete_or_run, stage_run
 from pipelines.run_folder import own_paths
 from pipelines.runners.execute import Executor, RunnerOptions
 from pipelines.runners.local import do_task
