@@ -141,8 +141,7 @@ def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
     line = _line(found.line) if found.line else None
-    held = MEDIA_TYPE.encode() in (source.lower() if found.places else source)  # of two, the sooner
-    terms = _terms(source) if held else ((), ())
+    terms = _terms(source, source.lower() if found.places else source)
     if not (found.tags or found.places):
         return PageRights((), (), None, line, *terms)
     head = [_of_tag(source[begin:end]) for begin, end in found.tags]
@@ -165,8 +164,13 @@ def read_page(source: bytes) -> PageRights:
     )
 
 
-def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
-    """Return the addresses of a page's licences in RSL, and the licences that it holds."""
+def _terms(source: bytes, small: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """Return the addresses of a page's licences in RSL, and the licences that it holds.
+
+    `small` is the page in small letters, or as it is where no word of licences is in it.
+    """
+    if MEDIA_TYPE.encode() not in small:
+        return (), ()
     addresses, held = list[str](), list[bytes]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
         opened, inside = tag["script"] or tag["link"], tag["inside"]
