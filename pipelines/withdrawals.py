@@ -226,10 +226,11 @@ class Withdrawal:
         if not gone.ids:
             raise InputError("the selection matches no document of the run")
         self._refuse_another()
-
-    @property
-    def documents(self) -> int:
-        return len(self._gone.ids)
+        #: Selected documents that a stage had removed, and those withdrawn now.
+        places = (run / stage for run, stages in self._runs for stage in stages if "/" not in stage)
+        removed = (b["id"].to_pylist() for p in places for b in read_kinds(p, ["removed"], ["id"]))
+        self.past = len(set[str]().union(*map(gone.ids.intersection, removed)))
+        self.documents = len(gone.ids) - self.past
 
     def run(self, executor: Executor, repacks: bool) -> dict[str, Any]:
         """Mask the documents or pack all others again, and restore their duplicates.
@@ -246,7 +247,7 @@ class Withdrawal:
         if not repacks or not (output / TOKENS).exists(RECIPE_FILE):
             output.remove(TOKENS)
         report: dict[str, Any] = {"withdrawn": self.documents, **self._asked}
-        report |= {"tokens": {}, "given_back": {}, "still_removed": {}}
+        report |= {"tokens": {}, "given_back": {}, "still_removed": {}, "removed_before": self.past}
         table = (output / _DOCUMENTS).url if repacks else None
         for number, (run, complete) in enumerate(self._runs):
             inner = f"/{number}" if number else ""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from curation.rights.licences import Licence, licence_of
 from curation.rights.robots import CLOSING, Directive, parse_directives
-from curation.rights.rsl import MEDIA_TYPE
+from curation.rights.rsl import MEDIA_TYPE, is_rsl
 from curation.rights.scan import (
     BADGE,
     COMMONS,
@@ -28,7 +28,7 @@ from curation.rights.scan import (
     holders,
     scan,
 )
-from curation.rights.tdm import Reservation, reservation
+from curation.rights.tdm import Reservation, reservation, unread_of
 
 
 class Statement(NamedTuple):
@@ -51,6 +51,7 @@ class PageRights(NamedTuple):
     terms: tuple[str, ...] = ()  # addresses of licences in RSL, as they are written
     inline_terms: tuple[bytes, ...] = ()  # licences in RSL that the page holds
     canonical: str = ""  # the address that the page gives for itself, as it is written
+    unread: tuple[str, ...] = ()  # values of tdm-reservation that are neither 0 nor 1
 
     @property
     def licence(self) -> Licence | None:
@@ -140,8 +141,9 @@ def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
     line = _line(found.line) if found.line else None
+    terms = _terms(source, source.lower() if found.places else source)
     if not (found.tags or found.places):
-        return PageRights((), (), None, line)
+        return PageRights((), (), None, line, *terms)
     head = [_of_tag(source[begin:end]) for begin, end in found.tags]
     statements = [one for said in head for one in said.statements]
     if found.places:
@@ -156,14 +158,18 @@ def read_page(source: bytes) -> PageRights:
         tuple(directives),
         reservation(reserved, policies) if reserved else None,
         line,
-        *(_terms(source) if found.places else ((), ())),
+        *terms,
         next((said.canonical for said in head if said.canonical), ""),
+        tuple(unread_of(reserved)),
     )
 
 
-def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
-    """Return the addresses of a page's licences in RSL, and the licences that it holds."""
-    if MEDIA_TYPE.encode() not in source:
+def _terms(source: bytes, small: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """Return the addresses of a page's licences in RSL, and the licences that it holds.
+
+    `small` is the page in small letters, or as it is where no word of licences is in it.
+    """
+    if MEDIA_TYPE.encode() not in small:
         return (), ()
     addresses, held = list[str](), list[bytes]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
@@ -171,13 +177,13 @@ def _terms(source: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
         attributes = _attributes(opened) if opened else {}
         if len(addresses) + len(held) == _MOST_STATEMENTS:
             break
-        if attributes.get("type", "").strip().lower() != MEDIA_TYPE:
+        if not is_rsl(attributes.get("type", "")):
             continue
         if inside is not None:
             held.append(inside)
         elif "license" in attributes.get("rel", "").lower().split():
             addresses.append(attributes.get("href", "").strip())
-    return tuple(filter(None, addresses)), tuple(held)
+    return tuple(addresses), tuple(held)
 
 
 class _Said(NamedTuple):
@@ -227,7 +233,7 @@ def _directives(name: str, content: str) -> Iterator[Directive]:
 
 def _of_link(attributes: Mapping[str, str]) -> Iterator[Statement]:
     rels, href = attributes.get("rel", "").lower().split(), attributes.get("href", "")
-    if attributes.get("type", "").strip().lower() == MEDIA_TYPE:
+    if is_rsl(attributes.get("type", "")):
         return
     if {"license", "licence", "copyright"} & set(rels):
         known = licence_of(href)
@@ -347,7 +353,7 @@ def _own_term(source: bytes, at: int) -> Statement | None:
     if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at).comment >= 0:
         return None
     attributes = _attributes(tag)
-    if attributes.get("type", "").strip().lower() == MEDIA_TYPE:
+    if is_rsl(attributes.get("type", "")):
         return None
     href = attributes.get("href", "")
     licence = licence_of(href) or licence_of(_plain(_words_of(source, at)))

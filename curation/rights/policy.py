@@ -15,6 +15,7 @@ from curation.hosts import site_name
 from curation.rights.licences import matches_licence
 from curation.rights.preferences import USES, decide
 from curation.rights.rights_settings import COPY, RightsSettings
+from curation.rights.robots import product
 from curation.rights.signals import LATEST
 from curation.schema import (
     DOCUMENTS,
@@ -118,7 +119,7 @@ class Policy:
 
     def __init__(self, settings: RightsSettings, copies: pa.RecordBatch | None = None) -> None:
         self._settings, self._copies = settings, copies
-        self._agents = [agent.lower() for agent in settings.agents]
+        self._agents = [product(agent) for agent in settings.agents]
 
     def rulings(self, column: pa.Array) -> list[Ruling | None]:
         """Return why the documents with a column `rights` are removed; None for those kept.
@@ -267,7 +268,7 @@ class Policy:
         Each agent is told what is for it, else what is for all; without agents, what is for all
         counts.
         """
-        own = {(s["agent"] or "").lower(): s for s in answers}
+        own = {product(s["agent"] or ""): s for s in answers}
         asked = (own.get(agent, own.get("*")) for agent in self._agents or ["*"])
         yield from (s for s in asked if s and (s["value"] or "").startswith(_CLOSED))
 

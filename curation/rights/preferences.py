@@ -7,6 +7,8 @@ families any refusal refuses, else any permission permits (draft-ietf-aipref-voc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import validate_call
+
 from curation.readers.charset import utf8_html
 from curation.rights.page import read_page
 from curation.rights.robots import best_rule, parse_robots, path_of, product
@@ -16,13 +18,13 @@ from curation.rights.signals import (
     is_malformed,
     of_headers,
     of_page,
-    of_reservation,
     of_robots,
+    of_tdm_file,
     with_terms,
 )
 from curation.rights.sites import site_of
-from curation.rights.tdm import WELL_KNOWN, of_path, parse_tdm_file
-from curation.rights.usage import SIGNAL_KEYS, Answer, signals_in, usage_in
+from curation.rights.tdm import WELL_KNOWN, parse_tdm_file
+from curation.rights.usage import SIGNAL_KEYS, Answer, is_unread, signals_in, usage_in
 
 USES = tuple(SIGNAL_KEYS.values())
 #: Places of a reservation, the one that supersedes the others first (TDMRep, Priority).
@@ -38,25 +40,27 @@ _STATING = frozenset(("content_signal", "content_usage", "rsl", "tdm"))
 Signals = Sequence[Mapping[str, str | None]]
 
 
+@validate_call
 def preferences(
     *,
     url: str,
-    agents: Sequence[str] = (),
-    robots: bytes | None = None,
-    headers: Sequence[tuple[str, str]] = (),
-    html: bytes | None = None,
-    well_known: Mapping[str, bytes] | None = None,
+    agents: str | Sequence[str] = (),
+    robots: str | bytes | None = None,
+    headers: Mapping[str, str | list[str]] | Sequence[tuple[str, str]] | None = None,
+    html: str | bytes | None = None,
+    well_known: Mapping[str, str | bytes] | None = None,
 ) -> dict[str, Any]:
     """Return what a site and a page prefer to happen to the page.
 
-    Nothing is fetched, and no input is an error.
+    Nothing is fetched. Whatever texts say is no error. Raises ValueError, with the name of the
+    argument, for one of another type.
 
     Args:
         url: of the page.
         agents: crawlers that ask; each is told by its own group of the robots.txt, else by that for
             `*`, which answers alone without any.
         robots: the site's robots.txt.
-        headers: of the response, in their order.
+        headers: of the response: a dict, with lists for repeated lines, or pairs in their order.
         html: the page.
         well_known: files of sites and licences, by whole address; the site's own by path, too.
 
@@ -64,34 +68,42 @@ def preferences(
         `train`, `search` and `ai-input`: each `allow`, `deny` or `unstated`; `signals`: all that
         was found; `decided`: those that decided, by use; `malformed`: those that can't be read.
     """
+    asking, site = [agents] if isinstance(agents, str) else agents, site_of(url)
     files = well_known or {}
 
     def terms(address: str) -> bytes | None:
-        own = address.removeprefix(site_of(url)) if site_of(url) else address
-        return files.get(address, files.get(own))
+        names = address, address.removeprefix(site), f"{site}{address}"
+        return next((_octets(files[name]) for name in names if name in files), None)
 
-    fields = [(name.lower(), value.strip(" \t")) for name, value in headers]
+    lines = headers.items() if isinstance(headers, Mapping) else headers or ()
+    given = ((n.lower(), [v] if isinstance(v, str) else v) for n, v in lines)
+    fields = [(name, value.strip(" \t")) for name, values in given for value in values]
     found = [*of_headers(fields, url)]
     if html is not None:
-        kinds = [value for name, value in fields if name == "content-type"]
+        kinds = [value.lower() for name, value in fields if name == "content-type"]
         charset = next((k.partition("charset=")[2].strip("\"' ;") for k in kinds), "")
-        found += of_page(read_page(utf8_html(html, charset or None)[0]), url)
+        charset = "utf-8" if isinstance(html, str) else charset
+        found += of_page(read_page(utf8_html(_octets(html), charset or None)[0]), url)
     if robots is not None:
-        file = parse_robots(robots).asked_by(agents)
+        file = parse_robots(_octets(robots)).asked_by(asking)
         for agent in file.groups:
             rule = best_rule(file.groups[agent], path_of(url))
             found.append(Signal("robots", "robots.txt", agent, rule.line if rule else ""))
         found += of_robots(file, url, "robots.txt")
-    if said := of_path(parse_tdm_file(terms(WELL_KNOWN) or b""), url):
-        found.append(of_reservation(said, "tdmrep.json"))
+    if (reserved := terms(WELL_KNOWN)) is not None:
+        found += of_tdm_file(parse_tdm_file(reserved), url, "tdmrep.json")
     found = list(with_terms(found, url, terms))
-    answers = decide([one._asdict() for one in found], agents)
+    answers = decide([one._asdict() for one in found], asking)
     return {
         **{use: answers[use][0] for use in USES},
         "signals": found,
         "malformed": [one for one in found if is_malformed(one.kind, one.value)],
         "decided": {use: [Signal(**one) for one in answers[use][1]] for use in USES},  # type: ignore[arg-type]
     }
+
+
+def _octets(text: str | bytes) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
 
 
 def decide(
@@ -123,14 +135,14 @@ def _statements(
     if not stating:  # of nearly all documents
         return
     names = set(map(product, agents))
-    of_file = {product(s["agent"] or "") for s in signals if s["kind"] == "robots"}
-    groups = {name if name in of_file else "*" for name in names} or {"*"}
-    listening = {"directive": {"*", *names}}
-    heard = [
-        s
-        for s in stating
-        if s["agent"] is None or product(s["agent"]) in listening.get(s["kind"] or "", groups)
-    ]
+    groups = {(s["place"], product(s["agent"] or "")) for s in signals if s["kind"] == "robots"}
+
+    def is_heard(one: Mapping[str, str | None]) -> bool:
+        followed = {name if (one["place"], name) in groups else "*" for name in names or {"*"}}
+        followed |= {"*", *names} if one["kind"] == "directive" else set()
+        return one["agent"] is None or product(one["agent"]) in followed
+
+    heard = list(filter(is_heard, stating))
     for one in heard:
         if one["kind"] in _READERS:
             for use, answer in _READERS[one["kind"]](one["value"] or ""):
@@ -142,8 +154,8 @@ def _statements(
 def _reservations(
     signals: Signals, strictest: bool
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
-    found = {s["place"]: s for s in signals if s["kind"] == "tdm"}
-    counting = [found[place] for place in _PRECEDENCE if place in found]
+    found = [s for s in signals if s["kind"] == "tdm" and not is_unread(str(s["value"]))]
+    counting = [s for place in _PRECEDENCE for s in found if s["place"] == place]
     for one in counting if strictest else counting[:1]:
         yield one, "train", "deny" if (one["value"] or "").startswith("1") else "allow"
 

@@ -19,6 +19,9 @@ from urllib.parse import urlsplit
 #: RFC 9309, 2.5: a parser reads at least this much; what follows is not read.
 MOST_BYTES = 500 * 1024
 
+#: Lines `Content-Signal`, `Content-Usage` and `License` of a file that are read.
+_MOST_TERMS = 256
+
 _LINE = re.compile(
     r"[ \t]*(user[ -]?agent|allow|dis+al+ow|dis+al+aw|diasllow)(?:[ \t]*:|[ \t])([^#]*)", re.I
 )
@@ -133,11 +136,13 @@ def parse_robots(content: bytes) -> RobotsFile:
     rules: list[Rule] = []  # of the group at hand
     terms = said[""][0]
     names_follow = said_names_follow = False  # whether the lines at hand are names of a group
+    cut = -_MOST_TERMS
     for line in re.split(r"\r\n|\r|\n", text):
         if found := _TERMS.match(line):
-            terms.append(Term(found[1].lower(), found[2].strip()))
+            term, cut = Term(found[1].lower(), found[2].strip()), cut + 1
+            terms += [term] if cut <= 0 else []
             # AIPREF's is a rule; the others don't change who may fetch what (RFC 9309, 2.2.4).
-            names_follow &= terms[-1].name != USAGE
+            names_follow &= term.name != USAGE
             said_names_follow = False
         elif not (found := _LINE.match(line)):
             continue
@@ -154,6 +159,8 @@ def parse_robots(content: bytes) -> RobotsFile:
             names_follow = said_names_follow = False
             if value := found[2].strip():
                 rules.append(Rule.of(found[1].lower() == "allow", value))
+    if cut > 0:
+        said[""][0].append(Term(SIGNAL, f"{cut} further lines"))  # which is malformed, and counted
     return RobotsFile(Groups(groups), Groups(said))
 
 

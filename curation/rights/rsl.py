@@ -14,19 +14,18 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from curation.rights.robots import matches, path_of, pattern_of
-from curation.rights.usage import Answer
+from curation.rights.usage import Answer, is_unread, unread
 
 MEDIA_TYPE = "application/rsl+xml"
 NAMESPACE = "https://rslstandard.org/rsl"
 #: Larger documents aren't read, nor those that say more of one page.
 MOST_BYTES, _MOST_CHARACTERS = 1 << 20, 1 << 13
-#: What a line has of a document that can't be read.
-UNREAD = "unread="
 
 _ELEMENTS = frozenset(
     "rsl content schema alternate copyright terms license permits prohibits payment standard "
     "custom amount accepts legal".split()
 )
+_DEPTHS = {"rsl": 1, "content": 2, "license": 3}
 #: What names of uses mean; all others, `ai-index` among them, are none of those asked for.
 _USES = {
     "all": ("train", "search", "ai-input"),
@@ -63,7 +62,7 @@ class Licence(NamedTuple):
     def of_line(cls, line: str) -> tuple[str, Licence | None]:
         """Return the address in a line, and its licence; None of a document that wasn't read."""
         address, *rest = line.split(" ")
-        if not rest or rest[0].startswith(UNREAD):
+        if not rest or is_unread(line):
             return address, None
         pairs = (part.partition("=") for part in rest[1:])
         given = {key: tuple(filter(None, values.split(","))) for key, _, values in pairs}
@@ -84,6 +83,11 @@ class Licence(NamedTuple):
                 yield use, "deny", False
 
 
+def is_rsl(media_type: str) -> bool:
+    """Return whether a media type, with parameters or without, is that of RSL."""
+    return media_type.partition(";")[0].strip().lower() == MEDIA_TYPE
+
+
 def lines_of(content: bytes, url: str, address: str) -> list[str]:
     """Return the licences of a document that are for a page, a line each; see the module.
 
@@ -98,11 +102,13 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
     name = address or "inline"
     found = _licences(content)
     if isinstance(found, str):
-        return [f"{name} {UNREAD}{found}"]
+        return [f"{name} {unread(found)}"]
     path = path_of(url)
     lines = [one.line(name) for one in found if _is_for(one.path, path, url)]
     size = sum(map(len, lines))
-    return lines if size <= _MOST_CHARACTERS else [f"{name} {UNREAD}{size}_characters_on_one_page"]
+    if size > _MOST_CHARACTERS:
+        lines = [f"{name} {unread(f'{size} characters on one page')}"]
+    return lines
 
 
 @functools.lru_cache(maxsize=16)  # all pages of a site have one
@@ -112,17 +118,17 @@ def _licences(content: bytes) -> list[Licence] | str:
     try:
         reader.read(content)
     except (expat.ExpatError, ValueError, LookupError) as error:  # LookupError: its encoding
-        return str(error).replace(" ", "_")
+        return str(error)
     return reader.licences
 
 
 def _is_for(pattern: str, path: str, url: str) -> bool:
     """Return whether a `content` is for a page; without a path it is for all that names it."""
     if pattern and not pattern.startswith("/"):  # a whole address
-        site = "/".join(url.split("/", 3)[:3]) + "/"
-        if not pattern.startswith(site):
+        site = "/".join(url.split("/", 3)[:3])
+        if not f"{pattern}/".lower().startswith(f"{site}/".lower()):
             return False
-        pattern = pattern[len(site) - 1 :]
+        pattern = pattern[len(site) :]
     return matches(pattern_of(pattern), path)
 
 
@@ -161,14 +167,16 @@ class _Reader:
             if self._depth == 1:
                 raise ValueError(f"{name} in place of rsl")
             self._foreign += 1
-        elif element not in _ELEMENTS or (self._depth == 1) != (element == "rsl"):
-            raise ValueError(f"unknown element {element}")
+        elif element not in _ELEMENTS or _DEPTHS.get(element, max(2, self._depth)) != self._depth:
+            raise ValueError(f"unknown element {element}, or in another place")
         elif element == "content":
             self._path = attributes.get("url", "").strip()
         elif element == "license":
             self._given = {}
         elif element == "payment":
             self._given.setdefault("payment", []).extend(attributes.get("type", "").split())
+        elif element == "amount" and not self._given.get("payment"):
+            self._given["payment"] = ["purchase"]  # money is asked, of whatever type
         elif element in ("permits", "prohibits"):
             usage = attributes.get("type", "usage") == "usage"
             self._list = self._given.setdefault(element if usage else "only_for", [])

@@ -42,15 +42,16 @@ from curation.rights.robots import (
     USAGE,
     Directive,
     RobotsFile,
+    Term,
     best_rule,
     matches,
     parse_directives,
     path_of,
     pattern_of,
 )
-from curation.rights.rsl import MEDIA_TYPE, UNREAD, lines_of
-from curation.rights.tdm import Reservation, reservation
-from curation.rights.usage import are_broken, is_broken, usage_path
+from curation.rights.rsl import is_rsl, lines_of
+from curation.rights.tdm import Reservation, Rules, of_path, reservation, unread_of
+from curation.rights.usage import are_broken, is_broken, is_unread, unread, usage_path
 
 if TYPE_CHECKING:
     from curation.rights.sites import SiteIndex
@@ -61,14 +62,15 @@ LATEST = "latest "
 _SAYING = frozenset(("x-robots-tag", "tdm-reservation", "link", "content-signal", "content-usage"))
 _SPDX = "SPDX-License-Identifier:"
 #: `<address>; rel="license"` in a Link header.
-_LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")
-_REL = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""", re.I)
-_IS_RSL = re.compile(rf"""\btype\s*=\s*["']?{re.escape(MEDIA_TYPE)}(?![\w+-])""", re.I)
+_LINK = re.compile(r"""<([^<>]{0,2000})>((?:[^<"]|"(?:[^"\\]|\\.)*")*)""")
+_PARAMETER = re.compile(r"""([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;,"']+))""")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#]\S*", re.I)
 
 _MALFORMED = {
     "content_signal": are_broken,
     "content_usage": is_broken,
-    "rsl": lambda value: f" {UNREAD}" in value,
+    "rsl": is_unread,
+    "tdm": is_unread,
 }
 
 
@@ -133,20 +135,43 @@ def of_headers(headers: Sequence[tuple[str, str]], url: str) -> Iterator[Signal]
         yield Signal("content_signal", "header", None, value)
     if "content-usage" in lines:  # one dictionary (RFC 9651, 4.2)
         yield Signal("content_usage", "header", None, ", ".join(lines["content-usage"]))
-    reserved = reservation(lines.get("tdm-reservation", ()), lines.get("tdm-policy", ()))
-    if reserved:
-        yield of_reservation(reserved, "header")
+    values = lines.get("tdm-reservation", ())
+    reserved = reservation(values, lines.get("tdm-policy", ()))
+    yield from _of_tdm(reserved, unread_of(values), "header")
     for value in lines.get("link", ()):
         for address, parameters in _LINK.findall(value):
-            rel = _REL.search(parameters)
-            rels = "".join(filter(None, rel.groups())).lower().split() if rel else []
-            if "canonical" in rels:
-                yield from _of_canonical(address.strip(), url, "header")
-            if "license" in rels:
-                if _IS_RSL.search(parameters):
-                    yield Signal("rsl", "header", None, absolute(url, address.strip()))
-                else:
-                    yield Signal("licence", "header", None, address.strip())
+            yield from _of_link(address.strip(), parameters, url)
+
+
+def _of_link(address: str, parameters: str, url: str) -> Iterator[Signal]:
+    """Yield what one link of a Link header says of a page: of parameters, the first of a name."""
+    found = reversed(_PARAMETER.findall(parameters))
+    given = {name.lower(): a or b or c for name, a, b, c in found}
+    rels = given.get("rel", "").lower().split()
+    if absolute(url, given.get("anchor", "")) != absolute(url, ""):
+        return  # of another page (RFC 8288, 3.2)
+    if "canonical" in rels:
+        yield from _of_canonical(address, url, "header")
+    if "license" in rels and is_rsl(given.get("type", "")):
+        yield _at("header", None, address and absolute(url, address))
+    elif "license" in rels and address:
+        yield Signal("licence", "header", None, address)
+
+
+def _of_tdm(said: Reservation | None, broken: Iterable[str], place: str) -> Iterator[Signal]:
+    values = [f"{int(said.reserved)} {said.policy or ''}".rstrip()] if said else []
+    yield from (Signal("tdm", place, None, value) for value in [*values, *broken])
+
+
+def of_tdm_file(rules: Rules, url: str, place: str) -> Iterator[Signal]:
+    """Yield what a `tdmrep.json` says of a page."""
+    yield from _of_tdm(of_path(rules, url), [s for _, s in rules if isinstance(s, str)][:1], place)
+
+
+def _at(place: str, agent: str | None, address: str) -> Signal:
+    """Return a licence in RSL, which isn't read yet."""
+    sound = _ADDRESS.fullmatch(address)
+    return Signal("rsl", place, agent, address if sound else unread(address or "no address"))
 
 
 def of_robots(file: RobotsFile, url: str, place: str) -> Iterator[Signal]:
@@ -171,10 +196,13 @@ def of_robots(file: RobotsFile, url: str, place: str) -> Iterator[Signal]:
         if decides is None or decides.allows:
             for value in (value for size, value in fitting if size == longest):
                 yield Signal("content_usage", place, agent, value)
-        for value in (value for name, value in terms if name == LICENCE and value):
-            yield Signal("rsl", place, agent, value)
-    for value in (value for name, value in everyone if name == LICENCE and value):
-        yield Signal("rsl", place, None, value)
+        yield from _licences(terms, place, agent, url)
+    yield from _licences(everyone, place, None, url)
+
+
+def _licences(terms: Iterable[Term], place: str, agent: str | None, url: str) -> Iterator[Signal]:
+    for value in (value for name, value in terms if name == LICENCE):
+        yield _at(place, agent, absolute(url, value) if value.startswith("/") else value)
 
 
 def with_terms(
@@ -188,24 +216,24 @@ def with_terms(
         terms: returns the document at an address, None where it wasn't captured.
     """
     for one in dict.fromkeys(signals):
-        content = terms(one.value) if one.kind == "rsl" and " " not in one.value else None
+        address = one.value.partition(" ")[0] if one.kind == "rsl" else ""
+        content = terms(address) if address else None
         if content is None:
             yield one
         else:
-            yield from (one._replace(value=line) for line in lines_of(content, url, one.value))
+            yield from (one._replace(value=line) for line in lines_of(content, url, address))
 
 
 def of_page(said: PageRights, url: str) -> Iterator[Signal]:
     """Yield the signals of a page's HTML."""
     yield from _directives(said.directives, "head")
-    if said.reservation:
-        yield of_reservation(said.reservation, "head")
+    yield from _of_tdm(said.reservation, said.unread, "head")
     yield from _of_canonical(said.canonical, url, "head")
     for one in said.statements:
         kind = "licence" if one.scope == "page" else "part_licence"
         yield Signal(kind, one.place, None, one.value)
     for address in said.terms:
-        yield Signal("rsl", "head", None, absolute(url, address))
+        yield _at("head", None, address and absolute(url, address))
     for document in said.inline_terms:
         for line in lines_of(document, url, ""):
             yield Signal("rsl", "head", None, line)
@@ -216,7 +244,7 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
 def absolute(url: str, address: str) -> str:
     """Return an address on a page as a URL, or as it is written where it is none."""
     try:
-        return urljoin(url, address)
+        return urljoin(url, address).replace(" ", "%20")
     except ValueError:  # brackets without an IP address
         return address
 
@@ -235,12 +263,6 @@ def _of_canonical(address: str, url: str, place: str) -> Iterator[Signal]:
 def _directives(directives: Iterable[Directive], place: str) -> Iterator[Signal]:
     for one in directives:
         yield Signal("directive", place, one.agent or "*", one.name)
-
-
-def of_reservation(said: Reservation, place: str) -> Signal:
-    """Return a reservation as a signal."""
-    value = f"{int(said.reserved)} {said.policy}" if said.policy else str(int(said.reserved))
-    return Signal("tdm", place, None, value)
 
 
 def response_of(page: Page, language: str) -> dict[str, Any] | None:

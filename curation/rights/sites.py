@@ -35,8 +35,8 @@ from curation.rights.robots import (
     path_of,
 )
 from curation.rights.rsl import MEDIA_TYPE
-from curation.rights.signals import LATEST, Signal, absolute, of_reservation, of_robots, with_terms
-from curation.rights.tdm import Rules, of_path, parse_tdm_file
+from curation.rights.signals import LATEST, Signal, absolute, of_robots, of_tdm_file, with_terms
+from curation.rights.tdm import Rules, parse_tdm_file
 
 ROBOTS, RSL = "robots", "rsl"
 _PATHS = {
@@ -244,7 +244,7 @@ def _said(stored: bytes) -> _Said:
         for agent, of in said.get("rules", {}).items()
     }
     terms = {agent: [Term(*one) for one in of] for agent, of in said.get("terms", {}).items()}
-    tdm = parse_tdm_file(said.get("tdm", "").encode())
+    tdm = parse_tdm_file(said["tdm"].encode()) if "tdm" in said else []
     file = RobotsFile(rules, terms)
     return _Said(said.get("status", 0), said.get("to", ""), file, tdm, said.get("rsl", "").encode())
 
@@ -269,8 +269,8 @@ class SiteIndex:
             then, last = (self._of_site(site, kind, when) for when in (at, _FOREVER))
             signals = list(_signals(kind, then, url)) if then else []
             found += signals
-            if last is not None and last is not then:
-                later = (s for s in _signals(kind, last, url) if s not in signals)
+            later = list(_signals(kind, last, url)) if last and last is not then else signals
+            if later != signals:  # all of it: who has a group in this file
                 found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
         return found
 
@@ -280,12 +280,13 @@ class SiteIndex:
         Args:
             rights: a value of the column; its licences in RSL are looked up again.
         """
-        now = [one._asdict() for one in self.with_terms(self.signals(url, None), url, None)]
-        places = {one["place"] for one in now}
-        before = (rights or {}).get("signals") or ()
-        kept = [one for one in before if one["place"].removeprefix(LATEST) not in places]
-        licence = (rights or {}).get("licence")
-        return {"licence": licence, "signals": [*now, *kept]} if now else rights  # type: ignore[return-value]
+        site = site_of(url)
+        places = {_PLACES[k] for k in self._kinds if self._of_site(site, k, _FOREVER)}
+        before = (Signal(**one) for one in (rights or {}).get("signals") or ())
+        kept = [one for one in before if one.place.removeprefix(LATEST) not in places]
+        now = dict.fromkeys(self.with_terms([*self.signals(url, None), *kept], url, None))
+        found = {"licence": rights and rights["licence"], "signals": [one._asdict() for one in now]}
+        return found if rights or now else None
 
     def with_terms(
         self, signals: Iterable[Signal], url: str, date: datetime | None
@@ -322,8 +323,7 @@ class SiteIndex:
 def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:
     place = _PLACES[kind]
     if kind == "tdm":
-        if reserved := of_path(said.tdm, url):
-            yield of_reservation(reserved, place)
+        yield from of_tdm_file(said.tdm, url, place)
         return
     if said.status:
         if kind == ROBOTS:

@@ -5,10 +5,11 @@ header, in a meta tag or, for paths, in `/.well-known/tdmrep.json`; `tdm-policy`
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from curation.rights.robots import matches, path_of, pattern_of
+from curation.rights.usage import unread
 
 #: Where a site's file lies.
 WELL_KNOWN = "/.well-known/tdmrep.json"
@@ -34,31 +35,38 @@ def reservation(values: Sequence[str], policies: Sequence[str] = ()) -> Reservat
     return Reservation(reserved, policy if reserved else None)
 
 
-#: Rules of a `tdmrep.json`, by the pattern of their paths.
-Rules = Sequence[tuple[str, Reservation]]
+def unread_of(values: Iterable[str]) -> list[str]:
+    """Return values of `tdm-reservation` that are neither 0 nor 1, marked as such."""
+    return [unread(value) for value in values if value.strip() not in ("0", "1")]
+
+
+#: Rules of a `tdmrep.json`, by the pattern of their paths; texts are what can't be read.
+Rules = Sequence[tuple[str, Reservation | str]]
 
 
 def of_path(rules: Rules, url: str) -> Reservation | None:
     """Return what the first rule says that is for a URL; None where none is."""
     path = path_of(url)
-    return next((said for pattern, said in rules if matches(pattern, path)), None)
+    fitting = (said for pattern, said in rules if matches(pattern, path))
+    return next((said for said in fitting if isinstance(said, Reservation)), None)
 
 
 def parse_tdm_file(content: bytes) -> Rules:
-    """Return the rules of a file; entries that aren't rules are ignored, as is invalid JSON."""
+    """Return the rules of a file; entries that aren't rules, and invalid JSON, as texts."""
     try:
         entries = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        return []
+        return [("/", unread("no JSON"))]
     if not isinstance(entries, list):  # one rule without the list around it
         entries = [entries]
-    return [rule for entry in entries if isinstance(entry, dict) and (rule := _rule(entry))]
+    return [_rule(entry) for entry in entries]
 
 
-def _rule(entry: dict[str, Any]) -> tuple[str, Reservation] | None:
-    location, policy = entry.get("location"), entry.get("tdm-policy")
-    policies = [policy] if isinstance(policy, str) else []
-    said = reservation([str(entry.get("tdm-reservation", ""))], policies)
+def _rule(entry: Any) -> tuple[str, Reservation | str]:
+    given = entry if isinstance(entry, dict) else {}
+    location, policy = given.get("location"), given.get("tdm-policy")
+    value = str(given.get("tdm-reservation", ""))
+    said = reservation([value], [policy] if isinstance(policy, str) else [])
     if not isinstance(location, str) or said is None:
-        return None
+        return "/", unread(value)
     return pattern_of(location if location.startswith("/") else f"/{location}"), said

@@ -20,12 +20,14 @@ _VALUES: Mapping[str, Answer] = {
     **dict.fromkeys(("no", "n", "false", "disallow"), "deny"),
 }
 _TOKENS: Mapping[str, Answer] = {"y": "allow", "n": "deny"}
+#: Begins what a signal has in place of terms that can't be read.
+_UNREAD = "unread="
 
 # Structured Fields: RFC 9651, 3.1.1, 3.1.2, 3.2 and 3.3. No part begins as another one goes on, so
 # that there is one way at most to read a text.
 _KEY = r"[a-z*][a-z0-9_.*-]*"
 _BARE = (
-    r"(?:-?[0-9]{1,12}\.[0-9]{1,3}|@?-?[0-9]{1,15}|\?[01]|:[A-Za-z0-9+/=]*:|"
+    r"(?:-?[0-9]{1,12}\.[0-9]{1,3}|@?-?[0-9]{1,15}|\?[01]|:[A-Za-z0-9+/]*=*:|"
     r'"(?:[ !#-\[\]-~]|\\["\\])*"|%"(?:[ !#-$&-~]|%[0-9a-f]{2})*"|'
     r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*)"
 )
@@ -35,6 +37,16 @@ _LIST = rf"\( *(?:{_ITEM}(?: +{_ITEM})* *)?\)"
 _MEMBER = re.compile(rf"({_KEY})(?:=({_BARE}|{_LIST}))?{_PARAMETERS}")
 _DISPLAYED = re.compile(rf'%"([^"]*)"|{_BARE}')
 _COMMA = re.compile(r"[ \t]*,[ \t]*")
+
+
+def unread(why: str) -> str:
+    """Return what a signal has in place of terms that can't be read: why, or the terms."""
+    return _UNREAD + ("_".join(why.split())[:160] or "nothing")
+
+
+def is_unread(value: str) -> bool:
+    """Return whether a signal has terms that can't be read, behind an address or alone."""
+    return value.startswith(_UNREAD) or f" {_UNREAD}" in value
 
 
 def signals_in(value: str) -> Iterator[tuple[str, Answer]]:
@@ -86,7 +98,7 @@ def _usage(value: str) -> dict[str, str] | None:
 
 def usage_path(value: str) -> str:
     """Return the path before the statement in a line of robots.txt, "" where it has none."""
-    return value.split(maxsplit=1)[0] if value.startswith("/") else ""
+    return re.split("[ \t]", value, maxsplit=1)[0] if value.startswith("/") else ""
 
 
 def dictionary(text: str) -> dict[str, str]:

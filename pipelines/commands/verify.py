@@ -117,13 +117,14 @@ def _receipt(options: argparse.Namespace) -> int:
 def _verify_receipt(options: argparse.Namespace) -> int:
     text, place = read_text(options.verify), Folder(options.run) if options.run else None
     try:
-        problems = check_receipt(json.loads(text), options.root, place)
+        problems, whole = check_receipt(json.loads(text), options.root, place)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ConfigError(f"{options.verify}: not a receipt of `curate receipt`") from None
     if options.json:
-        say_json({"problems": problems})
+        say_json({"problems": problems, "whole_run": whole})
     else:
-        say("\n".join(f"wrong: {p}" for p in problems) or "the receipt matches its root")
+        but = "" if whole else "; without the whole run, copies may be left out unnoticed"
+        say("\n".join(f"wrong: {p}" for p in problems) or f"the receipt matches its root{but}")
     return 1 if problems else 0
 
 

@@ -144,7 +144,7 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print(output: Folder, report: dict[str, Any]) -> None:
-    say(f"{report['withdrawn']:,} documents withdrawn")
+    say(f"{report['withdrawn']:,} documents withdrawn, {report['removed_before']:,} removed before")
     for stage, facts in report["tokens"].items():
         became = "are now padding"
         if "packed" in facts:

@@ -13,7 +13,7 @@ statement with the one file that it names.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from curation.config import read_yaml, settings_of_run
 from curation.errors import InputError
+from curation.hosts import host_of
 from curation.readers.documents import document_id
 from curation.readers.read import read_at
 from curation.recipe import load
@@ -173,18 +174,20 @@ def _passages(
     return found
 
 
-def check_receipt(given: dict[str, Any], published: str | None, place: Folder | None) -> list[str]:
-    """Return what is wrong with a receipt.
+def check_receipt(
+    given: dict[str, Any], published: str | None, place: Folder | None
+) -> tuple[list[str], bool]:
+    """Return what is wrong with a receipt, and whether it was compared with the whole run.
 
     Args:
         published: root of the run, as its maker published it; None: as the receipt says.
-        place: folder with some of the files that it names, at their paths; each is hashed and the
-            rows compared.
+        place: the run, or a folder with some of its files, at their paths; each is hashed and the
+            rows compared. Only the whole run shows which copies are left out.
 
     Raises KeyError, TypeError or ValueError for what is no receipt.
     """
-    problems, files, indexes = _chain(given, published)
-    stated: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in indexes}
+    problems, files, telling = _chain(given, published)
+    stated: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in telling}
     for one in given["documents"]:
         for said in one["said"]:
             stated.setdefault(said["file"], {})[said["row"]] = {"id": one["id"], **said}
@@ -199,8 +202,16 @@ def check_receipt(given: dict[str, Any], published: str | None, place: Folder | 
                 problems.append(f"{name}: not the bytes that its manifest names")
             else:
                 problems += _other_rows(place, name, rows)
-                problems += _left_out(place, name, hosts) if name in indexes else ()
-    return problems
+                problems += _left_out(place, name, hosts, rows)
+    whole = place is not None and all(map(place.exists, [SUMS, *stated]))
+    if place is not None and whole and not problems:
+        again = receipt(place.url, frozenset(given["hosts"]), given["near"])
+        told, found = (
+            {SUMS: each[SUMS], **{d["id"]: d for d in each["documents"]}} for each in (given, again)
+        )
+        differ = [n for n in sorted(found.keys() | told) if found.get(n) != told.get(n)]
+        problems += [f"{name}: the receipt does not say of it what the run does" for name in differ]
+    return problems, whole
 
 
 def _not_copies(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -214,21 +225,21 @@ def _not_copies(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _chain(
     given: dict[str, Any], root: str | None
 ) -> tuple[list[str], dict[str, dict[str, Any]], list[str]]:
-    """Return what is wrong with a receipt's hashes; the run's files, and the indexes of tokens."""
+    """Return what is wrong with a receipt's hashes, the run's files, and which name documents."""
     listed, problems = given[SUMS], list[str]()
     if hashlib.sha256(listed.encode()).hexdigest() != (root or given["root"]):
         problems.append(f"{SUMS}: its hash is not the root {root or given['root']}")
-    files, held, indexes = dict[str, dict[str, Any]](), set[str](), list[str]()
+    files, held, telling = dict[str, dict[str, Any]](), set[str](), list[str]()
     for stage, text in given["manifests"].items():
         held.add(f"{hashlib.sha256(text.encode()).hexdigest()}  {stage}/{MANIFEST}")
         manifest = json.loads(text)
         files |= {f"{stage}/{name}": file for name, file in manifest["files"].items()}
-        if find(stage).is_sink:
-            indexes += [f"{stage}/{name}" for name in files_of(manifest, "index")]
+        kinds = "removed", "index" if find(stage).is_sink else "documents"
+        telling += [f"{stage}/{name}" for name in files_of(manifest, *kinds)]
     named = {line for line in listed.splitlines() if line.endswith(f"/{MANIFEST}")}
     for line in sorted(held ^ named):
         problems.append(f"{line.split()[-1]}: not the one that {SUMS} names")
-    return problems, files, indexes
+    return problems, files, telling
 
 
 def _other_rows(place: Folder, name: str, rows: Mapping[int, dict[str, Any]]) -> Iterator[str]:
@@ -238,11 +249,16 @@ def _other_rows(place: Folder, name: str, rows: Mapping[int, dict[str, Any]]) ->
             yield f"{name}: row {number} does not say this of {stated['id']}"
 
 
-def _left_out(place: Folder, name: str, hosts: Withdrawn) -> Iterator[str]:
-    for batch in read_batches(place, name, ["id", "url"]):
-        for row in hosts.add(batch).to_pylist():
-            if row["reason"] == "withdrawn.host":
-                yield f"{name}: has {row['id']} of {row['value']}, which the receipt leaves out"
+def _left_out(place: Folder, name: str, hosts: Withdrawn, rows: Collection[int]) -> Iterator[str]:
+    """Yield rows of documents of hosts that a receipt doesn't state."""
+    first = 0
+    is_listed = name.split("/")[-2] in ("removed", "index")
+    for batch in read_batches(place, name, ["id", "url"]) if is_listed else ():
+        here = np.flatnonzero(pc.is_in(batch["id"], hosts.add(batch)["id"]))
+        for one in batch.take(here[~np.isin(first + here, [*rows])]).to_pylist():
+            of = host_of(one["url"] or "")
+            yield f"{name}: has {one['id']} of {of}, which the receipt leaves out"
+        first += batch.num_rows
 
 
 def _stages(folder: Folder, complete: Sequence[str]) -> Iterator[str]:

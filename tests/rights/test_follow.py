@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,7 @@ def test_withdrawal_takes_copies_along(tmp_path: Path) -> None:
     assert set(ids(out, "rights/documents")) == {"a-later", "taken", "other"}
     command = ["withdraw", "--run", out, "--hosts", tmp_path / "hosts", "--workers", "0"]
     told = curate_well([*command, "--output", tmp_path / "gone"])
-    assert "4 documents withdrawn" in told
+    assert "2 documents withdrawn, 2 removed before" in told
     record = pq.read_table(tmp_path / "gone/withdrawn.parquet").to_pylist()
     assert {row["id"]: (row["reason"], row["value"]) for row in record} == {
         "a": ("withdrawn.host", "asks.example"),
@@ -219,6 +220,17 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
         answer = curate(*check, *(["--run", out] if run_too else []))
         assert answer.returncode == (1 if message else 0) and message in answer.stdout
     assert curate("receipt", "--verify", file, "--root", "1" * 64).returncode == 1
+    for left_out in ("mirror", "its-copy", "a"):
+        rest = [one for one in found["documents"] if one["id"] != left_out]
+        file.write_text(json.dumps({**found, "documents": rest}))
+        told = curate(*check, "--run", out).stdout
+        assert f"{left_out}: the receipt does not say" in told or f"has {left_out} of" in told
+    silent = [{**one, "said": one["said"][:-1]} for one in found["documents"]]
+    file.write_text(json.dumps({**found, "documents": silent}))
+    assert "has its-copy of c.example, which" in curate(*check, "--run", out).stdout
+    file.write_text(json.dumps(found))
+    shutil.copytree(out, tmp_path / "part", ignore=shutil.ignore_patterns("removed"))
+    assert "may be left out" in curate_well([*check, "--run", tmp_path / "part"])
     more = {**found, "hosts": [*found["hosts"], "d.example"]}
     file.write_text(json.dumps(more))
     answer = curate(*check, "--run", out)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (cases)
 """One answer from Content Signals, Content-Usage, RSL, TDMRep and noai."""
 
 from __future__ import annotations
@@ -234,6 +235,7 @@ def test_terms_in_odd_encodings_permit_nothing(encoding: str) -> None:
         ("Content-Usage", 'train-ai=n;a="b", x=(1 2), train-genai=y', False),
         ("Content-Usage", "train-ai=n,, search=y", True),
         ("Content-Usage", "Train-AI=n", True),
+        ("Content-Usage", "a=:=A:, train-ai=n", True),
         ("Content-Usage", "train-ai=maybe", False),  # an unknown value is no error
     ],
 )
@@ -242,13 +244,130 @@ def test_what_is_malformed_is_told(name: str, value: str, broken: bool) -> None:
     assert [one.value for one in found["malformed"]] == ([value] if broken else [])
 
 
+FILE = "/.well-known/tdmrep.json"
+RULE = '{"location": "/", "tdm-reservation": 1}'
+
+
+@pytest.mark.parametrize(
+    ("given_", "why"),
+    [
+        ({"robots": "License: not a url\n"}, "rsl unread=not_a_url"),
+        ({"robots": "License:\n"}, "rsl unread=no_address"),
+        ({"robots": "User-agent: *\nLicense: x.xml\n"}, "rsl unread=x.xml"),
+        ({"robots": f"License: {TERMS} / permits=all\n"}, f"rsl unread={TERMS}_/_permits=all"),
+        ({"robots": "Content-Signal:\n"}, "content_signal "),
+        ({"robots": "User-agent: *\nContent-Usage: /a train-ai=n,\n"}, "content_usage /a train-ai=n,"),
+        ({"html": '<link rel=license type="application/rsl+xml">'}, "rsl unread=no_address"),
+        ({"html": '<p><script type="application/rsl+xml">no</script>'}, "rsl inline unread=syntax_error:_line_1,_column_0"),
+        ({"html": '<head><meta name="tdm-reservation" content="yes">'}, "tdm unread=yes"),
+        ({"headers": {"TDM-Reservation": "yes"}}, "tdm unread=yes"),
+        ({"headers": {"TDM-Reservation": ["1 x", "0"]}}, "tdm unread=1_x"),
+        ({"headers": {"TDM-Reservation": ""}}, "tdm unread=nothing"),
+        ({"headers": {"Link": '<>; rel="license"; type="application/rsl+xml"'}}, "rsl unread=no_address"),
+        ({"well_known": {FILE: "{"}}, "tdm unread=no_JSON"),
+        ({"well_known": {FILE: ""}}, "tdm unread=no_JSON"),
+        ({"well_known": {FILE: "[" * 100_000}}, "tdm unread=no_JSON"),
+        ({"well_known": {FILE: '{"a": 1}'}}, "tdm unread=nothing"),
+        ({"well_known": {FILE: '["/", 7]'}}, "tdm unread=nothing"),
+        ({"well_known": {FILE: '[{"location": "/", "tdm-reservation": "yes"}]'}}, "tdm unread=yes"),
+        ({"well_known": {FILE: '[{"tdm-reservation": 1}]'}}, "tdm unread=1"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_read_is_kept_and_says_nothing(given_: dict[str, Any], why: str) -> None:
+    found = preferences(url=URL.replace("articles", "a"), **given_)
+    assert [f"{one.kind} {one.value}" for one in found["malformed"]] == [why]
+    assert {found[use] for use in ("search", "ai-input")} == {"unstated"}
+    assert found["train"] == ("allow" if "1_x" in why else "unstated")
+
+
+def test_a_neighbour_of_what_can_not_be_read_counts() -> None:
+    for given_ in (
+        {"robots": "License: no\nUser-agent: *\nContent-Signal: ai-train=no, search\n"},
+        {"headers": [("TDM-Reservation", "yes"), ("TDM-Reservation", "1")]},
+        {"headers": {"TDM-Reservation": "1"}, "html": '<meta name="tdm-reservation" content="2">'},
+        {"headers": {"TDM-Reservation": "10"}, "well_known": {f"https://a.example{FILE}": f"[{RULE}]"}},
+        {"well_known": {FILE: f'[7, {{"location": "/", "tdm-reservation": "no"}}, {RULE}]'}},
+    ):  # fmt: skip
+        found = preferences(url=URL, **given_)
+        assert found["train"] == "deny" and found["malformed"], given_
+
+
+def test_a_file_of_many_lines_is_cut_and_counted() -> None:
+    robots = "User-agent: *\n" + "".join(f"Content-Signal: x={n}\n" for n in range(300))
+    found = preferences(url=URL, robots=robots + "Content-Usage: train-ai=n\nDisallow: /b\n")
+    assert len(found["signals"]) == 258 and found["train"] == "unstated"
+    assert [one.value for one in found["malformed"]] == ["45 further lines"]
+
+
+def test_arguments_as_one_has_them() -> None:
+    robots = "\ufeffUser-agent: CCBot\nContent-Signal: ai-train=no\n"
+    for text in (robots, robots.encode(), bytearray(robots, "utf-8")):
+        assert answers(robots=text, agents="CCBot")[0] == "deny"
+    page = '<head><meta charset="utf-16"><meta name="robots" content="noai">\udc80'
+    assert answers(html=page, headers=None)[0] == "deny"
+    for name, wrong in (
+        ("url", None),
+        ("agents", 5),
+        ("robots", 5),
+        ("html", ["<p>"]),
+        ("headers", ["X-Robots-Tag: noai"]),
+        ("headers", {"Link": 5}),
+        ("well_known", [b"[]"]),
+    ):
+        with pytest.raises(ValueError, match=rf"\n{name}"):
+            preferences(**{"url": URL, name: wrong})
+
+
+def test_parameters_of_links() -> None:
+    rsl = 'type="application/rsl+xml"'
+    for link, read_ in (
+        (f'<t.xml>; title="a <b>, \\"c"; rel=license; {rsl}', True),
+        (f'<t.xml>; {rsl[:-1]}; charset=utf-8"; rel="describedby license"', True),
+        (f'<t.xml>; title="rel=license"; {rsl}', False),
+        (f"<t.xml>; rel=next; rel=license; {rsl}", False),
+        (f'<t.xml>; rel=license; anchor="/else"; {rsl}', False),
+        (f"<t.xml / permits=all>; rel=license; {rsl}", False),
+    ):
+        found = preferences(
+            url=URL, headers={"Link": link}, well_known={"/articles/t.xml": PAID.encode()}
+        )
+        assert found["train"] == ("deny" if read_ else "unstated"), link
+    begun = time.process_time()
+    for part in ('<a>"', '<a>"\\', '"\\"<', "<a>;a=", '<a>;a="'):
+        preferences(url=URL, headers={"Link": part * 20_000})
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("document", "train"),
+    [
+        ("<license><permits>all</permits></license>", "unstated"),  # of no content
+        ('<content url="/zz"/><license><permits>all</permits></license>', "unstated"),
+        ('<content url="/"><license><permits>all</permits><payment><amount currency="EUR">5</amount></payment></license></content>', "deny"),
+        ('<content url="https://A.Example"><license><permits>all</permits></license></content>', "allow"),
+        ('<content url="https://a.example.org/"><license><permits>all</permits></license></content>', "unstated"),
+    ],
+)  # fmt: skip
+def test_terms_at_other_places(document: str, train: str) -> None:
+    file = f'<rsl xmlns="https://rslstandard.org/rsl">{document}</rsl>'
+    robots = f"License: {TERMS}\nUser-agent: *\nAllow: /\n"
+    assert answers(robots=robots, well_known={TERMS: file})[0] == train
+
+
 def test_what_is_malformed_is_counted(tmp_path: Path) -> None:
-    _page(tmp_path, b"Content-Type: text/html\r\nContent-Usage: a=\r\nContent-Signal: search=yes")
+    head = b"Content-Usage: a=\r\nContent-Signal: search=yes\r\nTDM-Reservation: yes"
+    _page(tmp_path, b"Content-Type: text/html\r\n" + head)
     command = ["extract", "--input", tmp_path / "page.warc", "--output", tmp_path / "out"]
-    curate_well([*command, "--recipe", "llama3", "--workers", "0"])
+    (tmp_path / "sites/a.example/.well-known").mkdir(parents=True)
+    (tmp_path / "sites/a.example/robots.txt").write_text("License: nowhere\n")
+    (tmp_path / "sites/a.example/.well-known/tdmrep.json").write_text("<html>Not found")
+    files = ["--set", f"extract.rights.files=[{tmp_path / 'sites'}]"]
+    curate_well([*command, "--recipe", "llama3", "--workers", "0", *files])
     counts = json.loads((tmp_path / "out/extract/manifest.json").read_text())["counts"]
     assert {k: n for k, n in counts.items() if k.startswith("malformed")} == {
-        "malformed.content_usage": 1
+        "malformed.content_usage": 1,
+        "malformed.rsl": 1,
+        "malformed.tdm": 2,
     }
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (cases)
 """Files of sites: read from archives, tables and folders, and asked about pages."""
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from curation.errors import InputError
 from curation.readers.read import read
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
-from curation.rights.signals import LATEST
+from curation.rights.policy import Policy
+from curation.rights.preferences import decide
+from curation.rights.rights_settings import default_settings
+from curation.rights.signals import LATEST, Signal
 from curation.rights.sites import SiteFile, SiteIndex, build_index, read_site_files, site_of
 from curation.rights.tdm import of_path, parse_tdm_file
-from curation.schema import SET_ASIDE
+from curation.schema import RIGHTS, SET_ASIDE
 from tests.readers.archives import http_response, warc_record
 
 READERS = built_in_settings(ReaderSettings, "defaults/readers")
@@ -71,6 +75,64 @@ def test_the_capture_at_the_date_of_the_page(tmp_path: Path) -> None:
     date = datetime(2024, 5, 10, tzinfo=UTC)
     later = [(s.place, s.value) for s in index.signals("https://a.example/20c", date)]
     assert later == [("robots.txt", ""), ("latest robots.txt", "Disallow: /20c")]
+
+
+def test_each_capture_tells_who_has_a_group(tmp_path: Path) -> None:
+    """A crawler without a group in the latest file follows that for all there, and only there."""
+    own = b"User-agent: *\nContent-Signal: ai-train=no\n\nUser-agent: CCBot\nAllow: /\n"
+    for n, (first, last, places) in enumerate(
+        (
+            (own, own.partition(b"\n\n")[0], ["latest robots.txt"]),
+            (own.partition(b"\n\n")[0], own, ["robots.txt"]),
+            (own, own, []),
+        )
+    ):
+        files = [robots(first, day=10), robots(last + b"# later", day=20)]
+        index = index_of(tmp_path / str(n), files, ("CCBot",))
+        found = index.signals("https://a.example/x", datetime(2024, 5, 10, tzinfo=UTC))
+        _, decided = decide([one._asdict() for one in found], ["CCBot"])["train"]
+        assert [one["place"] for one in decided] == places
+    closed = own + b"User-agent: b\nDisallow: /\n"
+    files = [
+        robots(own, day=10),
+        robots(closed.replace(b"User-agent: *", b"User-agent: c"), day=20),
+    ]
+    index = index_of(tmp_path / "closed", files, ("CCBot", "b"))
+    found = index.signals("https://a.example/x", datetime(2024, 5, 10, tzinfo=UTC))
+    rights = pa.array([{"licence": None, "signals": [one._asdict() for one in found]}], RIGHTS)
+    for agent, removed in (("CCBot", False), ("b/2.0", True)):
+        changes = {"agents": (agent,), "honour": ("robots",)}
+        (ruling,) = Policy(default_settings().model_copy(update=changes)).rulings(rights)
+        assert (ruling is not None) is removed
+
+
+def test_what_newer_files_say_takes_the_place_of_all_that_older_ones_said(tmp_path: Path) -> None:
+    terms = "https://a.example/t.xml"
+    page = '<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>%s</license></content></rsl>'
+    newer = [
+        robots(b"", "https://a.example/robots.txt"),
+        SiteFile("tdm", "https://a.example/.well-known/tdmrep.json", None, 200, "", b"[]"),
+        SiteFile("rsl", terms, None, 200, "", (page % "<prohibits>search</prohibits>").encode()),
+    ]
+    index = index_of(tmp_path, newer)
+    before = [
+        Signal("robots", "robots.txt", "*", "Disallow: /"),
+        Signal("tdm", "tdmrep.json", None, "1"),
+        Signal("tdm", "latest tdmrep.json", None, "1"),
+        Signal("rsl", "header", None, f"{terms} / permits=all"),
+        Signal("rsl", "header", None, f"{terms} / permits=search"),
+        Signal("tdm", "header", None, "0"),
+    ]
+    rights = {"licence": "CC0-1.0", "signals": [one._asdict() for one in before]}
+    found = index.renewed(rights, "https://a.example/x")
+    assert found is not None and found["licence"] == "CC0-1.0"
+    assert [(s["kind"], s["place"], s["value"]) for s in found["signals"]] == [
+        ("robots", "robots.txt", ""),
+        ("rsl", "header", f"{terms} / prohibits=search"),
+        ("tdm", "header", "0"),
+    ]
+    assert index.renewed(None, "https://b.example/x") is None
+    assert index.renewed(rights, "https://b.example/x")["signals"][0] == before[0]._asdict()  # type: ignore[index]
 
 
 def test_redirects_and_answers_in_place_of_the_file(tmp_path: Path) -> None:

@@ -170,7 +170,9 @@ CASES: dict[str, Case] = {
         headers="tdm-reservation: 1\r\ntdm-policy: https://a.example/p.json",
     ),
     "tdm header, not reserved": Case([("tdm", "header", None, "0")], headers="tdm-reservation: 0"),
-    "tdm header, no value": Case([], headers="tdm-reservation: yes"),
+    "tdm header, no value": Case(
+        [("tdm", "header", None, "unread=yes")], headers="tdm-reservation: yes"
+    ),
     "tdm policy alone": Case([], headers="tdm-policy: https://a.example/p.json"),
     "tdm meta": Case([("tdm", "head", None, "1")], head='<meta name="tdm-reservation" content="1">'),
     "tdm meta with policy": Case(
