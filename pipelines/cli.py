@@ -66,8 +66,9 @@ COMMANDS = {
     ),
     "sample": Command(
         ".why",
-        "show a random sample of the documents that a rule removed",
-        "curate sample --run out --rule gopher.word_count -n 50 --seed 1",
+        "show a random sample of the documents that a rule removed, or of an index's records",
+        "curate sample --run out --rule gopher.word_count -n 50 --seed 1\n"
+        "         curate sample --input part-00000.parquet -n 1000 --output few.parquet",
     ),
     "report": Command(
         ".reports", "write report.html and report.json of a run", "curate report --run out"

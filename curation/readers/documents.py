@@ -8,9 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from curation.arrow import as_json as as_json
-from curation.arrow import as_text, storable
-from curation.arrow import plain as plain
+from curation.arrow import as_json, as_text, plain, storable
 from curation.credentials import without_userinfo
 from curation.language.codes import labelled
 from curation.readers.formats import HEAD, format_of, is_table

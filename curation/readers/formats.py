@@ -20,7 +20,7 @@ from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.scan import scan
 from curation.readers.settings import KEEP_RAW_BYTES, PDF, PDF_MAGIC, ReaderSettings
 from curation.readers.stream import Stream
-from curation.readers.suffixes import COMPRESSED, HTML, JSON_LINES
+from curation.readers.suffixes import COMPRESSED, HTML, JSON_LINES, without_compression
 
 #: MIME types of files, by the kind of their page.
 _MIMES = {"html": "text/html", "text": "text/plain", "pdf": PDF}
@@ -61,17 +61,14 @@ def read_file(name: str, kind: str, stream: Stream, settings: ReaderSettings) ->
     reached = stream.fill(settings.max_record_bytes + 1)
     content = bytes(stream.buffer[: reached - stream.base])
     if len(content) > settings.max_record_bytes:
-        raw = content[:KEEP_RAW_BYTES]
-        detail = f"over {settings.most}"
-        yield Damage(0, "record.too_large", detail, None, raw)
+        yield Damage(0, "record.too_large", f"over {settings.most}", None, content[:KEEP_RAW_BYTES])
         return
     mended = detail = ""
     if stream.breaks:
         broken = stream.breaks[0][1]
         mended, detail = broken.reason, broken.detail
         if not (settings.keep_truncated and content):
-            raw = content[:KEEP_RAW_BYTES]
-            yield Damage(0, broken.reason, broken.detail, None, raw)
+            yield Damage(0, broken.reason, broken.detail, None, content[:KEEP_RAW_BYTES])
             return
     if kind != "pdf" and is_binary(content):
         yield binary(0, content, None, KEEP_RAW_BYTES)
@@ -203,9 +200,7 @@ Reader = Callable[[Stream, ReaderSettings], Iterator[Event]]
 
 def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | None:
     """Return the reader for `stream`, at its beginning; None for an unknown format."""
-    lower = name.lower()
-    for suffix in COMPRESSED:
-        lower = lower.removesuffix(suffix)
+    lower = without_compression(name)
     stream.fill(HEAD)
     head = bytes(stream.buffer[:HEAD])
     start = head.lstrip(b"\r\n\0")

@@ -16,6 +16,7 @@ strings in single quotes, numbers, TRUE and FALSE. Names with other signs than l
 """
 
 import functools
+import heapq
 import itertools
 import json
 import operator
@@ -152,6 +153,33 @@ def _archives(table: pa.Table, base: str) -> Iterator[InputFile]:
         yield InputFile(path, name or _NO_NAME, size, version, records)
 
 
+def draw(files: Sequence[InputFile], most: int, seed: int) -> list[InputFile]:
+    """Return the archives with `most` of the records that an index names, drawn at random.
+
+    The draw depends on their places and the seed alone: one of more has those of one of fewer.
+    Raises InputError for a file that is no archive of an index.
+    """
+    if other := next((file.path for file in files if not file.records), None):
+        raise InputError(f"{other}: no index: it lacks one of {', '.join(_NEEDED)}")
+    rows = ((file, row) for file in files for row in json.loads(file.records))
+
+    def rank(one: tuple[InputFile, list[Any]]) -> int:
+        return xxhash.xxh3_64_intdigest(f"{seed}\0{one[0].name}\0{one[1][0]}".encode())
+
+    drawn = heapq.nsmallest(most, rows, rank)
+    drawn.sort(key=lambda one: (one[0].name, one[1][0]))
+    return [
+        replace(file, records=json.dumps([row for _, row in group]))
+        for file, group in itertools.groupby(drawn, key=lambda one: one[0])
+    ]
+
+
+def as_table(files: Iterable[InputFile]) -> pa.Table:
+    """Return the records of archives as an index."""
+    rows = [(file.name, *row) for file in files for row in json.loads(file.records)]
+    return pa.table([*zip(*rows, strict=True)] or [[]] * len(_COLUMNS), schema=_COLUMNS)
+
+
 def records_behind(records: str, number: int) -> tuple[int, str]:
     """Return the offset of the record of a number, and the records behind it."""
     rows = json.loads(records)
@@ -160,12 +188,11 @@ def records_behind(records: str, number: int) -> tuple[int, str]:
 
 def read_index(path: str, settings: ReaderSettings) -> Iterator[Event]:
     """Yield the events of the records that an index names; of any other file, its own."""
-    name = path.rpartition("/")[2]
-    if not is_index(path, name):
-        yield from read(path, settings)
-        return
-    for file in with_archives([InputFile(path, name, 0)], settings):
-        yield from read_records(file.path, file.name, settings, file.records)
+    for file in with_archives([InputFile(path, path.rpartition("/")[2], 0)], settings):
+        if file.records:
+            yield from read_records(file.path, file.name, settings, file.records)
+        else:
+            yield from read(path, settings)
 
 
 def read_records(path: str, name: str, settings: ReaderSettings, records: str) -> Iterator[Event]:
@@ -363,10 +390,11 @@ class _Parser:
             self.take("AND")
             found = (column >= least) & (column <= self._value())
         elif self.took("IN"):
-            found = column.isin(self._values())
+            among = column.isin(self._values())
+            found = pc.if_else(column.is_valid(), among, pa.scalar(None, pa.bool_()))
         else:
             raise self.unexpected("a comparison, LIKE, IN, BETWEEN or IS NULL")
-        return ~found & column.is_valid() if negated else found
+        return ~found if negated else found
 
     def _values(self) -> list[Any]:
         self.take("(")

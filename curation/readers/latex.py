@@ -31,7 +31,7 @@ _PLAIN = r"[^{}\\]|\\."
 _ARGUMENT = rf"\s*\{{((?:{_PLAIN}|\{{(?:{_PLAIN}|\{{(?:{_PLAIN})*+\}})*+\}})*+)\}}"
 #: What isn't text, or is kept as it is written.
 _APART = re.compile(
-    r"\\verb\*?(?P<mark>[^\sA-Za-z*])(?P<verb>[^\n]*?)(?P=mark)|"
+    r"\\verb\*?(?P<mark>[^\sA-Za-z*])(?P<verb>[^\n]{0,1000}?)(?P=mark)|"
     r"(?P<comment>%[^\n]*\n?[ \t]*)|(?P<line>\\\\(?:\s*\[[^\[\]]{0,20}\])?)|\\[%$]"
     r"|\$\$[^$]+\$\$|\$(?:[^$\\]|\\.)++\$|\\\((?:[^\\]|\\[^()])*+\\\)|\\\[(?:[^\\]|\\[^\[\]])*+\\\]"
     rf"|\\begin\{{(?P<name>{_any('left_out', 'formulas', 'listings')})\*?\}}"

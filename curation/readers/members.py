@@ -230,12 +230,10 @@ def stream_pieces(raw: RawFile, codec: Codec, effort: Effort, offset: int = 0) -
             at = yield from _gap(buffered, at, codec.name, codec.magic, effort, trial)
             continue
         yield Start(at, effort.spent)
-        fetched = RawFile.fetched
         if whole := codec.at_once(buffered, at):
             content, at = whole
             yield content
             continue
-        RawFile.fetched = fetched  # what was looked at is fetched again
         start = at
         decoding = _Decoding(buffered, codec, start)
         yield from decoding.outputs()

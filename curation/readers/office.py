@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from curation.errors import InputError
+from curation.readers.charset import decode_html, is_binary
 from curation.readers.raw import RawFile
 from curation.readers.records import Fault
 from curation.readers.wacz import Package
@@ -25,12 +26,14 @@ _FILES = (".xml", ".opf", ".xhtml", ".html", ".htm")
 _TAGS = {"p": "p", "tbl": "table", "table": "table", "tr": "tr", "table-row": "tr"}
 _TAGS |= {"tc": "td", "table-cell": "td", "list": "ul", "list-item": "li", "list-header": "li"}
 _SIGNS = {"tab": "\t", "br": "<br>", "line-break": "<br>", "noBreakHyphen": "-", "cr": "<br>"}
+_SIGNS["s"] = " "  # of several, HTML shows one
 #: Elements without what is in them: a copy for old programs, notes, changes, forms, styles.
 _LEFT_OUT = {"Fallback", "note", "annotation", "tracked-changes", "forms", "del", "moveFrom"}
 
 
-_BODY = re.compile(r"<body\b[^>]*>")
-_EMPTY = re.compile(r"<(?!(?:br|hr|img|wbr|col|input)\b)([A-Za-z][\w:-]*)([^<>]*)/>")
+#: Neither looks beyond the next `<`: the time is linear.
+_BODY = re.compile(r"<body\b[^<>]*+>")
+_EMPTY = re.compile(r"<(?!(?:br|hr|img|wbr|col|input)\b)([A-Za-z][\w:-]*+)([^<>]*+)(?<=/)>")
 
 
 class _TooLargeError(ValueError):
@@ -53,7 +56,7 @@ def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault]:
         yield Fault("no_document", "a ZIP package without DOCX, ODT or EPUB in it")
     except _TooLargeError as error:
         yield Fault("too_large", str(error))
-    except (InputError, ElementTree.ParseError, UnicodeDecodeError, LookupError) as error:
+    except (InputError, ElementTree.ParseError, LookupError) as error:
         yield Fault("corrupt", str(error) or type(error).__name__)
 
 
@@ -75,6 +78,8 @@ class _Parts:
         self._left -= len(data)
         if self._left < 0:
             raise _TooLargeError(f"over {self._longest} bytes (readers.max_record_bytes)")
+        if is_binary(data):
+            raise InputError(f"{name}: neither XML nor HTML")
         if b"<!ENTITY" in data.replace(b"\0", b""):  # in UTF-16, too
             raise InputError(f"{name}: XML with entities of its own")
         return data
@@ -108,8 +113,6 @@ class _Writer:
             self._open[-1] = (f"h{level}" if level else item, self._open[-1][1])
         elif local in _SIGNS and (self._inside or "t" in self._within):
             self._made.append(_SIGNS[local])
-        elif local == "s":
-            self._made.append(" " * min(int(said.get("c", "1")), 1000))
 
     def _begin(self, tag: str) -> None:
         self._open.append((tag, len(self._made)))
@@ -192,7 +195,7 @@ def _epub(parts: _Parts) -> tuple[str, str]:
     for _, attributes, _ in _elements(package, "itemref"):
         if (place := places.get(attributes["idref"])) is not None:
             name = posixpath.normpath(posixpath.join(posixpath.dirname(book), place))
-            chapters.write(_body(parts.read(name).decode("utf-8-sig")))
+            chapters.write(_body(decode_html(parts.read(name), None)[0]))
     return chapters.getvalue(), _title(package)
 
 

@@ -18,13 +18,15 @@ class RawFile:
     from this machine fails for good: that must never pass for damage of the file.
     """
 
-    #: Bytes that this process has read of files by `open`: how far a task is.
+    #: Bytes that this process has read of files by `open`: how far a task is. What is read again,
+    #: as beginnings are to tell formats, counts once.
     fetched: ClassVar[int] = 0
 
     def __init__(self, handle: IO[bytes] | Any, name: str, counts: bool = False) -> None:
         self.name = name
         self.handle = handle
         self._at = 0
+        self._seen = range(0)  # what was last read without a gap
         self._counts = counts
 
     @functools.cached_property
@@ -67,7 +69,10 @@ class RawFile:
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         self._at += len(data)
         if self._counts:
-            RawFile.fetched += len(data)
+            if not self._seen.start <= offset <= self._seen.stop:
+                self._seen = range(offset, offset)
+            RawFile.fetched += max(0, self._at - self._seen.stop)
+            self._seen = range(self._seen.start, max(self._seen.stop, self._at))
         return data
 
     def __enter__(self) -> RawFile:

@@ -6,12 +6,7 @@ from pathlib import PurePosixPath
 
 from curation.errors import InputError
 from curation.readers import tables, wacz
-from curation.readers.formats import (
-    HEAD,
-    Packing,
-    format_of,
-    reader_of,
-)
+from curation.readers.formats import HEAD, Packing, format_of, reader_of
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
 from curation.readers.rows import format_of_rows, read_rows, row_at

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from curation.errors import StoreError, raising, told
 from curation.judging import opened
+from curation.readers.charset import is_binary
 from curation.readers.formats import HEAD, Packing
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
@@ -65,26 +66,36 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
         if plain.endswith(suffix.lower()):
             return Format("format", _custom(custom))
     longest = settings.max_record_bytes
-    if plain.endswith(".json") and _begins(raw, name, b"["):
+    if not plain.endswith(_SUFFIXES):
+        return None
+    stream = Packing.of(raw, name).stream()
+    stream.fill(HEAD)
+    head = bytes(stream.buffer[:HEAD])
+    other = plain.endswith((*_SEPARATORS, ".tex")) and is_binary(head)
+    if other or not (head or stream.breaks):
+        return None  # another format under this name, or nothing
+    begins = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1).startswith
+    if plain.endswith(".json") and begins(b"["):
         return Format("json", _array(longest))
     if separators := _SEPARATORS.get(plain[-4:]):
         return Format("csv", _csv(separators, longest))
-    for module, mime, suffixes, begins in _DOCUMENTS:
-        if plain.endswith(suffixes) and _begins(raw, name, *begins):
+    for module, mime, suffixes, beginning in _DOCUMENTS:
+        if plain.endswith(suffixes) and begins(beginning):
             made = importlib.import_module(f"curation.readers.{module}")  # few runs read it
             rows = functools.partial(made.rows, longest=longest)
             return Format(module, rows, mime, made.COLUMNS, True)
     return None
 
 
-#: Modules that read documents: their MIME type, suffixes, and one of these is how they begin.
+#: Modules that read documents: their MIME type, suffixes, and how they begin.
 _DOCUMENTS = (
-    ("office", "application/vnd.oasis.opendocument.text", OFFICE, ()),
-    ("mailbox", "application/mbox", (".mbox",), ()),
-    ("latex", "", (".tex",), ()),
-    ("mediawiki", "application/mediawiki", (".xml",), (b"<mediawiki",)),
-    ("stackexchange", "application/stackexchange", (".xml",), (b"<posts",)),
+    ("office", "application/vnd.oasis.opendocument.text", OFFICE, b""),
+    ("mailbox", "application/mbox", (".mbox",), b""),
+    ("latex", "", (".tex",), b""),
+    ("mediawiki", "application/mediawiki", (".xml",), b"<mediawiki"),
+    ("stackexchange", "application/stackexchange", (".xml",), b"<posts"),
 )
+_SUFFIXES = (".json", *_SEPARATORS, *OFFICE, ".mbox", ".tex", ".xml")
 
 
 def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) -> Iterator[Event]:
@@ -241,17 +252,6 @@ def _csv(separators: str, longest: int) -> Rows:
                 changed = ""
 
     return rows
-
-
-def _begins(raw: RawFile, name: str, *wanted: bytes) -> bool:
-    """Return whether one of these is in front of a file, but for white space and what XML has
-    there."""
-    if not wanted:
-        return True
-    stream = Packing.of(raw, name).stream()
-    stream.fill(HEAD)
-    head = _PROLOGUE.sub(b"", bytes(stream.buffer[:HEAD]).removeprefix(codecs.BOM_UTF8), count=1)
-    return head.startswith(wanted)
 
 
 def _array(longest: int) -> Rows:

@@ -34,7 +34,7 @@ _BRACKETS = re.compile(r"\{\{|\}\}|\[\[|\]\]")
 _DEEPEST = 100  # brackets inside each other; those within are text
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*$")
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\[(?:https?:|ftp:|mailto:|//)[^\s\[\]]*([^\[\]]*)\]"), r"\1"),
+    (re.compile(r"\[(?:https?:|ftp:|mailto:|//)[^\s\[\]]*+([^\[\]]*+)\]"), r"\1"),
     (re.compile("'{2,5}"), ""),
     (re.compile(r"__[^\W\d_]{3,40}__"), ""),
     (re.compile(r"<(?!/?[A-Za-z][^<>\n]*>)"), "&lt;"),

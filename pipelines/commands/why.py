@@ -1,23 +1,29 @@
 """`curate why`: show every decision that a run took on one document.
 
-`curate sample`: draw a random sample of the documents that a rule removed.
+`curate sample`: draw a random sample of the documents that a rule removed, or of the records that
+an index names.
 """
 
 import argparse
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow.parquet as pq
 from rich.text import Text
 
-from curation.errors import ConfigError
+from curation import stores
+from curation.errors import ConfigError, InputError
+from curation.readers.records import Page
+from curation.recipe import load
 from curation.schema import VALUE_TEXT
 from curation.stages import find
-from pipelines.commands.options import add_json, add_run, count
+from pipelines.commands.options import add_json, add_run, add_set, count
 from pipelines.console import PlainConsole
 from pipelines.reading.decisions import FACTS
 from pipelines.reading.decisions import why as stories_of
 from pipelines.run_folder import load_run
-from pipelines.terminal import say, say_json, snippet, value_text
+from pipelines.terminal import say, say_json, snippet, tell, value_text
 
 _SNIPPET = 400
 
@@ -33,12 +39,17 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-    parser.add_argument(
-        "--rule", default="kept", metavar="R", help="the rule, or `kept` (default: kept)"
-    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--run", metavar="DIR", help="run folder")
+    source.add_argument("--input", nargs="+", metavar="INDEX", help="indexes of archives")
+    parser.add_argument("--rule", metavar="R", help="the rule, or `kept` (default: kept)")
     parser.add_argument("-n", type=count, default=50, metavar="N", help="sample size (default: 50)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
+    parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
+    add_set(parser, "the recipe", "\"readers.index.where=url_host_tld = 'is'\"")
+    parser.add_argument(
+        "--output", metavar="FILE", help="with --input: write an index of the sample, in Parquet"
+    )
     add_json(parser)
     parser.set_defaults(command=sample)
 
@@ -61,22 +72,62 @@ def run(options: argparse.Namespace) -> int:
 
 def sample(options: argparse.Namespace) -> int:
     """Draw and print documents: the same for the same seed."""
+    if options.rule if options.input else options.output or options.assignments:
+        raise ConfigError("--rule is for --run; --set and --output are for --input")
+    found = _records(options) if options.input else _documents(options)
+    if options.json:
+        say_json(found)
+        return 0
+    for row in found:
+        value = row.get(VALUE_TEXT) or value_text(row["reason"], row.get("value"))
+        note = f"value {value}" if value else row["reason"] or "kept"
+        say(f"{row['id']}  {row['url']}  {note}\n    {snippet(row['text'], _SNIPPET)}")
+    return 0
+
+
+def _documents(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return documents that a rule of a run removed."""
     from pipelines.reading.ledger import build, main_stages
     from pipelines.reading.search import draw
 
     folder, stages = load_run(options.run)
     ledger = build(folder, main_stages(stages))
-    rows = draw(ledger, options.rule, options.n, options.seed).tolist()
+    rows = draw(ledger, options.rule or "kept", options.n, options.seed).tolist()
     columns = ["id", "url", "title", "text", "reason", "value", VALUE_TEXT, "threshold"]
-    found = ledger.read(folder, rows, columns)
-    if options.json:
-        say_json(found)
-        return 0
-    for row in found:
-        value = row[VALUE_TEXT] or value_text(row["reason"], row["value"])
-        value = f"  value {value}" if value else ""
-        say(f"{row['id']}  {row['url']}{value}\n    {snippet(row['text'], _SNIPPET)}")
-    return 0
+    return ledger.read(folder, rows, columns)
+
+
+def _records(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return records that indexes name, as `extract` makes documents of them, or write an index."""
+    from curation.extract.safe import Refused
+    from curation.readers.index import as_table, draw, read_records
+    from pipelines.extract import JudgePages, PageBatch, PagesBeside
+    from pipelines.plan import input_files
+
+    recipe = load(options.recipe, options.assignments)
+    readers = recipe.readers
+    try:
+        files = draw(input_files(recipe, options.input), options.n, options.seed)
+    except InputError as error:
+        raise ConfigError(f"--input: {error}") from None
+    if options.output:
+        table = as_table(files)
+        pq.write_table(table, options.output)
+        tell(f"{len(table)} records: {options.output}")
+        return []
+    read = stores.each(lambda f: [*read_records(f.path, f.name, readers, f.records)], files)
+    judge, batch, beside = JudgePages(recipe.extract, readers, ""), PageBatch(), PagesBeside()
+    for file, events in zip(files, read, strict=True):
+        answers = iter(judge.answers([event for event in events if isinstance(event, Page)]))
+        for (offset, _, url), event in zip(json.loads(file.records), events, strict=True):
+            if isinstance(event, Page):
+                judge.add(file.name, event, next(answers), batch, beside)
+            else:
+                place = {"file": file.name, "offset": offset}
+                row = {"id": "", "url": url, "text": "", "source": place}
+                batch.add(row, {}, Refused(event.reason))
+    found = zip(batch.rows, batch.refused, strict=True)
+    return [row | {"reason": refused and refused.reason} for row, refused in found]
 
 
 def _text(story: dict[str, Any]) -> Iterator[str | Text]:

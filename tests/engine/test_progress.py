@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from curation.readers.raw import RawFile
+from curation.readers.read import read as read_file
 from pipelines.cli import main
 from pipelines.runners import local
 from pipelines.runners.execute import Executor, RunnerOptions
@@ -19,7 +21,7 @@ from pipelines.runners.progress import Bars, Lines, Pace, Quiet, duration, open_
 from pipelines.runners.tasks import Task
 from pipelines.storage.files import Folder
 from tests.engine.toys import WriteName
-from tests.readers.archives import http_response, warc_record
+from tests.readers.archives import default_settings, http_response, warc_record
 
 
 class Clock:
@@ -222,6 +224,17 @@ def test_tasks_under_way_count_by_what_they_have_read(tmp_path: Path) -> None:
     tasks = [Task(name, (), 100) for name in "ab"]
     executor.run("extract", WriteName(), Folder(str(tmp_path)), tasks)
     assert display.seen == [0, 0.3, 0.6, 0.75, 1, 1]
+
+
+def test_beginnings_of_files_count_once(tmp_path: Path) -> None:
+    """Of many small ones, telling their formats took as much as reading them."""
+    packed = {"a.html": bytes, "b.txt.gz": gzip.compress}
+    for size in (1000, 10_000, 100_000):
+        for name, pack in packed.items():
+            (tmp_path / name).write_bytes(pack(random.Random(size).randbytes(size).hex().encode()))
+            before = RawFile.fetched
+            assert len(list(read_file(str(tmp_path / name), default_settings()))) == 1
+            assert RawFile.fetched - before == (tmp_path / name).stat().st_size
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a.jsonl", "a.jsonl.gz"])

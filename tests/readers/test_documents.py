@@ -22,6 +22,7 @@ from curation.extract.extractor import default_settings as extract_settings
 from curation.readers.documents import others_of
 from curation.readers.read import read, read_at
 from curation.readers.records import Damage, Event, Page, Skipped
+from curation.readers.suffixes import READ
 from curation.readers.wikitext import to_html
 from curation.recipe import load
 from pipelines.plan import plan
@@ -427,6 +428,7 @@ Write \verb|50%| and go.
 _BOMB = "<!DOCTYPE a [<!ENTITY a 'aaaaaaaaaa'>" + "".join(
     f"<!ENTITY {chr(98 + n)} '{f'&{chr(97 + n)};' * 10}'>" for n in range(9)
 )
+_BINARY = b"\x7fELF\2\1\1" + random.Random(1).randbytes(999)
 _ZEROS = b"<w:document xmlns:w='w'>" + b" " * (4 << 20)
 
 
@@ -438,6 +440,9 @@ _ZEROS = b"<w:document xmlns:w='w'>" + b" " * (4 << 20)
         ("a.docx", package({"x": "y"}), "office.no_document"),
         ("a.docx", docx([("paragraph", "x")])[:-30], "office.corrupt"),
         ("a.docx", b"<html>no package", "office.corrupt"),
+        ("a.docx", docx([("paragraph", "x")])[:300], "office.corrupt"),
+        ("a.epub", epub([("paragraph", "x")])[:300], "office.corrupt"),
+        ("a.odt", package({"content.xml": b"\0\1\2" * 999}), "office.corrupt"),
         ("a.odt", package({"content.xml": "<a><b></a>"}), "office.corrupt"),
         ("a.epub", package({"META-INF/container.xml": "<a/>"}), "office.corrupt"),
         ("a.xml", _SITE.encode() + b"<page>" + b"x" * (2 << 20), "mediawiki.too_large"),
@@ -445,6 +450,16 @@ _ZEROS = b"<w:document xmlns:w='w'>" + b" " * (4 << 20)
         ("a.xml", _SITE.encode() + b"<page><title>", "mediawiki.truncated"),
         ("a.xml", b"<posts><row Id='1' PostTypeId='1' &j; />", "stackexchange.bad_xml"),
         ("a.tex", b"\\begin{document}" + b"{" * (2 << 20), "latex.too_large"),
+        ("a.tex", _BINARY, "http.binary"),
+        ("a.tex.gz", gzip.compress(_BINARY), "http.binary"),
+        ("a.tex", package({"a.tex": "x"}), "wacz.no_archive"),
+        ("a.csv", _BINARY, "file.unknown_format"),
+        ("a.tsv", package({"a.tsv": "text"}), "wacz.no_archive"),
+        ("a.xml", _BINARY, "file.unknown_format"),
+        ("a.mbox", _BINARY, "mailbox.garbage"),
+        ("a.mbox", mail("A", "\1\2\3" * 99).encode(), "mailbox.no_text"),
+        *((f"a{suffix}", b"", "file.empty") for suffix in READ if suffix != ".wacz"),
+        ("a.csv.gz", gzip.compress(b""), "file.unknown_format"),
     ],
 )
 def test_hostile_files(name: str, data: bytes, reason: str, tmp_path: Path) -> None:
@@ -455,11 +470,43 @@ def test_hostile_files(name: str, data: bytes, reason: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "part",
-    ["{{", "[[", "]]}}", "{|\n", "<math>", "<ref>", "*#:", "=", "[http://", "'''", "<!--", "|\n"],
+    [
+        "{{",
+        "[[",
+        "]]}}",
+        "{|\n",
+        "<math>",
+        "<ref>",
+        "*#:",
+        "=",
+        "[http://",
+        "'''",
+        "<!--",
+        "|\n",
+        "a",
+    ],
 )
 def test_wikitext_that_never_ends(part: str) -> None:
     """Takes minutes if it isn't linear."""
     to_html(part * 100_000, frozenset({"file"}))
+    to_html("[http://" + part * 100_000, frozenset({"file"}))
+
+
+@pytest.mark.parametrize("part", ["<body", "<a", "a", "/", "<a /"])
+def test_chapters_that_never_end(part: str, tmp_path: Path) -> None:
+    book = epub([("paragraph", "x")])
+    with zipfile.ZipFile(io.BytesIO(book)) as file:
+        files: dict[str, str | bytes] = {n: file.read(n) for n in file.namelist()}
+    files["OEBPS/a 1.xhtml"] = "<" + part * 100_000
+    (page,) = events_of(tmp_path / "a.epub", package(files))
+    assert isinstance(page, Page)
+
+
+@pytest.mark.parametrize("part", ["<base>/", "/", '<namespace key="6"', ">"])
+def test_heads_of_dumps_that_never_end(part: str, tmp_path: Path) -> None:
+    head = f"<mediawiki><base>{part * 100_000}"
+    found = events_of(tmp_path / "a.xml", (head + wiki_page("T", "Text")).encode())
+    assert isinstance(found[-1], Page)
 
 
 @pytest.mark.parametrize(
@@ -468,6 +515,13 @@ def test_wikitext_that_never_ends(part: str) -> None:
 )
 def test_latex_that_never_ends(part: str, tmp_path: Path) -> None:
     (page,) = events_of(tmp_path / "a.tex", b"\\begin{document}" + part.encode() * 100_000)
+    assert isinstance(page, Page)
+
+
+def test_verbatim_latex_that_never_ends(tmp_path: Path) -> None:
+    """Each with another mark, and no second one."""
+    source = "".join(f"\\verb{chr(0x4E00 + n)}" for n in range(20_000))
+    (page,) = events_of(tmp_path / "a.tex", source.encode())
     assert isinstance(page, Page)
 
 
