@@ -309,21 +309,8 @@ def _refuse_other_run(work: Plan) -> None:
     refuse_own(folder)
     held = {s: m for s in present_stages(folder) if (m := read_manifest(folder / s))}
     first = [s for s, m in held.items() if (m.get("after") or {}).get("stage") not in held]
-    recipes = [m["recipe"] for m in held.values()]
-    judged = any(find(stage).decides_by for stage in work.stages if stage in held)
-    if not held:
-        return
-    if not any(work.recipe.continues(r["name"], r["sha256"]) for r in recipes):
-        what = f"another recipe, {work.recipe.name}"
-    elif judged and bool(held_recipe(folder).get("measure")) != work.recipe.measure:
-        what = "one that measures" if work.recipe.measure else "one that removes"
-    elif passed := _passed_over(work, held):
-        what = passed
-    elif stage_of(work.inputs, folder) and not work.files:
-        return
-    elif not any(_reads_again(work, s, held[s]) for s in first):
-        what = "a run over other inputs"
-    else:
+    what = _other_than(work, held, first)
+    if not what:
         return
     facts = run_facts(folder)
     name = next((entry["name"] for entry in held[first[0]]["inputs"]), "nothing")
@@ -332,6 +319,23 @@ def _refuse_other_run(work: Plan) -> None:
         f"documents: {facts['documents']:,}, tokens: {facts['tokens']:,}), and this is {what}: "
         "give another --output, or --fresh to replace that run"
     )
+
+
+def _other_than(work: Plan, held: Mapping[str, Mapping[str, Any]], first: Sequence[str]) -> str:
+    """Return what the work is that isn't the run with these stages; empty if it goes on with it."""
+    recipes = [m["recipe"] for m in held.values()]
+    judged = any(find(stage).decides_by for stage in work.stages if stage in held)
+    if not held:
+        return ""
+    if not any(work.recipe.continues(r["name"], r["sha256"]) for r in recipes):
+        return f"another recipe, {work.recipe.name}"
+    if judged and bool(held_recipe(work.output).get("measure")) != work.recipe.measure:
+        return "one that measures" if work.recipe.measure else "one that removes"
+    if passed := _passed_over(work, held):
+        return passed
+    goes_on = stage_of(work.inputs, work.output) and not work.files
+    goes_on = goes_on or any(_reads_again(work, s, held[s]) for s in first)
+    return "" if goes_on else "a run over other inputs"
 
 
 def stage_of(inputs: Sequence[str], output: Folder) -> str:
