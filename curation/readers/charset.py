@@ -273,9 +273,14 @@ def _utf16_without_mark(content: bytes) -> str | None:
     return patterns.get((high[0], high[1], high[2], high[3]))
 
 
+def is_of_a_format(content: bytes) -> bool:
+    """Return whether content begins as a format does that is no text."""
+    return _FORMATS.match(content) is not None
+
+
 def is_binary(content: bytes, http_charset: str | None = None) -> bool:
     """Return whether content is of a format that is no text, or has too many control characters."""
-    if _FORMATS.match(content):
+    if is_of_a_format(content):
         return True
     head = content[:_PRESCAN_MORE]
     controls = len(head) - len(head.translate(None, _CONTROLS))

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from curation.errors import StoreError, raising, told
 from curation.judging import opened
-from curation.readers.charset import is_binary
+from curation.readers.charset import is_binary, is_of_a_format
 from curation.readers.formats import HEAD, Packing
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
@@ -71,7 +71,9 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
     stream = Packing.of(raw, name).stream()
     stream.fill(HEAD)
     head = bytes(stream.buffer[:HEAD])
-    other = plain.endswith((*_SEPARATORS, ".tex")) and is_binary(head)
+    # A table may hold any characters, also few and odd ones.
+    other = is_of_a_format(head) if plain[-4:] in _SEPARATORS else is_binary(head)
+    other = other and plain.endswith((*_SEPARATORS, ".tex"))
     if other or not (head or stream.breaks):
         return None  # another format under this name, or nothing
     begins = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1).startswith
