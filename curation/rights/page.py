@@ -141,7 +141,7 @@ def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
     line = _line(found.line) if found.line else None
-    terms = _terms(source, source.lower() if found.places else source)
+    terms = _terms(source, found)
     if not (found.tags or found.places):
         return PageRights((), (), None, line, *terms)
     head = [_of_tag(source[begin:end]) for begin, end in found.tags]
@@ -164,12 +164,13 @@ def read_page(source: bytes) -> PageRights:
     )
 
 
-def _terms(source: bytes, small: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+def _terms(source: bytes, found: Found) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
     """Return the addresses of a page's licences in RSL, and the licences that it holds.
 
-    `small` is the page in small letters, or as it is where no word of licences is in it.
+    Without a word about licences there are none, only in its head what is meant for one.
     """
-    if MEDIA_TYPE.encode() not in small:
+    head, media_type = source[: found.head_end], MEDIA_TYPE.encode()
+    if not any(media_type in one for one in ([head.lower(), source] if found.places else [head])):
         return (), ()
     addresses, held = list[str](), list[bytes]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
