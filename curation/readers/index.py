@@ -177,7 +177,7 @@ def draw(files: Sequence[InputFile], most: int, seed: int) -> list[InputFile]:
 def as_table(files: Iterable[InputFile]) -> pa.Table:
     """Return the records of archives as an index."""
     rows = [(file.name, *row) for file in files for row in json.loads(file.records)]
-    return pa.table([*zip(*rows, strict=True)] or [[]] * len(_COLUMNS), schema=_COLUMNS)
+    return pa.table([*zip(*rows, strict=True)] or [()] * len(_COLUMNS), schema=_COLUMNS)
 
 
 def records_behind(records: str, number: int) -> tuple[int, str]:
