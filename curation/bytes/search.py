@@ -3,6 +3,8 @@
 Python's own search compares byte by byte where a word's last letter is frequent, as in markup.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +18,7 @@ ONES, HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 def word(letters: bytes) -> npt.NDArray[np.uint8]:
-    """Return a word of four bytes or more, as `has` takes it."""
+    """Return a word of four bytes or more, as `has` and `positions` take it."""
     return np.frombuffer(letters, np.uint8)
 
 
@@ -73,10 +75,10 @@ def _begins(first: Bytes, second: Bytes, third: Bytes, fourth: Bytes, word: Byte
 
 
 @borrowing
-def _has(data: Bytes, word: Bytes) -> Bool:
+def _next(data: Bytes, word: Bytes, first: Int) -> Int:
     size = len(word)
     last = len(data) - size + 1
-    for begin in range(0, last, _BLOCK):
+    for begin in range(first, last, _BLOCK):
         end = min(begin + _BLOCK, last)
         if not _begins(
             data[begin:end],
@@ -88,13 +90,20 @@ def _has(data: Bytes, word: Bytes) -> Bool:
             continue
         for at in range(begin, end):
             if same(data, at, word, 0, size):
-                return True
-    return False
+                return at
+    return -1
 
 
 def has(source: bytes, word: npt.NDArray[np.uint8]) -> bool:
     """Return whether a word is in the source."""
-    return bool(_has(np.frombuffer(source, np.uint8), word))
+    return next(positions(source, word), -1) >= 0
+
+
+def positions(source: bytes, word: npt.NDArray[np.uint8]) -> Iterator[int]:
+    """Yield where a word is in the source."""
+    data, at = np.frombuffer(source, np.uint8), -1
+    while (at := int(_next(data, word, at + 1))) >= 0:
+        yield at
 
 
 @inlined

@@ -16,18 +16,7 @@ from typing import Any, NamedTuple
 from curation.rights.licences import Licence, licence_of
 from curation.rights.robots import CLOSING, Directive, parse_directives
 from curation.rights.rsl import MEDIA_TYPE, is_rsl
-from curation.rights.scan import (
-    BADGE,
-    COMMONS,
-    KEY,
-    LINK,
-    MOST_PLACES,
-    REL,
-    TAG_BYTES,
-    Found,
-    holders,
-    scan,
-)
+from curation.rights.scan import TAG_BYTES, Found, holders, plain, scan
 from curation.rights.tdm import Reservation, reservation, unread_of
 
 
@@ -85,8 +74,6 @@ _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain|presskit/buttons)/[^\"'\s<>]{2,80}"
 )
 _BADGE = re.compile(rb"(?:https?:)?//licensebuttons\.net/[lp]/[^\"'\s<>]{2,80}", re.I)
-#: Tags, with what is in scripts, styles and comments.
-_TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
 # These look at bytes in lower case: the engine skips to a pattern's first letter only in these.
 _LINK_END = re.compile(rb"</a|</button")
 _BADGE_IMAGE = re.compile(rb"licen[cs]e|commons|somerights|\bcc[-_ ]|88x31|80x15")
@@ -140,14 +127,14 @@ _PART_TYPES = frozenset(
 def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
-    line = _line(found.line) if found.line else None
+    line = _shown(found.line)[:_LINE_CHARACTERS].strip() or None
     terms = _terms(source, found)
-    if not (found.tags or found.places):
+    if not (found.tags or found.may_state):
         return PageRights((), (), None, line, *terms)
-    head = [_of_tag(source[begin:end]) for begin, end in found.tags]
+    head = [_of_tag(tag) for tag in found.tags]
     statements = [one for said in head for one in said.statements]
-    if found.places:
-        if len(found.places) == MOST_PLACES or found.of_kind(KEY):
+    if found.may_state:
+        if found.may_have_key:
             statements += _in_json(source, found.head_end)
         statements += _in_body(source, found)
     directives = [one for said in head for one in said.directives]
@@ -170,7 +157,7 @@ def _terms(source: bytes, found: Found) -> tuple[tuple[str, ...], tuple[bytes, .
     Without a word about licences there are none, only in its head what is meant for one.
     """
     head, media_type = source[: found.head_end], MEDIA_TYPE.encode()
-    if not any(media_type in one for one in ([head.lower(), source] if found.places else [head])):
+    if not any(media_type in one for one in ([head.lower(), source] if found.may_state else [head])):
         return (), ()
     addresses, held = list[str](), list[bytes]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
@@ -322,7 +309,7 @@ def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
 
 def _addresses(source: bytes, begin: int, found: Found) -> Iterator[tuple[int, int]]:
     """Yield begin and end of the addresses of Creative Commons."""
-    for at in found.of_kind(COMMONS):
+    for at in found.commons:
         if address := _ADDRESS.match(source, max(begin, at - len("creativec"))):
             scheme = _SCHEME.search(source, max(begin, address.start() - 20), address.start())
             yield (scheme or address).start(), address.end()
@@ -331,8 +318,7 @@ def _addresses(source: bytes, begin: int, found: Found) -> Iterator[tuple[int, i
 def _badges(source: bytes, begin: int, found: Found) -> list[tuple[int, int]]:
     """Return begin and end of the addresses of badges that no link to the licence goes with."""
     spans = (
-        _BADGE.search(source, max(begin, at - len("https://")), at + 120)
-        for at in found.of_kind(BADGE)
+        _BADGE.search(source, max(begin, at - len("https://")), at + 120) for at in found.badges
     )
     return sorted({found.span() for found in spans if found})
 
@@ -342,8 +328,8 @@ def _own_terms(source: bytes, begin: int, found: Found) -> Iterator[Statement]:
 
     Without one, yield the licence that the words of a link to such terms name.
     """
-    for kind, read in ((REL, _own_term), (LINK, _named)):
-        for at in found.of_kind(kind):
+    for places, read in ((found.rels, _own_term), (found.links, _named)):
+        for at in places:
             if at >= begin and (one := read(source, at)):
                 yield one
                 return
@@ -480,15 +466,9 @@ def _has(words: Sequence[str], text: str) -> bool:
 
 def _plain(part: bytes) -> str:
     """Return the text of a part of a page, which may begin and end inside a tag."""
-    text = part.decode("utf-8", "ignore")
-    opened = text.find("<")
-    text = text[text.rfind(">", 0, opened if opened >= 0 else len(text)) + 1 :]
-    return " ".join(html.unescape(_TAG.sub(" ", text)).split())
+    return _shown(plain(part))
 
 
-def _line(text: bytearray) -> str | None:
-    """Return the line of copyright of a page's text around its last sign; pictures' come before."""
-    line = text.decode("utf-8", "ignore")
-    if "&" in line:
-        line = html.unescape(line)
-    return " ".join(line.split())[:_LINE_CHARACTERS].strip() or None
+def _shown(text: str) -> str:
+    """Return a text with references read and white space collapsed."""
+    return " ".join(html.unescape(text).split())

@@ -1,46 +1,32 @@
-"""What of a page can say something of its rights, found in one compiled pass over its bytes.
+"""What of a page can say something of its rights, found by searches for the few words that can.
 
-Nearly all pages say little. So the page is looked at in blocks, without a branch for each byte, for
-four letters that each needle has; only blocks with these are looked at letter by letter.
+Nearly all pages say little: what is found is looked at closer by `curation.rights.page`.
 """
 
-from __future__ import annotations
-
-import threading
-from collections.abc import Sequence
+import re
+from itertools import islice
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from curation.bytes.search import ONES, next_byte, same, stands_at
-from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
+from curation.bytes.search import positions, word
 
 #: Bytes of a page's beginning that can be its head: scripts and styles in it may be long.
 HEAD_BYTES = 1 << 20
 #: Bytes of a page's end in which its copyright line is.
 FOOT_BYTES = 20_000
+#: Those at which most are.
+_NEAR_BYTES = 2_000
 #: Bytes of a tag.
 TAG_BYTES = 2_000
 #: Tags of a head that are looked at.
 MOST_TAGS = 32
+#: Signs that may begin one.
+_MOST_OPENED = 1 << 16
 #: Words about licences that can state one, and are looked at.
 MOST_PLACES = 256
-
-#: Kinds of places: the `rel` before the word licence, the link with the word in its tag, the word
-#: itself in the address of a badge, the key `"license"`, the address of Creative Commons, and the
-#: first word of all.
-REL, LINK, BADGE, KEY, COMMONS, WORD = range(6)
-
-_BLOCK = 512
-_STRIDE = 64
-#: Bytes behind a page, for `next_byte`.
-_PADDING = 8
-_PLACES = np.arange(_STRIDE, dtype=np.uint8)
-#: Bytes between the word licence and its `rel`.
-_REL_BYTES = 40
-#: Blanks around the equals sign of `rel`, and before the colon of a key.
-_MOST_BLANKS = 16
+#: Those in which it may be.
+_MOST_WORDS = 4096
+#: Bytes from a `rel` to the word licence.
+_REL_BYTES = 80
 #: Bytes before a place in which the comment or script that holds it begins.
 BACK_BYTES = 16_384
 #: Signs of copyright in tags, scripts and comments at a page's end that are passed over.
@@ -49,509 +35,43 @@ _MOST_SIGNS = 8
 LINE_BYTES = 400
 #: ... and in which a comment or script begins that names its own authors.
 _NOTE_BYTES = 2_048
-#: Words of the tags of a head that can state something.
-_STATING = (
-    b"robots",
-    b'bot"',
-    b"bot'",
-    b"noindex",
-    b"nofollow",
-    b"noarchive",
-    b"nosnippet",
-    b"noai",
-    b"noimageai",
-    b'"none',
-    b"'none",
-    b"tdm-",
-    b"rights",
-    b"licen",
-    b"copyright",
-    b"canonical",
+
+#: What the word licence has, in either case, and the address of Creative Commons.
+_LICEN, _COMMONS = (word(b"icen"), word(b"ICEN")), word(b"ommons.org/")
+_LICENCE = re.compile(rb"licen[sc]e", re.I)
+_KEY = re.compile(rb'license"\s{0,32}:')
+_LINK = re.compile(rb"<a\s", re.I)
+#: A `rel` whose value the word licence is in.
+_REL = re.compile(rb"""rel\s{0,14}=(?:\s{0,16}["'])?[^"'<>]{0,40}\Z""", re.I)
+_SCRIPT_END = re.compile(rb"</script", re.I)
+#: Words of the tags of a head that can state something, the most frequent first.
+_STATING = tuple(
+    "canonical robots bot\" bot' noindex nofollow noarchive nosnippet noai noimageai \"none 'none "
+    "tdm- rights licen copyright".split()
 )
-_SCRIPT, _STYLE, _COMMENT, _COMMENT_END = (
-    np.frombuffer(word, np.uint8) for word in (b"script", b"style", b"<!--", b"-->")
-)
-_BODY, _HEAD_END, _META, _LINK = (
-    np.frombuffer(word, np.uint8) for word in (b"body", b"/head>", b"meta", b"link")
-)
-_BUTTONS, _ADDRESS, _KEY = (
-    np.frombuffer(word, np.uint8) for word in (b"licensebuttons", b"ommons.org/", b'license"')
-)
-_COPY, _NUMBER, _NO_BREAK = (
-    np.frombuffer(word, np.uint8) for word in (b"&copy;", b"&#169;", b"&nbsp;")
-)
-_BYTE = np.uint8
-_LOWER = _BYTE(32)
-#: All bits but that by which capital and small letters differ.
-_EITHER = _BYTE(0xFF ^ 32)
-_I, _C, _E, _N, _S, _DOT = (_BYTE(byte) for byte in b"icens.")
-_AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
-_X, _OPEN, _CLOSE, _BLANK = (_BYTE(byte) for byte in b"x() ")
-_LESS, _MORE, _SLASH, _DASH = (_BYTE(byte) for byte in b"<>/-")
-_LESSES, _MORES = (np.uint64(byte) * ONES for byte in b"<>")
-_SIGN = _BYTE(0xC2), _BYTE(0xA9)
-#: Forms of the sign, and what is one before a year.
-_SIGNS = (
-    *(b"\xc2\xa9", b"&copy", b"&#169;", b"&#xa9;"),
-    *(b"(c) 19", b"(c) 20", b"(c)19", b"(c)20"),
-)
-#: Words that state it where there is no sign; of the English one, its first letter is left out.
-_SIGN_NAMES = (
-    b"pyright",
-    *("版权所有".encode(), "版權所有".encode(), "著作権".encode(), "저작권".encode()),
-)
-_HAN = tuple(_BYTE(byte) for byte in "版".encode())
-_KANA = tuple(_BYTE(byte) for byte in "著".encode())
-_HANGUL = tuple(_BYTE(byte) for byte in "저".encode())
+#: Forms of the sign of copyright, and what is one before a year.
+_SIGNS = tuple("© &copy &COPY &#169; &#xa9; &#xA9;".encode().split())
+_YEARS = re.compile(rb"\(c\) ?(?:19|20)", re.I)
+#: Words that state it where there is no sign.
+_SIGN_NAMES = tuple("opyright OPYRIGHT 版权所有 版權所有 著作権 저작권".encode().split())
+#: Tags, with what is in scripts, styles and comments.
+_TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
+_REFERENCE = re.compile(r"&[#\w]*;?")
+_CODE = re.compile(r"[=\\{};]")
 
 
 class Found(NamedTuple):
-    """Where to look closer. Addresses are bytes from the page's beginning."""
+    """Where to look closer. Addresses are bytes from the page's beginning, each list in order."""
 
     head_end: int  # where the body begins or may begin
-    line: bytearray  # text around the last sign or word of copyright
-    #: Begin and end of meta and link tags in the head that say something.
-    tags: list[list[int]]
-    #: Kind and address of each word that can state a licence.
-    places: list[list[int]]
-
-    def of_kind(self, kind: int) -> list[int]:
-        """Return the addresses of the places of a kind."""
-        return [at for which, at in self.places if which == kind]
-
-
-class _Words(NamedTuple):
-    """Words in small letters, as kernels take them."""
-
-    letters: npt.NDArray[np.uint8]  # of all words, end to end
-    ends: npt.NDArray[np.int64]  # [words]
-    #: [3, 256], by place in a word and letter in any case: a bit for each word that has it there.
-    fits: npt.NDArray[np.uint16]
-
-    @classmethod
-    def of(cls, words: Sequence[bytes]) -> _Words:
-        fits = np.zeros((3, 256), np.uint16)
-        for number, word in enumerate(words):
-            for place, letter in enumerate(word[:3]):
-                fits[place, [letter, bytes([letter]).upper()[0]]] |= 1 << number
-            fits[len(word) :] |= 1 << number  # behind a short word is anything
-        letters = np.frombuffer(b"".join(words), np.uint8)
-        return cls(letters, np.cumsum([len(word) for word in words]), fits)
-
-
-_STATING_WORDS, _SIGN_WORDS = _Words.of(_STATING), _Words.of((*_SIGNS, *_SIGN_NAMES))
-_SIGN_COUNT = len(_SIGNS)
-
-
-@inlined
-def _is_exactly(data: Bytes, at: Int, letters: Bytes) -> Bool:
-    """Return whether letters are in the data."""
-    size = len(letters)
-    return 0 <= at <= len(data) - size and same(data, at, letters, 0, size)
-
-
-@inlined
-def _is_blank(byte: Int) -> Bool:
-    return byte == 32 or 9 <= byte <= 13
-
-
-@inlined
-def _rel_before(data: Bytes, equals: Int) -> Int:
-    """Where the `rel` before an equals sign begins; -1: there is none."""
-    at = equals - 1
-    stop = max(2, equals - _MOST_BLANKS)
-    while at > stop and _is_blank(data[at]):
-        at -= 1
-    if at < 2 or data[at] | _LOWER != 108 or data[at - 1] | _LOWER != 101:
-        return -1
-    return at - 2 if data[at - 2] | _LOWER == 114 else -1
-
-
-@inlined
-def _leading(data: Bytes, word: Int, known: Int, link: Int) -> tuple[Int, Int]:
-    """Where the `rel` of the word licence begins, and where the link in whose tag it is; or -1.
-
-    What is before another such word is known: the link that has that one in its tag.
-    """
-    rel = -1
-    outside = False  # of the value of an attribute that may be `rel`
-    at = word - 1
-    stop = max(known, word - TAG_BYTES)
-    while at >= stop:
-        byte = data[at]
-        if byte == _MORE:
-            return rel, -1
-        if byte == _LESS and data[at + 1] | _LOWER == 97 and _is_blank(data[at + 2]):
-            return rel, at
-        if not outside:
-            if byte == 61:
-                rel = _rel_before(data, at)
-            elif byte == 34 or byte == 39:
-                equals = at - 1
-                while equals > max(0, at - _MOST_BLANKS) and _is_blank(data[equals]):
-                    equals -= 1
-                if equals > 0 and data[equals] == 61:
-                    rel = _rel_before(data, equals)
-                outside = True
-            outside = outside or rel >= 0 or word - at > _REL_BYTES
-        at -= 1
-    return rel, link if stop == known else -1
-
-
-@inlined
-def _add(places: Int64s, count: Int, kind: Int, at: Int) -> Int:
-    """Add a place that isn't the last one; return how many there are."""
-    if at < 0 or count == len(places):
-        return count
-    if count and places[count - 1, 0] == kind and places[count - 1, 1] == at:
-        return count
-    places[count, 0], places[count, 1] = kind, at
-    return count + 1
-
-
-@inlined
-def _is_licence(data: Bytes, at: Int) -> Bool:
-    """Whether `icen` is of the word licence or license."""
-    if at < 1 or at + 6 > len(data) or data[at - 1] | _LOWER != 108:
-        return False
-    behind = data[at + 4] | _LOWER
-    return (behind == 115 or behind == 99) and data[at + 5] | _LOWER == 101
-
-
-@borrowing
-def _add_word(
-    data: Bytes, word: Int, places: Int64s, count: Int, known: Int, link: Int
-) -> tuple[Int, Int]:
-    """Add the places of a word; return how many there are, and where the link around it begins."""
-    if word and data[word - 1] == 34 and _is_exactly(data, word, _KEY):
-        behind = word + len(_KEY)
-        while behind < min(len(data), word + 2 * _MOST_BLANKS) and _is_blank(data[behind]):
-            behind += 1
-        if behind < len(data) and data[behind] == 58:  # a colon
-            count = _add(places, count, KEY, 0)
-    if stands_at(data, word, len(data), _BUTTONS):
-        count = _add(places, count, BADGE, word)
-    rel, link = _leading(data, word, known, link)
-    return _add(places, _add(places, count, REL, rel), LINK, link), link
-
-
-@borrowing
-def _has(first: Bytes, second: Bytes, third: Bytes, fourth: Bytes) -> Bool:
-    """Whether `icen`, in any case, or `ns.o` is in four views that are a byte apart each.
-
-    Without a branch, and in bytes throughout, so that it is compiled to vector instructions.
-    """
-    found = _BYTE(255)
-    for k in range(len(fourth)):
-        a, b, c, d = first[k], second[k], third[k], fourth[k]
-        word = _BYTE(_BYTE(_BYTE(a ^ _I) | _BYTE(b ^ _C)) | _BYTE(_BYTE(c ^ _E) | _BYTE(d ^ _N)))
-        name = _BYTE(_BYTE(_BYTE(a ^ _N) | _BYTE(b ^ _S)) | _BYTE(_BYTE(c ^ _DOT) | _BYTE(d ^ _O)))
-        found = min(found, min(_BYTE(word & _EITHER), name))
-    return found == 0
-
-
-@borrowing
-def _anywhere(data: Bytes, places: Int64s) -> Int:
-    """Fill places [n, 2] with kinds and addresses, in order; return n."""
-    count = known = 0
-    link = -1  # in whose tag the last word is
-    last = len(data) - 3
-    for begin in range(0, last, _BLOCK):
-        end = min(begin + _BLOCK, last)
-        if count == len(places) or not _has(
-            data[begin:end],
-            data[begin + 1 : end + 1],
-            data[begin + 2 : end + 2],
-            data[begin + 3 : end + 3],
-        ):
-            continue
-        for at in range(begin, end):
-            if data[at] | _LOWER == _I:
-                if data[at + 1] | _LOWER == _C and _is_licence(data, at):
-                    count = count if known else _add(places, count, WORD, at)
-                    count, link = _add_word(data, at - 1, places, count, known, link)
-                    known = at
-            elif data[at] == _N and data[at + 1] == _S and data[at + 2] == _DOT:
-                if _is_exactly(data, at - 4, _ADDRESS):
-                    count = _add(places, count, COMMONS, at - 4)
-    return count
-
-
-@inlined
-def _after(data: Bytes, at: Int, limit: Int, opened: Int) -> Int:
-    """Where the comment (1) or the script (2) that has begun ends, or the limit."""
-    if opened == 1:
-        at += 2
-        while True:
-            at = next_byte(data, at, limit, _MORES)
-            if at >= limit:
-                return limit
-            if data[at - 1] == _DASH and data[at - 2] == _DASH:
-                return at + 1
-            at += 1
-    while True:
-        at = next_byte(data, at, limit, _LESSES)
-        if at + 8 > limit:
-            return limit
-        if data[at + 1] == _SLASH and stands_at(data, at + 2, len(data), _SCRIPT):
-            return at + 8
-        at += 1
-
-
-@inlined
-def _states(data: Bytes, begin: Int, end: Int) -> Bool:
-    """Whether one of the words is in a tag."""
-    words = _STATING_WORDS
-    for at in range(begin, end - 2):
-        fit = words.fits[0, data[at]] & words.fits[1, data[at + 1]]
-        if fit and fit & words.fits[2, data[at + 2]]:
-            start = 0
-            for k in range(len(words.ends)):
-                if stands_at(data, at, len(data), words.letters[start : words.ends[k]]):
-                    return True
-                start = words.ends[k]
-    return False
-
-
-@borrowing
-def _head(data: Bytes, spans: Int64s) -> tuple[Int, Int]:
-    """Fill spans [n, 2] with `Found.tags`; return where the head ends, and n."""
-    limit = min(len(data), HEAD_BYTES)
-    count = at = 0
-    while at < limit:
-        at = next_byte(data, at, limit, _LESSES)
-        if at + 6 > len(data) or at == limit:
-            break
-        opened = 0  # a comment (1), a script (2)
-        if at + 7 <= len(data) and stands_at(data, at + 1, len(data), _COMMENT[1:]):
-            opened = 1
-        elif at + 7 <= len(data) and stands_at(data, at + 1, len(data), _SCRIPT):
-            opened = 2
-        if opened:
-            at = _after(data, at + (4 if opened == 1 else 7), limit, opened)
-            continue
-        size = len(data)
-        if stands_at(data, at + 1, size, _BODY) and (data[at + 5] == _MORE or data[at + 5] <= 32):
-            return at, count
-        if stands_at(data, at + 1, size, _HEAD_END):
-            return at, count
-        if stands_at(data, at + 1, size, _META) or stands_at(data, at + 1, size, _LINK):
-            end = min(size, at + TAG_BYTES)
-            close = next_byte(data, at + 5, end, _MORES)
-            if close < end:
-                if count < len(spans) and _states(data, at + 5, close):
-                    spans[count, 0], spans[count, 1] = at, close + 1
-                    count += 1
-                at = close
-        at += 1
-    return limit, count
-
-
-@inlined
-def _last_sign(data: Bytes, begin: Int) -> Int:
-    """Where the last sign or word of copyright may begin in a stride; -1: nowhere."""
-    found = _BYTE(0)
-    first, second = data[begin : begin + _STRIDE], data[begin + 1 : begin + _STRIDE + 1]
-    third = data[begin + 2 : begin + _STRIDE + 2]
-    for k in range(_STRIDE):
-        a, b, c = first[k], second[k], third[k]
-        sign = _BYTE(_BYTE(a ^ _SIGN[0]) | _BYTE(b ^ _SIGN[1]))
-        copy = _BYTE(_BYTE(b ^ _C) | _BYTE(c ^ _O))
-        number = _BYTE(_BYTE(b ^ _HASH) | min(_BYTE(c ^ _ONE), _BYTE(c ^ _X)))
-        read = _BYTE(_BYTE(a ^ _AND) | min(copy, number))
-        letter = _BYTE(_BYTE(a ^ _OPEN) | _BYTE(_BYTE(b ^ _C) | _BYTE(c ^ _CLOSE)))
-        word = _BYTE(_BYTE(a ^ _P) | _BYTE(_BYTE(b ^ _Y) | _BYTE(c ^ _R)))
-        han = _BYTE(_BYTE(a ^ _HAN[0]) | _BYTE(_BYTE(b ^ _HAN[1]) | _BYTE(c ^ _HAN[2])))
-        kana = _BYTE(_BYTE(a ^ _KANA[0]) | _BYTE(_BYTE(b ^ _KANA[1]) | _BYTE(c ^ _KANA[2])))
-        hangul = _BYTE(_BYTE(a ^ _HANGUL[0]) | _BYTE(_BYTE(b ^ _HANGUL[1]) | _BYTE(c ^ _HANGUL[2])))
-        least = min(min(min(sign, read), min(letter, word)), min(min(han, kana), hangul))
-        here = (_BYTE(least & _EITHER) == 0) * _BYTE(255)
-        found = max(found, _BYTE(_BYTE(_PLACES[k] + _BYTE(1)) & _BYTE(here)))
-    return begin + np.int64(found) - 1 if found else -1
-
-
-@borrowing
-def _sign_at(data: Bytes, at: Int) -> Int:
-    """Which of the signs and names of copyright begins at a place; -1: none."""
-    signs = _SIGN_WORDS
-    fit = signs.fits[0, data[at]] & signs.fits[1, data[at + 1]] & signs.fits[2, data[at + 2]]
-    start = 0
-    for k in range(len(signs.ends) if fit else 0):
-        if data[at] == signs.letters[start] or data[at] | _LOWER == signs.letters[start]:
-            if stands_at(data, at, len(data), signs.letters[start : signs.ends[k]]):
-                return k
-        start = signs.ends[k]
-    return -1
-
-
-@borrowing
-def _sign(data: Bytes, before: Int) -> Int:
-    """Where the last sign of copyright before a place is, else the last such word; -1: neither."""
-    data = data[:before]
-    word = -1
-    stop = max(0, len(data) - FOOT_BYTES)
-    last = len(data) - 2
-    while last > stop:
-        at = last - 1
-        if last >= _STRIDE:
-            at = _last_sign(data, last - _STRIDE)
-            if at < 0:
-                last -= _STRIDE
-                continue
-        which = _sign_at(data, at) if at >= stop else -1
-        if 0 <= which < _SIGN_COUNT:
-            return at
-        if which >= 0:
-            word = max(word, at - (which == _SIGN_COUNT))
-        last = at
-    return word
-
-
-@borrowing
-def _holders(data: Bytes, at: Int, back: Int) -> tuple[Int, Int]:
-    """Where the comment and the script begin in which a place is, if within bytes before; or -1."""
-    comment = script = -2  # not known yet
-    before = data[:at]
-    stop = max(0, at - back)
-    k = at - 2
-    while k > stop and (comment == -2 or script == -2):
-        k -= 1
-        byte = data[k]
-        if byte == _DASH:
-            if comment == -2 and data[k + 1] == _DASH and data[k + 2] == _MORE:
-                comment = -1
-        elif byte == _LESS:
-            if comment == -2 and _is_exactly(before, k, _COMMENT):
-                comment = k
-            elif script == -2 and stands_at(before, k + 1, len(before), _SCRIPT):
-                script = k
-        elif byte == _SLASH and script == -2 and k and data[k - 1] == _LESS:
-            if stands_at(before, k + 1, len(before), _SCRIPT):
-                script = -1
-    return max(comment, -1), max(script, -1)
-
-
-@inlined
-def _text_before(data: Bytes, at: Int) -> Int:
-    """Where the text begins in which a place is; -1: the place is in a tag."""
-    stop = max(0, at - LINE_BYTES)
-    while at > stop:
-        at -= 1
-        if data[at] == _LESS:
-            return -1
-        if data[at] == _MORE:
-            return at + 1
-    return stop
-
-
-@inlined
-def _is_name(byte: Int) -> Bool:
-    """Whether a letter, digit or underscore, which continues a tag's name."""
-    return byte > 127 or byte == 95 or 48 <= byte <= 57 or 97 <= byte | _LOWER <= 122
-
-
-@borrowing
-def _behind_tag(data: Bytes, at: Int, end: Int) -> Int:
-    """Where the text after a tag begins, or after the script, style or comment that it opens."""
-    if _is_exactly(data, at, _COMMENT):
-        at += 4
-        while at + 2 < end and not _is_exactly(data, at, _COMMENT_END):
-            at += 1
-        return at + 3 if at + 2 < end else end
-    for name in (_SCRIPT, _STYLE):
-        behind = at + 1 + len(name)
-        if behind <= end and stands_at(data, at + 1, len(data), name):
-            if behind < end and _is_name(data[behind]):
-                continue
-            at = behind
-            while at < end and not (
-                data[at] == _LESS
-                and stands_at(data, at + 2, len(data), name)
-                and data[at + 1] == _SLASH
-            ):
-                at += 1
-    while at < end and data[at] != _MORE:
-        at += 1
-    return min(at + 1, end)
-
-
-@borrowing
-def _plain(data: Bytes, begin: Int, end: Int, out: Bytes) -> tuple[Int, Bool]:
-    """Write the text of a part of a page; return its length and whether it may be of a script.
-
-    Signs of copyright and blanks that are written as references are read.
-    """
-    end = min(end, len(data))
-    at = begin
-    while at < end and data[at] != _LESS:
-        begin = at + 1 if data[at] == _MORE else begin
-        at += 1
-    at = begin
-    length = 0
-    code = reads = False  # a reference
-    while at < end:
-        byte = data[at]
-        behind = at + 1
-        if byte == _LESS:
-            behind = _behind_tag(data[:end], at, end)
-            byte = _BLANK
-        elif byte == _AND:
-            if _is_exactly(data[:end], at, _COPY) or _is_exactly(data[:end], at, _NUMBER):
-                out[length] = _SIGN[0]
-                length += 1
-                byte = _SIGN[1]
-                behind = at + 6
-            elif _is_exactly(data[:end], at, _NO_BREAK):
-                byte = _BLANK
-                behind = at + 6
-        elif _is_blank(byte):
-            byte = _BLANK
-        elif byte == 59:
-            code |= not reads
-        else:
-            code |= byte == 61 or byte == 92 or byte == 123 or byte == 125  # =\\{}
-        reads = byte == _AND or (reads and (byte == _HASH or _is_name(byte)))
-        if byte != _BLANK or (length and out[length - 1] != _BLANK):
-            out[length] = byte
-            length += 1
-        at = behind
-    return length, code
-
-
-@borrowing
-def _line(data: Bytes, before: Int, out: Bytes) -> Int:
-    """Write the text around the last sign of copyright; return its length.
-
-    Signs in tags, scripts and comments are passed over.
-    """
-    for _ in range(_MOST_SIGNS):
-        before = _sign(data, before)
-        if before < 0:
-            break
-        text = _text_before(data, before)
-        if text >= 0:
-            comment, script = _holders(data, before, _NOTE_BYTES)
-            if comment < 0 and script < 0:
-                length, code = _plain(data, text, before + LINE_BYTES, out)
-                if not code or _holders(data, before, BACK_BYTES)[1] < 0:
-                    return length
-    return 0
-
-
-@borrowing
-def _look(data: Bytes, spans: Int64s, places: Int64s, line: Bytes) -> tuple[Int, Int, Int, Int]:
-    """Fill `spans`, `places` and `line`; return how many there are of each, and the head's end.
-
-    Behind the page are `_PADDING` bytes.
-    """
-    data = data[: len(data) - _PADDING]
-    count = _anywhere(data, places)
-    head_end, tags = _head(data, spans)
-    return tags, count, _line(data, len(data), line), head_end
-
-
-def _bytes(source: bytes) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(source, np.uint8)
+    line: str  # text around the last sign or word of copyright
+    tags: list[bytes]  # meta and link tags in the head that say something
+    rels: list[int]  # the `rel` before the word licence
+    links: list[int]  # the link with the word in its tag
+    badges: list[int]  # the word in the address of a badge
+    commons: list[int]  # the address of Creative Commons
+    may_have_key: bool  # `"license":`
+    may_state: bool  # a licence
 
 
 class Holders(NamedTuple):
@@ -561,30 +81,127 @@ class Holders(NamedTuple):
     script: int
 
 
-def holders(source: bytes, at: int) -> Holders:
-    """Return what holds a place and begins at most BACK_BYTES before it."""
-    return Holders(*map(int, _holders(_bytes(source), at, BACK_BYTES)))
-
-
-class _Room(threading.local):
-    """Arrays that kernels fill, one set for each thread: to make them costs as much as to look."""
-
-    def __init__(self) -> None:
-        text = bytearray(2 * LINE_BYTES)
-        spans, places = np.empty((MOST_TAGS, 2), np.int64), np.empty((MOST_PLACES, 2), np.int64)
-        self.arrays = spans, places, np.frombuffer(text, np.uint8), text
-
-
-_ROOM = _Room()
+def holders(source: bytes, at: int, back: int = BACK_BYTES) -> Holders:
+    """Return what holds a place and begins at most `back` bytes before it."""
+    begin = max(0, at - back)
+    before = source[begin:at].lower()
+    comment, script = before.rfind(b"<!--"), before.rfind(b"<script")
+    return Holders(
+        begin + comment if comment > before.rfind(b"-->") else -1,
+        begin + script if script > before.rfind(b"</script") else -1,
+    )
 
 
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
-    spans, places, line, text = _ROOM.arrays
-    tags, count, length, head_end = _look(_bytes(source + bytes(_PADDING)), spans, places, line)
+    head_end, tags = _head(source)
+    found = (at for word in _LICEN for at in islice(positions(source, word), _MOST_WORDS))
+    words = sorted(at - 1 for at in found if at and _LICENCE.match(source, at - 1))[:MOST_PLACES]
+    commons = [*islice(positions(source, _COMMONS), MOST_PLACES)]
+    rels, links = _around(source, words)
     return Found(
-        int(head_end),
-        text[:length],
-        spans[:tags].tolist() if tags else [],
-        places[:count].tolist() if count else [],
+        head_end,
+        _line(source),
+        tags,
+        rels,
+        links,
+        [at for at in words if source[at : at + 14].lower() == b"licensebuttons"],
+        commons,
+        len(words) + len(commons) >= MOST_PLACES
+        or any(source[at - 1 : at] == b'"' and _KEY.match(source, at) for at in words),
+        bool(words or commons),
     )
+
+
+def _around(source: bytes, words: list[int]) -> tuple[list[int], list[int]]:
+    """Return where the `rel` before each word begins, and where the link in whose tag it is."""
+    rels, links = list[int](), list[int]()
+    before, link = 0, -1
+    for at in words:
+        begin = max(before, at - TAG_BYTES)
+        inside = source.rfind(b">", begin, at) + 1
+        opened = [found.start() for found in _LINK.finditer(source, inside or begin, at)]
+        same_tag = not inside and begin == before
+        link = opened[-1] if opened else link if same_tag else -1
+        if link >= 0:
+            links.append(link)
+        if rel := _REL.search(source, max(inside, begin, at - _REL_BYTES), at):
+            rels.append(rel.start())
+        before = at
+    return rels, links
+
+
+def _head(source: bytes) -> tuple[int, list[bytes]]:
+    """Return where the head ends, and its tags that say something."""
+    limit = min(len(source), HEAD_BYTES)
+    tags, at = list[bytes](), -1
+    for _ in range(_MOST_OPENED):
+        at = source.find(b"<", at + 1, limit)
+        if at < 0:
+            break
+        name = source[at + 1 : at + 7].lower()
+        if name == b"/head>" or (name[:4] == b"body" and (name[4:5] <= b" " or name[4] == 62)):
+            return at, tags
+        if name[:3] == b"!--":
+            at = source.find(b"-->", at + 4, limit)
+        elif name == b"script":
+            closed = _SCRIPT_END.search(source, at + 7, limit)
+            at = closed.start() if closed else -1
+        elif name[:4] in (b"meta", b"link"):
+            end = source.find(b">", at + 5, at + TAG_BYTES)
+            if end >= 0:
+                tag = source[at : end + 1]
+                if _may_state(tag) and len(tags) < MOST_TAGS:
+                    tags.append(tag)
+                at = end
+        if at < 0:
+            break
+    return limit, tags
+
+
+def _may_state(tag: bytes) -> bool:
+    small = tag.decode("latin-1").lower()  # strings are searched sooner than bytes
+    for stated in _STATING:  # noqa: SIM110 (an expression takes twice the time)
+        if stated in small:
+            return True
+    return False
+
+
+def _line(source: bytes) -> str:
+    """Return the text around the last sign of copyright, or else around the last such word.
+
+    Those in tags, scripts and comments are passed over.
+    """
+    at = len(source)
+    for _ in range(_MOST_SIGNS):
+        at = _sign(source, at)
+        if at < 0:
+            break
+        stop = max(0, at - LINE_BYTES)
+        opened, closed = source.rfind(b"<", stop, at), source.rfind(b">", stop, at)
+        if opened > closed or max(holders(source, at, _NOTE_BYTES)) >= 0:
+            continue
+        text = plain(source[max(closed + 1, stop) : at + LINE_BYTES])
+        code = _CODE.search(_REFERENCE.sub("", text))
+        if not code or holders(source, at).script < 0:
+            return text
+    return ""
+
+
+def _sign(source: bytes, end: int) -> int:
+    """Return where the last sign of copyright is, or else the last such word; -1: neither."""
+    for size in (_NEAR_BYTES, FOOT_BYTES):
+        begin = max(0, end - size)
+        years = [found.start() for found in _YEARS.finditer(source, begin, end)]
+        found = max([source.rfind(sign, begin, end) for sign in _SIGNS] + years[-1:])
+        if found >= 0:
+            return found
+    return max([source.rfind(name, begin, end) for name in _SIGN_NAMES])
+
+
+def plain(part: bytes) -> str:
+    """Return the text of a part of a page, which may begin and end inside a tag."""
+    text = part.decode("utf-8", "ignore")
+    opened = text.find("<")
+    text = text[text.rfind(">", 0, opened if opened >= 0 else len(text)) + 1 :]
+    return _TAG.sub(" ", text)
