@@ -19,8 +19,6 @@ _NEAR_BYTES = 2_000
 TAG_BYTES = 2_000
 #: Tags of a head that are looked at.
 MOST_TAGS = 32
-#: Signs that may begin one.
-_MOST_OPENED = 1 << 16
 #: Words about licences that can state one, and are looked at.
 MOST_PLACES = 256
 #: Those in which it may be.
@@ -43,6 +41,8 @@ _KEY = re.compile(rb'license"\s{0,32}:')
 _LINK = re.compile(rb"<a\s", re.I)
 #: A `rel` whose value the word licence is in.
 _REL = re.compile(rb"""rel\s{0,14}=(?:\s{0,16}["'])?[^"'<>]{0,40}\Z""", re.I)
+#: What begins in a head, or ends it.
+_OPENED = re.compile(rb"<(?:!--|script|meta|link|/head>|body(?:[\0- >]|\Z))", re.I)
 _SCRIPT_END = re.compile(rb"</script", re.I)
 #: Words of the tags of a head that can state something, the most frequent first.
 _STATING = tuple(
@@ -135,25 +135,20 @@ def _head(source: bytes) -> tuple[int, list[bytes]]:
     """Return where the head ends, and its tags that say something."""
     limit = min(len(source), HEAD_BYTES)
     tags, at = list[bytes](), -1
-    for _ in range(_MOST_OPENED):
-        at = source.find(b"<", at + 1, limit)
-        if at < 0:
-            break
-        name = source[at + 1 : at + 7].lower()
-        if name == b"/head>" or (name[:4] == b"body" and (name[4:5] <= b" " or name[4] == 62)):
+    while found := _OPENED.search(source, at + 1, limit):
+        at, name = found.start(), found[0][1:].lower()
+        if name.startswith((b"/", b"b")):
             return at, tags
-        if name[:3] == b"!--":
+        if name == b"!--":
             at = source.find(b"-->", at + 4, limit)
         elif name == b"script":
             closed = _SCRIPT_END.search(source, at + 7, limit)
             at = closed.start() if closed else -1
-        elif name[:4] in (b"meta", b"link"):
-            end = source.find(b">", at + 5, at + TAG_BYTES)
-            if end >= 0:
-                tag = source[at : end + 1]
-                if _may_state(tag) and len(tags) < MOST_TAGS:
-                    tags.append(tag)
-                at = end
+        elif (end := source.find(b">", at + 5, at + TAG_BYTES)) >= 0:
+            tag = source[at : end + 1]
+            if _may_state(tag) and len(tags) < MOST_TAGS:
+                tags.append(tag)
+            at = end
         if at < 0:
             break
     return limit, tags
