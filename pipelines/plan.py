@@ -69,7 +69,8 @@ def plan(
     chosen, given = _with_input(recipe, folder, chosen, tuple(inputs))
     described = [find(stage) for stage in chosen]
     if chosen[0] == _READ_TABLES:
-        recipe = _reading_tables(recipe, described)
+        there = {*chosen, *([] if fresh else present_stages(folder))} & {*chosen, *recipe.stages}
+        recipe = _reading_tables(recipe, [*map(find, there)])
     if recipe.measure and (mixed := [stage.name for stage in described if stage.per_mix]):
         raise ConfigError(
             f"measure: true keeps what rules would remove, so {mixed[0]} can't follow"
@@ -118,13 +119,11 @@ def _with_input(
             raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
         return stages, given
     earlier = _stage_before(stages[0], recipe, folder)
-    if given:
-        raw = _are_tables([_split(path, recipe)[1] for path in given], recipe)
-        if raw and earlier and not read_manifest(folder / _READ_TABLES):
-            return stages, (earlier,)
-        return (_READ_TABLES, *stages) if raw else stages, given
-    if earlier:
+    raw = bool(given) and _are_tables([_split(path, recipe)[1] for path in given], recipe)
+    if earlier and (not given or (raw and not read_manifest(folder / _READ_TABLES))):
         return stages, (earlier,)
+    if given:
+        return (_READ_TABLES, *stages) if raw else stages, given
     own = [path for paths in _of_recipe(recipe).values() for path in paths]
     if own and _are_tables(own, recipe, alone=True):
         return (_READ_TABLES, *stages), ()

@@ -352,10 +352,13 @@ def _write_recipe(work: Plan) -> None:
 
 
 def _stages_of_run(work: Plan) -> list[str]:
-    """Return all stages of the recipe, even if only some run, and any other requested one."""
-    if find(work.stages[0]).is_source and not set(work.stages) <= set(work.recipe.stages):
-        return list(work.stages)
-    stages = work.recipe.stages
+    """Return all stages of the recipe, even if only some run, and any other requested one.
+
+    Of a table these are the stages that have run on it, and those that run now.
+    """
+    stages: Sequence[str] = work.recipe.stages
+    if find(work.stages[0]).is_source and not set(work.stages) <= set(stages):
+        stages = [s for s in stages if s in {*work.stages, *present_stages(work.output)}]
     for stage in work.stages:
         stages = with_stage(stages, stage)
     return list(stages)

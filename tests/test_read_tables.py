@@ -24,6 +24,7 @@ from curation.readers.read import read
 from curation.readers.records import Page
 from curation.recipe import load
 from pipelines.cli import main
+from pipelines.run_folder import load_run
 from tests.folders import differences
 
 ROWS: list[dict[str, Any]] = [
@@ -550,6 +551,16 @@ def test_columns_of_one_name_or_none_are_kept_and_told(home: Path) -> None:
         assert len(notes) == (2 if suffix.startswith("json") else 1)
         assert {(n["reason"], n["detail"]) for n in notes} == {("table.renamed_column", told)}
         assert not kept(f"{suffix}/read-tables/set_aside")
+
+
+def test_a_stage_done_again_leaves_those_behind_it(home: Path) -> None:
+    """What `read-tables` makes depends on all stages in the folder, not on those done now."""
+    given = ("run", "llama3", "--input", "rows.jsonl", "--output", "out", "--stages")
+    assert run(*given, "dedup-urls,identify-language,classify") == 0
+    place = Path("out/read-tables/manifest.json")
+    before = place.read_bytes()
+    assert run(*given, "dedup-urls,identify-language") == 0 and place.read_bytes() == before
+    assert load_run("out")[1] == ["read-tables", "dedup-urls", "identify-language", "classify"]
 
 
 def test_no_value_below_a_column_is_lost_for_its_name(home: Path) -> None:
