@@ -51,7 +51,7 @@ _DENIED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 #: Kinds of signals that name the address of whose text it is, the surest first.
 _NAMING = (("canonical",), ("rsl", "tdm"))
-_ADDRESS = re.compile(r"https?://[^\s]+")
+_ADDRESS = re.compile(r"(?<!\S)(?:https?:)?//\S+", re.I)
 #: Documents that were removed as duplicates of the one that `kept_id` names: `value` is how similar
 #: they are, `reason` why the policy forbids their use, by which `signal`; null: it doesn't.
 COPIES = pa.schema(

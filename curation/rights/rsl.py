@@ -19,7 +19,7 @@ from curation.rights.usage import Answer, is_unread, unread
 MEDIA_TYPE = "application/rsl+xml"
 NAMESPACE = "https://rslstandard.org/rsl"
 #: Larger documents aren't read, nor those that say more of one page.
-MOST_BYTES, _MOST_CHARACTERS = 1 << 20, 1 << 13
+MOST_BYTES, _MOST_TEXT = 1 << 20, 1 << 13
 
 _ELEMENTS = frozenset(
     "rsl content schema alternate copyright terms license permits prohibits payment standard "
@@ -106,9 +106,7 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
     path = path_of(url)
     lines = [one.line(name) for one in found if _is_for(one.path, path, url)]
     size = sum(map(len, lines))
-    if size > _MOST_CHARACTERS:
-        lines = [f"{name} {unread(f'{size} characters on one page')}"]
-    return lines
+    return lines if size <= _MOST_TEXT else [f"{name} {unread(f'{size} characters on one page')}"]
 
 
 @functools.lru_cache(maxsize=16)  # all pages of a site have one

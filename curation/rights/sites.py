@@ -290,16 +290,20 @@ class SiteIndex:
 
     def with_terms(
         self, signals: Iterable[Signal], url: str, date: datetime | None
-    ) -> Iterator[Signal]:
-        """Yield a page's signals, those of RSL with the licences that the index has."""
-        if RSL not in self.counts:
-            return iter(signals)
+    ) -> list[Signal]:
+        """Return a page's signals, those of RSL with the licences that the index has."""
+        given = [*signals]
 
-        def terms(address: str) -> bytes | None:
-            said = self._capture(address, RSL, _moment(date, _FOREVER))
-            return said.terms if said and not said.to and not said.status else None
+        def read(at: int) -> dict[Signal, None]:
+            return dict.fromkeys(with_terms(given, url, lambda one: self._terms(one, at)))
 
-        return with_terms(signals, url, terms)
+        found = read(_moment(date, _FOREVER))
+        later = (s for s in read(_FOREVER) if s not in found)
+        return [*found, *(s._replace(place=LATEST + s.place.removeprefix(LATEST)) for s in later)]
+
+    def _terms(self, address: str, at: int) -> bytes | None:
+        said = self._capture(address, RSL, at)
+        return said.terms if said and not said.to and not said.status else None
 
     def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
         for _ in range(_MOST_REDIRECTS + 1):

@@ -206,10 +206,8 @@ def check_receipt(
     whole = place is not None and all(map(place.exists, [SUMS, *stated]))
     if place is not None and whole and not problems:
         again = receipt(place.url, frozenset(given["hosts"]), given["near"])
-        told, found = (
-            {SUMS: each[SUMS], **{d["id"]: d for d in each["documents"]}} for each in (given, again)
-        )
-        differ = [n for n in sorted(found.keys() | told) if found.get(n) != told.get(n)]
+        told, now = ({SUMS: r[SUMS]} | {d["id"]: d for d in r["documents"]} for r in (given, again))
+        differ = [n for n in sorted(now.keys() | told) if now.get(n) != told.get(n)]
         problems += [f"{name}: the receipt does not say of it what the run does" for name in differ]
     return problems, whole
 
@@ -255,9 +253,8 @@ def _left_out(place: Folder, name: str, hosts: Withdrawn, rows: Collection[int])
     is_listed = name.split("/")[-2] in ("removed", "index")
     for batch in read_batches(place, name, ["id", "url"]) if is_listed else ():
         here = np.flatnonzero(pc.is_in(batch["id"], hosts.add(batch)["id"]))
-        for one in batch.take(here[~np.isin(first + here, [*rows])]).to_pylist():
-            of = host_of(one["url"] or "")
-            yield f"{name}: has {one['id']} of {of}, which the receipt leaves out"
+        for d in batch.take(here[~np.isin(first + here, [*rows])]).to_pylist():
+            yield f"{name}: has {d['id']} of {host_of(str(d['url']))}, which the receipt leaves out"
         first += batch.num_rows
 
 

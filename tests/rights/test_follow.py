@@ -250,6 +250,7 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
         ((None, "a.example"), (5, "b.example"), None),
         ((2, "a.example"), (5, "a.example"), True),  # one site speaks
         ((2, "a.example", ("canonical", "head", None, "https://b.example/x")), (5, "b.example"), True),
+        ((2, "a.example", ("canonical", "head", None, "//b.example/x")), (5, "b.example"), True),
         ((9, "a.example"), (5, "b.example", ("canonical", "header", None, "https://a.example/")), False),
         ((2, "a.example", ("tdm", "head", None, "1 https://b.example/p")), (5, "b.example"), True),
         ((2, "a.example", ("licence", "head", None, "https://b.example/p")), (5, "b.example"), False),

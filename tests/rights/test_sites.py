@@ -135,6 +135,32 @@ def test_what_newer_files_say_takes_the_place_of_all_that_older_ones_said(tmp_pa
     assert index.renewed(rights, "https://b.example/x")["signals"][0] == before[0]._asdict()  # type: ignore[index]
 
 
+def test_terms_that_have_changed_since(tmp_path: Path) -> None:
+    page = '<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>%s</license></content></rsl>'
+    terms, days = (
+        "https://a.example/t.xml",
+        [datetime(2024, 5, n, tzinfo=UTC) for n in (10, 15, 20)],
+    )
+    captures = zip(
+        days[::2], ("permits>all</permits", "prohibits>ai-train</prohibits"), strict=True
+    )
+    files = [
+        SiteFile("rsl", terms, day, 200, "", (page % f"<{said_}>").encode())
+        for day, said_ in captures
+    ]
+    index, header = index_of(tmp_path, files), Signal("rsl", "header", None, terms)
+    for day, expected in (
+        (days[1], [("header", f"{terms} / permits=all"), ("latest header", f"{terms} / prohibits=ai-train")]),
+        (days[2], [("header", f"{terms} / prohibits=ai-train")]),
+        (None, [("header", f"{terms} / prohibits=ai-train")]),
+    ):  # fmt: skip
+        found = index.with_terms([header], "https://a.example/x", day)
+        assert [(one.place, one.value) for one in found] == expected
+        once = {"licence": None, "signals": [one._asdict() for one in found]}
+        now = index.renewed(once, "https://a.example/x")
+        assert now is not None and {s["value"] for s in now["signals"]} == {expected[-1][1]}
+
+
 def test_redirects_and_answers_in_place_of_the_file(tmp_path: Path) -> None:
     index = index_of(
         tmp_path,
