@@ -26,32 +26,35 @@ def _any(*groups: str) -> str:
     return "|".join(name for group in groups for name in _KNOWN[group].split())
 
 
-_OPTIONS = r"\*?(?:\s*\[[^\[\]]{0,2000}\])*"
+_OPTIONS = r"\*?(?:[^\S\v\f]*\[[^\[\]]{0,2000}\])*"  # of the same paragraph, as arguments
 _PLAIN = r"[^{}\\]|\\."
-_ARGUMENT = rf"\s*\{{((?:{_PLAIN}|\{{(?:{_PLAIN}|\{{(?:{_PLAIN})*+\}})*+\}})*+)\}}"
+_GROUP = rf"\{{((?:{_PLAIN}|\{{(?:{_PLAIN}|\{{(?:{_PLAIN})*+\}})*+\}})*+)\}}"
+_ARGUMENT = rf"[^\S\v\f]*{_GROUP}"
 #: What isn't text, or is kept as it is written.
 _APART = re.compile(
     r"\\verb\*?(?P<mark>[^\sA-Za-z*])(?P<verb>[^\n]{0,1000}?)(?P=mark)|"
     r"(?P<comment>%[^\n]*\n?[ \t]*)|(?P<line>\\\\(?:\s*\[[^\[\]]{0,20}\])?)|\\[%$]"
     r"|\$\$[^$]+\$\$|\$(?:[^$\\]|\\.)++\$|\\\((?:[^\\]|\\[^()])*+\\\)|\\\[(?:[^\\]|\\[^\[\]])*+\\\]"
-    rf"|\\begin\{{(?P<name>{_any('left_out', 'formulas', 'listings')})\*?\}}"
+    rf"|\\begin\{{(?P<name>{_any('left_out', 'formulas', 'listings', 'marked_listings')})\*?\}}"
     r"(?P<inside>(?:[^\\]|\\(?!(?:begin|end)\{(?P=name)\*?\}).)*+)\\end\{(?P=name)\*?\}",
     re.S,
 )
 _OF_LISTING = re.compile(rf"^{_OPTIONS}(?:\{{[^{{}}\n]*\}})?\n*")
 _DROPPED = re.compile(
-    rf"\\(?:(?:{_any('dropped')})|(?:{_any('dropped_twice')}){_OPTIONS}{_ARGUMENT})"
+    rf"\\(?:{_any('dropped')}|def\s*\\[A-Za-z@]++[#0-9]*|(?:{_any('dropped_twice')}){_OPTIONS}{_ARGUMENT})"
     rf"{_OPTIONS}{_ARGUMENT}",
     re.S,
 )
-_ENVIRONMENT = re.compile(rf"\\(?:begin|end)\{{[^{{}}]{{1,100}}\}}{_OPTIONS}(?:{_ARGUMENT})*", re.S)
+#: What is left of it, with the space before it where more or a sign follows.
+_LEFT = re.compile(r"(?<![ ~])[ ~]*\a++(?=[\s.,;:!?)\]])|\a+")
+_ENVIRONMENT = re.compile(rf"\\(?:begin|end)\{{[^{{}}]+\}}{_OPTIONS}(?:{_GROUP})*", re.S)
 _HEADING = re.compile(rf"\\(?:{_any('headings')}){_OPTIONS}{_ARGUMENT}", re.S)
 _ACCENT = re.compile(
     r"\\([`'^\"~=.]|[cvuHrkd](?![A-Za-z]))\s*(?:\{\s*\\?([^\W\d_])\s*\}|\\?([^\W\d_]))"
 )
 _SIGN = re.compile(rf"(\\item)\b[ \t]*|(\\[A-Za-z]+){_OPTIONS}[ \t]*|\\.|[{{}}&~]|---?|``|''", re.S)
 _MACRO = re.compile(
-    r"\\(?:re|provide)?(?:new)?command\*?\s*\{?\s*(\\[A-Za-z]+)\s*\}?\s*"
+    r"\\(?:(?:re|provide)?(?:new)?command\*?\s*\{?|def)\s*(\\[A-Za-z]+)\s*\}?\s*"
     r"\{((?:[^{}]|\{[^{}]{0,200}\}){0,200})\}"
 )
 _TITLE = re.compile(rf"\\title{_OPTIONS}{_ARGUMENT}", re.S)
@@ -83,6 +86,9 @@ def _text(source: str, macros: Mapping[str, str]) -> str:
             return "\v"
         if found["comment"] or found["name"] in _KNOWN["left_out"].split():
             return ""
+        if found["name"] in _KNOWN["marked_listings"].split():
+            inside = _OF_LISTING.sub("", found["inside"]).replace("$", "\\$")
+            return "\f{}\f".format(inside.replace("\n", "\v"))
         if found["verb"] is not None:
             apart.append(found["verb"])
             return f"\0{len(apart) - 1}\0"
@@ -100,7 +106,7 @@ def _text(source: str, macros: Mapping[str, str]) -> str:
 
     text = re.sub(r"\n[ \t]*\n\s*", "\f", _APART.sub(set_apart, source))
     text = re.sub(r"[ \t]*\n[ \t]*|[ \t]+", " ", text)
-    text = _HEADING.sub("\f\\1\f", _ENVIRONMENT.sub("\f", _DROPPED.sub("", text)))
+    text = _HEADING.sub("\f\\1\f", _ENVIRONMENT.sub("\f", _LEFT.sub("", _DROPPED.sub("\a", text))))
     text = _ACCENT.sub(lambda f: (f[2] or f[3]) + _KNOWN["accents"][f[1]], text)
     text = re.sub(" +", " ", unicodedata.normalize("NFC", _SIGN.sub(shown, text)))
     text = re.sub(r" ?[\v\f][ \v\f]*", lambda m: "\n\n" if "\f" in m[0] else "\n", text)

@@ -57,11 +57,11 @@ def _row(raw: bytes, longest: int, size: int) -> Mapping[str, Any] | Fault:
             return Fault("no_text", f"a message of type {message.get_content_type()}")
         payload = body.get_payload(decode=True)
         assert isinstance(payload, bytes)
-        charset = body.get_content_charset("").replace("latin-", "latin")  # unlike the web's
-        if is_binary(payload, charset):
+        if is_binary(payload, body.get_content_charset("")):
             return Fault("no_text", "a body that is neither HTML nor text")
         decoded = decode_html if body.get_content_subtype() == "html" else decode_text
-        content, _ = decoded(payload, charset)
+        # A label that mail has and the web doesn't.
+        content, _ = decoded(payload, body.get_content_charset("").replace("latin-", "latin"))
         names = {name: str(message.get(name, "")) for name in ("Subject", "Date", "Message-ID")}
         date = message["Date"].datetime if names["Date"] else None
     except Exception as error:  # the parser trips over what headers may say

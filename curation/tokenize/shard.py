@@ -20,7 +20,7 @@ from curation.hashing import hash_spans, mix64
 from curation.schema import MADE, PLACES, RIGHTS, SOURCE, column_of
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill, together
-from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 
 #: One row per run of a document's tokens in a sequence, in order of sequence and start.
@@ -78,13 +78,6 @@ class ShardStats:
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)
-
-
-def count_tokens(texts: Texts, settings: EncodeSettings) -> npt.NDArray[np.int64]:
-    """Return tokens that each document will take in a shard, begin and end tokens included: int64
-    [n]."""
-    _, offsets = load_tokenizer(settings.tokenizer).encode_batch(texts)
-    return np.diff(offsets) + settings.marks
 
 
 def document_keys(ids: Texts, times: npt.NDArray[np.int32], seed: int) -> npt.NDArray[np.uint64]:

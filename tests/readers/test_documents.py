@@ -425,6 +425,41 @@ Write \verb|50%| and go.
     ]
 
 
+def test_latex_as_pandoc_and_papers_have_it(tmp_path: Path) -> None:
+    source = r"""\def\eg{e.g.}
+\begin{document}
+\section[a \texttt{b}]{\texorpdfstring{\protect\hypertarget{x}{}{}a \texttt{b}}{a b}}\label{x}
+It\textquotesingle s \textless{}b\textgreater{}, \eg{} one~\cite{c}, \textcolor{red}{two}.
+\begin{itemize}
+\item three
+\end{itemize}
+
+{\def\LTcaptype{none} % no number
+\begin{longtable}[]{@{}ll@{}}
+\multirow{2}{*}{four} & five \\
+\end{longtable}
+}
+\begin{center}
+{\large six}
+\end{center}
+\begin{Highlighting}[]
+\NormalTok{$ echo "$x" \textgreater{} a\_b}
+\NormalTok{seven}
+\end{Highlighting}
+Eight \(x\).
+\end{document}"""
+    (page,) = events_of(tmp_path / "a.tex", source.encode())
+    assert text_of(page).split("\n\n") == [
+        "a b",
+        "It's <b>, e.g. one, two.",
+        "- three",
+        "four \t five",
+        "six",
+        '$ echo "$x" > a_b\nseven',
+        r"Eight \(x\).",
+    ]
+
+
 _BOMB = "<!DOCTYPE a [<!ENTITY a 'aaaaaaaaaa'>" + "".join(
     f"<!ENTITY {chr(98 + n)} '{f'&{chr(97 + n)};' * 10}'>" for n in range(9)
 )
@@ -511,7 +546,19 @@ def test_heads_of_dumps_that_never_end(part: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["{", "$", "\\(", "\\begin{a}", "\\label{", "\\begin{verbatim}", "\\section{", "\\$", "%"],
+    [
+        "{",
+        "$",
+        "\\(",
+        "\\begin{a}",
+        "\\label{",
+        "\\label{a}",
+        "\\begin{verbatim}",
+        "\\section{",
+        "\\$",
+        "%",
+        "~",
+    ],
 )
 def test_latex_that_never_ends(part: str, tmp_path: Path) -> None:
     (page,) = events_of(tmp_path / "a.tex", b"\\begin{document}" + part.encode() * 100_000)
