@@ -44,8 +44,8 @@ _ADBLOCK = re.compile(
 #: `##` and `#@` hide elements of pages.
 _HIDES = re.compile(rb"[^\s#]*#[#@]")
 
-#: Of the hashes of hosts, pages and words.
-SEED = np.uint64(0x626C6F636B)
+#: Of the hashes of hosts and pages.
+_SEED = 0x626C6F636B
 _UT1 = ("domains", "urls")
 _UT1_OTHER = ("expressions",)  # regular expressions over URLs, which hit far more than is listed
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -84,13 +84,8 @@ def _entry(line: bytes) -> tuple[int, bytes] | None:
 
 
 def hash_text(text: bytes) -> int:
-    """Hash of a host, a page without scheme and `www.`, or a word, all in lower case."""
-    return xxhash.xxh64_intdigest(text, int(SEED))
-
-
-def lower_bytes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """ASCII capitals in lower case; a copy."""
-    return data + (((data >= 65) & (data <= 90)).astype(np.uint8) << 5)
+    """Hash of a host, or of a page without scheme and `www.`, all in lower case."""
+    return xxhash.xxh64_intdigest(text, _SEED)
 
 
 def parse(raw: bytes) -> Entries:

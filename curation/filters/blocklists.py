@@ -7,35 +7,26 @@ that a host hits a list of a million entries by accident.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts, text_buffers
-from curation.bytes import ascii as by
-from curation.bytes.ascii import byte_set
-from curation.bytes.search import stands_at, word
-from curation.compiled import Bool, Bytes, Int, Int64s, Uint64s, borrowing, kernel
+from curation.arrow import Texts, large_strings
 from curation.errors import ConfigError
-from curation.filters.blocklist_files import (
-    SEED,
-    hash_text,
-    lower_bytes,
-    read_entries,
-)
+from curation.filters.blocklist_files import hash_text, read_entries
 from curation.filters.filter_settings import BlockListSettings
 from curation.filters.lists import read_list
-from curation.hashing import xxh64
 from curation.hosts import ascii_host
 
-_ENDS_HOST, _PARTS_PATH = byte_set("/?#\\"), byte_set("/?#&")
-_WWW = word(b"www.")
-_NONE, _SOFT, _HARD, _LISTS = 0, 1, 2, 3  # codes of reasons; list k has the code _LISTS + k
-_BUCKET_BITS = 16
-_SHIFT = np.uint64(64 - _BUCKET_BITS)
+#: Scheme, authority and rest of a URL in lower case.
+_URL = re.compile(rb"(?:(?:[^/?]{0,30}:)?//)?([^/?#\\]*)(.*)", re.S)
+#: Ends of the parts of a path.
+_PART = re.compile(rb"[/?#&]|(?<!/)\Z")
+_WORD = re.compile(rb"[a-z0-9\x80-\xff]+")
 
 
 class _Hashes(NamedTuple):
@@ -43,7 +34,6 @@ class _Hashes(NamedTuple):
 
     keys: npt.NDArray[np.uint64]  # [n] ascending
     lists: npt.NDArray[np.uint16]  # [n]
-    buckets: npt.NDArray[np.int64]  # [2^16 + 1] first key of every upper half word
 
     @classmethod
     def of(cls, parts: Sequence[npt.NDArray[np.uint64]]) -> _Hashes:
@@ -51,174 +41,23 @@ class _Hashes(NamedTuple):
         keys = np.concatenate([np.zeros(0, np.uint64), *unique])
         numbers = np.repeat(np.arange(len(parts), dtype=np.uint16), list(map(len, unique)))
         order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        marks = np.arange(1 << _BUCKET_BITS, dtype=np.uint64) << _SHIFT
-        buckets = np.append(np.searchsorted(keys, marks), len(keys)).astype(np.int64)
-        return cls(keys, numbers[order], buckets)
+        return cls(keys[order], numbers[order])
 
-
-class _Lists(NamedTuple):
-    """All lists, as the kernel takes them."""
-
-    hosts: _Hashes
-    pages: _Hashes
-    exceptions: _Hashes
-    allowed: _Hashes
-    hard: _Hashes
-    soft: _Hashes
-    min_soft_words: int
+    def holding(self, text: bytes) -> list[int]:
+        """Return the numbers of the lists that have a host or page, ascending."""
+        if not len(self.keys):
+            return []
+        key = np.uint64(hash_text(text))
+        low = int(np.searchsorted(self.keys, key))
+        if low == len(self.keys) or self.keys[low] != key:
+            return []
+        return self.lists[low : np.searchsorted(self.keys, key, "right")].tolist()
 
 
 def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Sorted, each once; np.unique takes five times as long on hashes."""
     keys = np.sort(keys)
     return keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
-
-
-@borrowing
-def _find(table: _Hashes, key: Int) -> Int:
-    """Index of the first entry with this key, or -1."""
-    keys = table.keys
-    bucket = np.int64(key >> _SHIFT)
-    low = table.buckets[bucket]
-    high = table.buckets[bucket + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < len(keys) and keys[low] == key else -1
-
-
-@borrowing
-def _host(data: Bytes, begin: Int, end: Int) -> tuple[Int, Int, Int]:
-    """(start, end) of the host in a URL, and where its path begins."""
-    a = begin
-    for k in range(begin, min(end - 1, begin + 32)):
-        if data[k] == by.SLASH or data[k] == by.QUESTION:
-            if (
-                data[k] == by.SLASH
-                and data[k + 1] == by.SLASH
-                and (k == begin or data[k - 1] == by.COLON)
-            ):
-                a = k + 2
-            break
-    path = a
-    while path < end and not _ENDS_HOST[data[path]]:
-        path += 1
-    z = path
-    for k in range(a, path):
-        if data[k] == by.AT:
-            a = k + 1
-    if a < z and data[a] == by.BRACKET:  # [IPv6]
-        a += 1
-        k = a
-        while k < z and data[k] != by.END_BRACKET:
-            k += 1
-        return a, k, path
-    for k in range(a, z):
-        if data[k] == by.COLON:
-            z = k
-            break
-    while z > a and data[z - 1] == by.DOT:
-        z -= 1
-    return a, z, path
-
-
-@borrowing
-def _excepted(data: Bytes, a: Int, z: Int, number: Int, exceptions: _Hashes) -> Bool:
-    """Whether list `number` excepts the host data[a:z] or one above it."""
-    for k in range(a, z):
-        if k == a or data[k - 1] == by.DOT:
-            key = xxh64(data, k, z, SEED)
-            i = _find(exceptions, key)
-            while 0 <= i < len(exceptions.keys) and exceptions.keys[i] == key:
-                if exceptions.lists[i] == number:
-                    return True
-                i += 1
-    return False
-
-
-@borrowing
-def _listed(data: Bytes, a: Int, z: Int, key: Int, table: _Hashes, exceptions: _Hashes) -> Int:
-    """Number of the first list that holds `key` and does not except the host, or -1."""
-    i = _find(table, key)
-    while 0 <= i < len(table.keys) and table.keys[i] == key:
-        if not _excepted(data, a, z, table.lists[i], exceptions):
-            return np.int64(table.lists[i])
-        i += 1
-    return -1
-
-
-@borrowing
-def _words(
-    data: Bytes, begin: Int, end: Int, hard: _Hashes, soft: _Hashes, found: Uint64s
-) -> tuple[Bool, Int]:
-    """(whether a hard word occurs, number of different soft words) in data[begin:end]."""
-    different = 0
-    i = begin
-    while i < end:
-        a = i
-        while i < end and (97 <= data[i] <= 122 or 48 <= data[i] <= 57 or data[i] >= 0x80):
-            i += 1
-        if i > a:
-            key = xxh64(data, a, i, SEED)
-            if _find(hard, key) >= 0:
-                return True, different
-            if _find(soft, key) >= 0:
-                new = True
-                for k in range(min(different, len(found))):
-                    if found[k] == key:
-                        new = False
-                if new and different < len(found):
-                    found[different] = key
-                    different += 1
-        i += 1
-    return False, different
-
-
-@kernel
-def _check(data: Bytes, offsets: Int64s, lists: _Lists, out: Int64s) -> None:
-    pages, exceptions, least = lists.pages, lists.exceptions, lists.min_soft_words
-    found = np.zeros(max(least, 1), np.uint64)
-    by_word = len(lists.hard.keys) + len(lists.soft.keys) > 0
-    for d in range(len(offsets) - 1):
-        begin = offsets[d]
-        end = offsets[d + 1]
-        out[d] = _NONE
-        a, z, path = _host(data, begin, end)
-        if a == z:
-            continue
-        code = -1
-        free = False
-        for k in range(a, z):
-            if k == a or data[k - 1] == by.DOT:
-                key = xxh64(data, k, z, SEED)
-                if _find(lists.allowed, key) >= 0:
-                    free = True
-                    break
-                if code < 0:
-                    code = _listed(data, a, z, key, lists.hosts, exceptions)
-        if free:
-            continue
-        if code < 0 and len(pages.keys):
-            first = a + 4 if z - a > len(_WWW) and stands_at(data, a, z, _WWW) else a
-            for k in range(path + 1, end + 1):
-                if k < end and not _PARTS_PATH[data[k]]:
-                    continue
-                if k > path + 1 and not (k == end and data[k - 1] == by.SLASH):
-                    code = _listed(data, a, z, xxh64(data, first, k, SEED), pages, exceptions)
-                    if code >= 0:
-                        break
-        if code >= 0:
-            out[d] = _LISTS + code
-        elif by_word:
-            bad, different = _words(data, a, end, lists.hard, lists.soft, found)
-            if bad:
-                out[d] = _HARD
-            elif len(lists.soft.keys) and different >= least:
-                out[d] = _SOFT
 
 
 class UrlBlocker:
@@ -233,28 +72,17 @@ class UrlBlocker:
         if len(entries) > np.iinfo(np.uint16).max:
             raise ConfigError("too many block lists")
         self.passed_over = {reason: held.passed for reason, held in entries.items()}
-        self._lists = _Lists(
-            _Hashes.of([e.hosts for e in entries.values()]),
-            _Hashes.of([e.pages for e in entries.values()]),
-            _Hashes.of([e.exceptions for e in entries.values()]),
-            _Hashes.of([read_entries(path).hosts for path in settings.allow]),
-            _Hashes.of([_word_hashes(settings.hard_words)]),
-            _Hashes.of([_word_hashes(settings.soft_words)]),
-            settings.min_soft_words,
-        )
-        self._reasons = pa.array(
-            [
-                None,
-                "blocklist.soft_words",
-                "blocklist.hard_word",
-                *(f"blocklist.{reason}" for reason in entries),
-            ],
-            pa.string(),
-        )
+        self._names = list(entries)
+        self._hosts = _Hashes.of([e.hosts for e in entries.values()])
+        self._pages = _Hashes.of([e.pages for e in entries.values()])
+        self._exceptions = _Hashes.of([e.exceptions for e in entries.values()])
+        self._allowed = _Hashes.of([read_entries(path).hosts for path in settings.allow])
+        self._hard, self._soft = _words(settings.hard_words), _words(settings.soft_words)
+        self._least = settings.min_soft_words
 
     def __len__(self) -> int:
         """Hosts and pages in the lists."""
-        return len(self._lists.hosts.keys) + len(self._lists.pages.keys)
+        return len(self._hosts.keys) + len(self._pages.keys)
 
     def check(self, urls: Texts) -> pa.Array:
         """Why each URL is blocked: string such as `blocklist.adult`, null where it is not.
@@ -262,25 +90,39 @@ class UrlBlocker:
         The most complete host name that a list holds decides, then pages, then words; where
         several lists hold it, the first. A null or empty URL is never blocked.
         """
-        offsets, data = text_buffers(_ascii_hosts(urls))
-        first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
-        codes = np.zeros(len(offsets) - 1, np.int64)
-        _check(lower_bytes(data[first:last]), offsets - first, self._lists, codes)
-        return self._reasons.take(pa.array(codes))
+        found = (self._reason(url) if url else None for url in large_strings(urls).to_pylist())
+        return pa.array((f"blocklist.{why}" if why else None for why in found), pa.string())
+
+    def _reason(self, url: str) -> str | None:
+        url = url if url.isascii() else _ascii_url(url)
+        authority, path = _URL.match(url.encode().lower()).groups()  # type: ignore[union-attr]
+        rest = authority.rpartition(b"@")[2]
+        is_ipv6 = rest.startswith(b"[")
+        host = rest[1:].partition(b"]")[0] if is_ipv6 else rest.partition(b":")[0].rstrip(b".")
+        names = [host[dot:] for dot in (0, *(at + 1 for at in range(len(host)) if host[at] == 46))]
+        if not host or any(map(self._allowed.holding, names)):
+            return None
+        page = rest.removeprefix(b"www.") if len(host) > len(b"www.") else rest
+        for number in (*self._of_hosts(names), *self._of_pages(page, path)):
+            if not any(number in self._exceptions.holding(name) for name in names):
+                return self._names[number]
+        words = {*_WORD.findall(rest + path)} if self._hard or self._soft else set()
+        if words & self._hard:
+            return "hard_word"
+        return "soft_words" if self._soft and len(words & self._soft) >= self._least else None
+
+    def _of_hosts(self, names: Sequence[bytes]) -> Iterator[int]:
+        for name in names:
+            yield from self._hosts.holding(name)
+
+    def _of_pages(self, page: bytes, path: bytes) -> Iterator[int]:
+        if len(self._pages.keys) and len(path) > 1:
+            for end in _PART.finditer(path, 2):
+                yield from self._pages.holding(page + path[: end.start()])
 
 
-def _word_hashes(path: str | None) -> npt.NDArray[np.uint64]:
-    words = [] if path is None else read_list(path)
-    return np.array([hash_text(word.lower().encode()) for word in words], np.uint64)
-
-
-def _ascii_hosts(urls: Texts) -> Texts:
-    """URLs whose host is written in other letters than ASCII, with the host as DNS knows it."""
-    _, data = text_buffers(urls)
-    if not len(data) or int(data.max()) < 0x80:
-        return urls
-    held = urls.to_pylist() if isinstance(urls, (pa.Array, pa.ChunkedArray)) else list(urls)
-    return [_ascii_url(url) if url and not url.isascii() else url or "" for url in held]
+def _words(path: str | None) -> set[bytes]:
+    return set() if path is None else {word.lower().encode() for word in read_list(path)}
 
 
 def _ascii_url(url: str) -> str:
