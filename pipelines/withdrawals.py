@@ -212,7 +212,7 @@ class Withdrawal:
         asked: what selects the documents, for the report.
 
     Raises InputError where no document is selected, ConfigError for a folder with the withdrawal of
-    other documents.
+    documents that aren't.
     """
 
     def __init__(
@@ -223,7 +223,9 @@ class Withdrawal:
         named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
         self._asked = {"by": asked, "runs": named}
         self._gone, self._rows = gone, selected(self._runs, gone)
-        if not gone.ids:
+        found = {name for rows in self._rows for name in rows["id"].to_pylist()}
+        self.unknown, gone.ids = len(gone.ids - found), found
+        if not found:
             raise InputError("the selection matches no document of the run")
         self._refuse_another()
         #: Selected documents that a stage had removed, and those withdrawn now.
@@ -248,6 +250,7 @@ class Withdrawal:
             output.remove(TOKENS)
         report: dict[str, Any] = {"withdrawn": self.documents, **self._asked}
         report |= {"tokens": {}, "given_back": {}, "still_removed": {}, "removed_before": self.past}
+        report["unknown"] = self.unknown
         table = (output / _DOCUMENTS).url if repacks else None
         for number, (run, complete) in enumerate(self._runs):
             inner = f"/{number}" if number else ""
@@ -280,7 +283,9 @@ class Withdrawal:
             raise ConfigError(f"{output.shown}: has a run or is part of one: give another --output")
         if output.exists(_REPORT):
             found = output.read_json(_REPORT)
-            if any(found.get(key) != value for key, value in self._asked.items()):
+            held = (b["id"].to_pylist() for b in read_batches(output, _DOCUMENTS, ["id"]))
+            lost = set[str]().union(*held) - self._gone.ids
+            if lost or found.get("runs") != self._asked["runs"]:
                 raise ConfigError(
                     f"{output.shown} has the withdrawal of {found['withdrawn']:,} other documents, "
                     "which this one would replace: write to another --output, or withdraw from "

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from curation.errors import ConfigError
@@ -390,6 +391,27 @@ def test_another_withdrawal_does_not_replace_one(
     assert state(home / "out/withdrawn") == before
     assert main(first) == 0
     assert main([*second, "--output", "second"]) == 0
+
+
+def test_a_withdrawal_grows_and_loses_nothing(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a file of ids says now counts, not its name; ids of nothing are told and not counted."""
+    url = {r["url"]: r["id"] for r in pq.read_table("out/extract/documents").to_pylist()}
+    command = "withdraw --run out --ids ids.txt".split()
+    (home / "ids.txt").write_text("nosuch")
+    assert main(command) == 1 and not (home / "out/withdrawn").exists()
+    (home / "ids.txt").write_text(f"{url['http://a/']}\nnosuch\n")
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert "1 documents withdrawn" in told and "1 ids are of no document" in told
+    (home / "ids.txt").write_text(url["http://b/"])
+    before = state(home)
+    assert main(command) == 2 and state(home) == before
+    assert "has the withdrawal of 1 other" in capsys.readouterr().err
+    (home / "ids.txt").write_text("\n".join(url.values()))
+    assert main(command) == 0
+    assert pq.read_table("out/withdrawn/withdrawn.parquet").num_rows == 3
 
 
 def test_from_python_too(home: Path) -> None:

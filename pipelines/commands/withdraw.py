@@ -145,6 +145,8 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
 
 def _print(output: Folder, report: dict[str, Any]) -> None:
     say(f"{report['withdrawn']:,} documents withdrawn, {report['removed_before']:,} removed before")
+    if report["unknown"]:
+        say(f"{report['unknown']:,} ids are of no document of the run")
     for stage, facts in report["tokens"].items():
         became = "are now padding"
         if "packed" in facts:
