@@ -44,6 +44,8 @@ _PROLOGUE = re.compile(rb"\s*(?:<\?[^>]*>\s*)*")
 _CHUNK = 1 << 16  # characters
 _SEPARATION = re.compile(r"[ \t\r\n,]*")
 
+#: Comes behind the last line of CSV; no line has half a character, as files are decoded.
+_END = "\ud800"
 #: Separators that a file of this suffix may have.
 _SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
 
@@ -243,9 +245,12 @@ def _csv(separators: str, longest: int) -> Rows:
         head = next(lines, "")
         separator = next((s for s in separators if s in head), separators[0])
         names: list[str] | None = None
-        for cells in csv.reader(itertools.chain([head], lines), delimiter=separator):
+        for cells in csv.reader(itertools.chain([head], lines, [_END]), delimiter=separator):
             lines.begin_row()
-            if names is None:
+            if cells and cells[-1].endswith(_END):
+                if cells != [_END]:
+                    yield Fault("open_quote", "a quote that does not end, up to the file's end")
+            elif names is None:
                 names, changed = distinct(cells) or None, renamed(cells)
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")

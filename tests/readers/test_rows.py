@@ -65,6 +65,24 @@ def test_csv_without_text_or_with_a_broken_end(tmp_path: Path) -> None:
     assert "after 2 rows" in events[-1].detail and len(events) == 3
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_quote_of_csv_that_does_not_end_is_told(tmp_path: Path, end: str, wide: bool) -> None:
+    """It takes the rest of the file for one text."""
+    path = tmp_path / "t.csv"
+    for data, expected in {
+        'text,n\none,1\n"two\nthree,3': ["one", "csv.open_quote"],
+        'text,n\none,1\n"two\nthree",3': ["one", "two\nthree"],
+        'text,n\none,1\ntwo,"': ["one", "csv.open_quote"],
+        'text,n\none,1\ntwo 2",2': ["one", 'two 2"'],
+        "text": [],
+    }.items():
+        path.write_bytes((data + end).encode("utf-16" if wide else "utf-8"))
+        events = [*read(str(path), settings())]
+        told = [e.reason if isinstance(e, Damage) else e.content.decode() for e in events]  # type: ignore[union-attr]
+        assert told == expected, data
+
+
 def test_a_row_of_csv_with_more_fields_than_names_is_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text(CSV + "http://a/3,Five, six,Cid\nhttp://a/4,Seven,Dee,,\nhttp://a/5,Eight\n")
