@@ -157,9 +157,7 @@ def _terms(source: bytes, found: Found) -> tuple[tuple[str, ...], tuple[bytes, .
     Without a word about licences there are none, only in its head what is meant for one.
     """
     head, media_type = source[: found.head_end], MEDIA_TYPE.encode()
-    if not any(
-        media_type in one for one in ([head.lower(), source] if found.may_state else [head])
-    ):
+    if not any(media_type in s for s in ([head.lower(), source] if found.may_state else [head])):
         return (), ()
     addresses, held = list[str](), list[bytes]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over

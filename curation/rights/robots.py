@@ -152,7 +152,7 @@ def parse_robots(content: bytes) -> RobotsFile:
             if not said_names_follow:
                 terms = []
             names_follow = said_names_follow = True
-            name = product(found[2])
+            name = product(found[2]) or " "  # nobody's: "" has what is before the groups
             _add(rules, groups.setdefault(name, []))
             _add(terms, said.setdefault(name, []))
         else:

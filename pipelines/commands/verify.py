@@ -89,7 +89,7 @@ def _add_receipt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         metavar="FILE",
-        help="check a receipt; with --run also its rows, in those of its files that are there",
+        help="check a receipt; with --run (or some of its files) also rows, and what is left out",
     )
     parser.add_argument("--root", metavar="HASH", help="with --verify: the run's published root")
     add_json(parser)

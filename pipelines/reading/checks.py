@@ -250,7 +250,7 @@ def _other_rows(place: Folder, name: str, rows: Mapping[int, dict[str, Any]]) ->
 def _left_out(place: Folder, name: str, hosts: Withdrawn, rows: Collection[int]) -> Iterator[str]:
     """Yield rows of documents of hosts that a receipt doesn't state."""
     first = 0
-    is_listed = name.split("/")[-2] in ("removed", "index")
+    is_listed = "/removed/" in name or "/index/" in name
     for batch in read_batches(place, name, ["id", "url"]) if is_listed else ():
         here = np.flatnonzero(pc.is_in(batch["id"], hosts.add(batch)["id"]))
         for d in batch.take(here[~np.isin(first + here, [*rows])]).to_pylist():

@@ -102,6 +102,14 @@ def test_a_crawler_follows_its_own_group() -> None:
     assert [(one.agent, one.value) for one in found] == [("*", ""), ("CCBot", "Disallow: /a")]
 
 
+def test_a_group_without_a_name_is_for_nobody() -> None:
+    robots = b"User-agent:\nDisallow: /\nContent-Signal: ai-train=no\n\nUser-agent: *\nAllow: /a\n"
+    for agents in ((), ("CCBot",), ("",)):
+        found = preferences(url=URL, robots=robots, agents=agents)
+        assert found["train"] == "unstated"
+        assert [one.value for one in found["signals"]] == ["Allow: /a"]
+
+
 def test_rules_of_access_are_as_before() -> None:
     from curation.rights import parse_robots
 
