@@ -166,8 +166,7 @@ def draw(files: Sequence[InputFile], most: int, seed: int) -> list[InputFile]:
     def rank(one: tuple[InputFile, list[Any]]) -> int:
         return xxhash.xxh3_64_intdigest(f"{seed}\0{one[0].name}\0{one[1][0]}".encode())
 
-    drawn = heapq.nsmallest(most, rows, rank)
-    drawn.sort(key=lambda one: (one[0].name, one[1][0]))
+    drawn = sorted(heapq.nsmallest(most, rows, rank), key=lambda one: (one[0].name, one[1][0]))
     return [
         replace(file, records=json.dumps([row for _, row in group]))
         for file, group in itertools.groupby(drawn, key=lambda one: one[0])

@@ -12,6 +12,8 @@ from curation.readers.records import Damage, Event, Page
 from curation.readers.rows import format_of_rows, read_rows, row_at
 from curation.readers.settings import KEEP_RAW_BYTES, PDF_MAGIC, ReaderSettings
 
+_UNREAD = {PDF_MAGIC: "PDF, which is read with readers.pdf=true", b"7z\xbc\xaf": "7z: unpack it"}
+
 
 def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterator[Event]:
     """Yield everything in a file, in file order.
@@ -65,8 +67,8 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
     reader = reader_of(stream, settings, name)
     if reader is None:
         reason, detail = "file.unknown_format", "no archive, table, HTML or text"
-        if head.startswith(PDF_MAGIC):
-            detail = "PDF, which is read with readers.pdf=true"
+        for magic, told in _UNREAD.items():
+            detail = told if head.startswith(magic) else detail
         if not head:
             reason, detail = "file.empty", "the file is empty"
         yield Damage(0, reason, detail, None, head[:KEEP_RAW_BYTES])

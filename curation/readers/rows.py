@@ -63,7 +63,7 @@ class Format(NamedTuple):
 
 def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format | None:
     """Return a file's format by its suffix, for XML by its beginning; None for other files."""
-    plain = without_compression(name)
+    plain = re.sub(r"\.xml-p\d+p\d+$", ".xml", without_compression(name))  # as parts of dumps are
     for suffix, custom in settings.formats.items():
         if plain.endswith(suffix.lower()):
             return Format("format", _custom(custom))

@@ -105,7 +105,6 @@ def _records(options: argparse.Namespace) -> list[dict[str, Any]]:
     from pipelines.plan import input_files
 
     recipe = load(options.recipe, options.assignments)
-    readers = recipe.readers
     try:
         files = draw(input_files(recipe, options.input), options.n, options.seed)
     except InputError as error:
@@ -115,13 +114,13 @@ def _records(options: argparse.Namespace) -> list[dict[str, Any]]:
         pq.write_table(table, options.output)
         tell(f"{len(table)} records: {options.output}")
         return []
-    read = stores.each(lambda f: [*read_records(f.path, f.name, readers, f.records)], files)
-    judge, batch, beside = JudgePages(recipe.extract, readers, ""), PageBatch(), PagesBeside()
+    read = stores.each(lambda f: [*read_records(f.path, f.name, recipe.readers, f.records)], files)
+    judge, batch = JudgePages(recipe.extract, recipe.readers, ""), PageBatch()
     for file, events in zip(files, read, strict=True):
         answers = iter(judge.answers([event for event in events if isinstance(event, Page)]))
         for (offset, _, url), event in zip(json.loads(file.records), events, strict=True):
             if isinstance(event, Page):
-                judge.add(file.name, event, next(answers), batch, beside)
+                judge.add(file.name, event, next(answers), batch, PagesBeside())
             else:
                 place = {"file": file.name, "offset": offset}
                 row = {"id": "", "url": url, "text": "", "source": place}

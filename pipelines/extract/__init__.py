@@ -278,7 +278,8 @@ class JudgePages:
         elif isinstance(answer, Refused):
             batch.add(row, own, answer)
         elif isinstance(answer, Failed | Crash):
-            reason = answer.reason("extract") if isinstance(answer, Crash) else "extract.error"
+            failed = "pdf.error" if page.kind == "pdf" else "extract.error"
+            reason = answer.reason("extract") if isinstance(answer, Crash) else failed
             beside.set_aside.append(_failed(row, page, reason, answer.detail))
             batch.add(row, own, Refused(reason))
         else:

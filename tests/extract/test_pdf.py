@@ -247,7 +247,7 @@ def test_a_run_over_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert found["content_score"] == 1 and found["text"].startswith("The Rhine")
     assert by_url["file:c.html"]["page_starts"] is None
     (aside,) = (pq.read_table(p).to_pylist() for p in (extract / "set_aside").glob("*.parquet"))
-    assert [row["url"] for row in aside] == ["file:b.pdf"]
+    assert [(row["url"], row["reason"]) for row in aside] == [("file:b.pdf", "pdf.error")]
     assert aside[0]["raw"] == b"no PDF at all" and "PDFium" in aside[0]["detail"]
     capsys.readouterr()
     assert main(["extract-file", str(inputs / "a.pdf")]) == 0

@@ -318,6 +318,8 @@ def test_articles_of_a_dump(tmp_path: Path) -> None:
     assert read_at(str(tmp_path / "a.xml"), 4, default_settings()) == second
     packed = events_of(tmp_path / "a.xml.gz", gzip.compress(dump(pages)))
     assert packed == found
+    part = events_of(tmp_path / "wiki-pages-articles1.xml-p1p41242.bz2", bz2.compress(dump(pages)))
+    assert part == found
 
 
 def test_streams_of_a_dump_behind_one_that_is_broken(tmp_path: Path) -> None:
@@ -489,6 +491,7 @@ _ZEROS = b"<w:document xmlns:w='w'>" + b" " * (4 << 20)
         ("a.tex.gz", gzip.compress(_BINARY), "http.binary"),
         ("a.tex", package({"a.tex": "x"}), "wacz.no_archive"),
         ("a.csv", _BINARY, "file.unknown_format"),
+        ("Posts.7z", b"7z\xbc\xaf\x27\x1c" + _BINARY, "file.unknown_format"),
         ("a.tsv", package({"a.tsv": "text"}), "wacz.no_archive"),
         ("a.xml", _BINARY, "file.unknown_format"),
         ("a.mbox", _BINARY, "mailbox.garbage"),
