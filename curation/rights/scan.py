@@ -7,14 +7,15 @@ import re
 from itertools import islice
 from typing import NamedTuple
 
-from curation.bytes.search import positions, word
+import numpy as np
+
+from curation.bytes.search import positions, same, word
+from curation.compiled import Bytes, Int, kernel
 
 #: Bytes of a page's beginning that can be its head: scripts and styles in it may be long.
 HEAD_BYTES = 1 << 20
 #: Bytes of a page's end in which its copyright line is.
 FOOT_BYTES = 20_000
-#: Those at which most are.
-_NEAR_BYTES = 2_000
 #: Bytes of a tag.
 TAG_BYTES = 2_000
 #: Tags of a head that are looked at.
@@ -55,11 +56,16 @@ _STATING = tuple(
     "tdm- rights licen copyright".split()
 )
 _PARTS = ("canon", "bot", "no", "right", "licen", "tdm")
-#: Forms of the sign of copyright, and what is one before a year.
-_SIGNS = tuple("© &copy &COPY &#169; &#xa9; &#xA9;".encode().split())
-_YEARS = re.compile(rb"\(c\) ?(?:19|20)", re.I)
-#: Words that state it where there is no sign.
-_SIGN_NAMES = tuple("opyright OPYRIGHT 版权所有 版權所有 著作権 저작권".encode().split())
+_AGES = 19, 20  # how years begin
+#: Forms of the sign of copyright, and words that state it where there is none.
+_SIGNS = "© &copy &COPY &#169; &#xa9; &#xA9;".encode().split()
+_SIGNS += [b"(%c)%s%d" % (c, blank, age) for c in b"cC" for blank in (b"", b" ") for age in _AGES]
+_NAMES = "opyright OPYRIGHT 版权所有 版權所有 著作権 저작권".encode().split()
+_WORDS = word(b"".join(_SIGNS + _NAMES))
+_ENDS = np.cumsum([0, *map(len, _SIGNS + _NAMES)])
+_BEGINS = np.zeros(256, np.bool_)  # whether one begins with a byte
+_BEGINS[_WORDS[_ENDS[:-1]]] = True
+_SIGN_WORDS = len(_SIGNS)
 #: Tags, with what is in scripts, styles and comments.
 _TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
 _REFERENCE = re.compile(r"&[#\w]*;?")
@@ -173,9 +179,9 @@ def _line(source: bytes) -> str:
 
     Those in tags, scripts and comments are passed over.
     """
-    at = len(source)
+    data, at = word(source), len(source)
     for _ in range(_MOST_SIGNS):
-        at = _sign(source, at)
+        at = int(_sign(data, max(0, at - FOOT_BYTES), at))
         if at < 0:
             break
         stop = max(0, at - LINE_BYTES)
@@ -189,15 +195,20 @@ def _line(source: bytes) -> str:
     return ""
 
 
-def _sign(source: bytes, end: int) -> int:
+@kernel
+def _sign(data: Bytes, begin: Int, end: Int) -> Int:
     """Return where the last sign of copyright is, or else the last such word; -1: neither."""
-    for size in (_NEAR_BYTES, FOOT_BYTES):
-        begin = max(0, end - size)
-        years = [found.start() for found in _YEARS.finditer(source, begin, end)]
-        found = max([source.rfind(sign, begin, end) for sign in _SIGNS] + years[-1:])
-        if found >= 0:
-            return found
-    return max([source.rfind(name, begin, end) for name in _SIGN_NAMES])
+    name = -1
+    for at in range(end - 1, begin - 1, -1):
+        if not _BEGINS[data[at]]:
+            continue
+        for k in range(len(_ENDS) - 1):
+            size = _ENDS[k + 1] - _ENDS[k]
+            if at + size <= end and same(data, at, _WORDS, _ENDS[k], size):
+                if k < _SIGN_WORDS:
+                    return at
+                name = max(name, at)
+    return name
 
 
 def plain(part: bytes) -> str:
