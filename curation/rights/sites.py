@@ -46,8 +46,8 @@ _PATHS = {
     "/.well-known/ai.txt": "ai_txt",
 }
 #: How a licence in RSL begins, whatever its address, and bytes in which that is looked for.
-_RSL = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:[\w-]+:)?rsl[\s>]", re.S
+_RSL = re.compile(  # nothing is tried twice: files begin with any number of comments
+    rb"[\xef\xbb\xbf\xff\xfe\s]*+(?>(?:<!--.*?-->|<[?!][^>]*>)\s*)*+<(?:[\w-]+:)?rsl[\s>]", re.S
 )
 _HEAD_BYTES = 4096
 _IN_FOLDER = re.compile(
@@ -82,7 +82,7 @@ def kind_of(url: str, content: bytes = b"") -> str:
         known = _PATHS.get(urlsplit(url).path, "")
     except ValueError:
         known = ""
-    return known or (RSL if _RSL.match(content, 0, _HEAD_BYTES) else "")
+    return known or (RSL if _RSL.match(content[:_HEAD_BYTES].replace(b"\0", b"")) else "")
 
 
 def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[SiteFile]:
@@ -225,7 +225,7 @@ def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
     elif file.kind == "tdm":
         said = {"tdm": file.content.decode("utf-8", "replace")}
     elif file.kind == RSL:
-        said = {"rsl": file.content.decode("utf-8", "replace")}
+        said = {"rsl": file.content.decode("latin-1")}  # its bytes, of whatever encoding
     else:
         asked = parse_robots(file.content).asked_by(agents)
         said = {
@@ -246,7 +246,8 @@ def _said(stored: bytes) -> _Said:
     terms = {agent: [Term(*one) for one in of] for agent, of in said.get("terms", {}).items()}
     tdm = parse_tdm_file(said["tdm"].encode()) if "tdm" in said else []
     file = RobotsFile(rules, terms)
-    return _Said(said.get("status", 0), said.get("to", ""), file, tdm, said.get("rsl", "").encode())
+    rsl = said.get("rsl", "").encode("latin-1")
+    return _Said(said.get("status", 0), said.get("to", ""), file, tdm, rsl)
 
 
 class SiteIndex:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +21,14 @@ from curation.rights.policy import Policy
 from curation.rights.preferences import decide
 from curation.rights.rights_settings import default_settings
 from curation.rights.signals import LATEST, Signal
-from curation.rights.sites import SiteFile, SiteIndex, build_index, read_site_files, site_of
+from curation.rights.sites import (
+    SiteFile,
+    SiteIndex,
+    build_index,
+    kind_of,
+    read_site_files,
+    site_of,
+)
 from curation.rights.tdm import of_path, parse_tdm_file
 from curation.schema import RIGHTS, SET_ASIDE
 from tests.readers.archives import http_response, warc_record
@@ -159,6 +167,17 @@ def test_terms_that_have_changed_since(tmp_path: Path) -> None:
         once = {"licence": None, "signals": [one._asdict() for one in found]}
         now = index.renewed(once, "https://a.example/x")
         assert now is not None and {s["value"] for s in now["signals"]} == {expected[-1][1]}
+
+
+def test_terms_are_known_by_how_they_begin() -> None:
+    root = '<rsl xmlns="https://rslstandard.org/rsl">'
+    for before in ("", " ", "<?xml version='1.0'?>", "<!DOCTYPE rsl>", "<!-- a > b -->" * 30):
+        for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-be"):
+            assert kind_of("https://a.example/t", (before + root).encode(encoding)) == "rsl"
+    begun = time.process_time()
+    for other in ("<!-- a -->" * 400, "<!-->" * 400, "<?x?>" * 400, " " * 4000):
+        assert not kind_of("https://a.example/t", f"{other}<html>".encode())
+    assert time.process_time() - begun < 1
 
 
 def test_redirects_and_answers_in_place_of_the_file(tmp_path: Path) -> None:
