@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from curation.bytes.search import has, word
 from curation.rights.licences import Licence, licence_of
 from curation.rights.robots import CLOSING, Directive, parse_directives
 from curation.rights.rsl import MEDIA_TYPE, is_rsl
@@ -63,6 +64,7 @@ _TERMS = re.compile(
     rb"(?P<link><link\b[^<>]*>)",  # no `<` inside, or tags that never end take the square of them
     re.I | re.S,
 )
+_RSL = word(MEDIA_TYPE.encode())
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 #: What words that name a licence have: an abbreviation, a name, an address or a reference.
@@ -156,10 +158,9 @@ def _terms(source: bytes, found: Found) -> tuple[tuple[str, ...], tuple[bytes, .
 
     Without a word about licences there are none, only in its head what is meant for one.
     """
-    head, media_type = source[: found.head_end], MEDIA_TYPE.encode()
-    if not any(
-        media_type in one for one in ([head.lower(), source] if found.may_state else [head])
-    ):
+    head = source[: found.head_end]
+    places = (head.lower(), source) if found.may_state else (head,)
+    if not any(has(place, _RSL) for place in places):
         return (), ()
     addresses, held = list[str](), list[bytes]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
