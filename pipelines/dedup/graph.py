@@ -8,7 +8,7 @@ import numpy as np
 from curation.dedup.components import ALONE, Numbering, join, settled
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import UInt64, read_columns, scratch, write_columns, write_run
-from pipelines.storage.files import FileRecord, Folder
+from pipelines.storage.files import FileRecord, Folder, room_for
 
 NO_EDGES = np.zeros((0, 2), np.uint64)
 #: Documents whose labels are in one file.
@@ -40,10 +40,13 @@ class Solve:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         numbering, files = Numbering.of(self.rows), {}
+        size = max(1, numbering.size)  # an empty file can't be mapped
         with tempfile.TemporaryFile() as file:
-            held = np.memmap(file, np.int64, "w+", shape=max(1, numbering.size))
-            parents = np.asarray(held)
-            parents[:] = ALONE
+            with room_for(tempfile.gettempdir()):  # a full disk would end a process that maps it
+                for first in range(0, size, _PART):
+                    file.write(np.full(min(_PART, size - first), ALONE).data)
+                file.flush()
+            parents = np.asarray(np.memmap(file, np.int64, "r+"))
             for name in task.payload:
                 edges = read_columns(folder, name)
                 ends = (numbering.dense(edges[end].to_numpy()) for end in ("a", "b"))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from curation.dedup.components import connected_components
+from curation.errors import StoreError
 from pipelines.dedup import graph
 from pipelines.dedup.graph import Solve, write_edges
 from pipelines.runners.tasks import Task, no_progress
@@ -53,3 +54,11 @@ def test_labels_are_the_smallest_of_each_component(
     expected = connected_components(edges)
     assert nodes.tolist() == expected.nodes.tolist()
     assert labels.tolist() == expected.labels.tolist()
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mapped file without room would kill the process."""
+    full = open("/dev/full", "r+b", 0)  # noqa: SIM115 (the step closes it)
+    monkeypatch.setattr(graph.tempfile, "TemporaryFile", lambda: full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        Solve("k", (3,)).run(Task("all", (), 0, ()), Folder(str(tmp_path)), no_progress)
