@@ -59,7 +59,7 @@ def parse_tdm_file(content: bytes) -> Rules:
         return [("/", unread("no JSON"))]
     if not isinstance(entries, list):  # one rule without the list around it
         entries = [entries]
-    return [_rule(entry) for entry in entries]
+    return [*dict.fromkeys(map(_rule, entries))]
 
 
 def _rule(entry: Any) -> tuple[str, Reservation | str]:
