@@ -17,7 +17,7 @@ from curation.readers.xml_records import elements, parsed
 
 #: No further columns.
 COLUMNS: dict[str, Any] = {}
-_BASE = re.compile(rb"<base>([^<]*+)</base>")
+_BASE = re.compile(rb"<base>([^<]*/)")
 _NAMESPACE = re.compile(rb'<namespace key="(?:6|14)"[^<>]*+>([^<]++)</namespace>')
 _SHOWN_NOWHERE = {"file", "image", "category"}  # in any language, besides the wiki's own names
 
@@ -29,7 +29,6 @@ def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault | 
     assert isinstance(head, bytes)
     base = _BASE.search(head)
     address = unescape(base[1].decode("utf-8", "replace")) if base else ""
-    address = address[: address.rfind("/") + 1]
     names = (unescape(name.decode("utf-8", "replace")) for name in _NAMESPACE.findall(head))
     unshown = frozenset(_SHOWN_NOWHERE | {name.lower() for name in names})
     for element in found:

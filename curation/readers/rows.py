@@ -121,6 +121,8 @@ def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) 
                     event = replace(event, mime=found.mime)
                 yield event
             read += 1
+        if not read and found.is_mended:
+            yield Damage(0, f"{kind}.no_record", "no record in it, whole or broken", None, b"")
     except StoreError:
         raise
     except Exception as error:

@@ -110,9 +110,8 @@ def _records(options: argparse.Namespace) -> list[dict[str, Any]]:
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     if options.output:
-        table = as_table(files)
-        pq.write_table(table, options.output)
-        tell(f"{len(table)} records: {options.output}")
+        pq.write_table(as_table(files), options.output)
+        tell(f"index of the sample: {options.output}")
         return []
     read = stores.each(lambda f: [*read_records(f.path, f.name, recipe.readers, f.records)], files)
     judge, batch = JudgePages(recipe.extract, recipe.readers, ""), PageBatch()

@@ -485,6 +485,8 @@ _ZEROS = b"<w:document xmlns:w='w'>" + b" " * (4 << 20)
         ("a.xml", _SITE.encode() + b"<page>" + b"x" * (2 << 20), "mediawiki.too_large"),
         ("a.xml", _SITE.encode() + f"<page>{_BOMB}]>&j;</page>".encode(), "mediawiki.bad_xml"),
         ("a.xml", _SITE.encode() + b"<page><title>", "mediawiki.truncated"),
+        ("a.xml", _SITE.encode(), "mediawiki.no_record"),
+        ("a.xml", b"<posts><rov Id='1' />", "stackexchange.no_record"),
         ("a.xml", b"<posts><row Id='1' PostTypeId='1' &j; />", "stackexchange.bad_xml"),
         ("a.tex", b"\\begin{document}" + b"{" * (2 << 20), "latex.too_large"),
         ("a.tex", _BINARY, "http.binary"),

@@ -395,7 +395,7 @@ def test_a_sample_reads_its_records_alone(
     shown = sampled(rows, "-n", "5").out
     assert [line.split()[0] for line in shown.splitlines()[::2]] == [d["id"] for d in few]
     drawn = tmp_path / "few.parquet"
-    assert "5 records" in sampled(rows, "-n", "5", "--output", str(drawn)).err
+    assert f"index of the sample: {drawn}" in sampled(rows, "-n", "5", "--output", str(drawn)).err
     run(tmp_path / "few", [str(drawn)], f"readers.index.base={server.url}")
     kept = [d["id"] for d in few if not d["reason"]]
     assert sorted(kept) == [d["id"] for d in documents(tmp_path / "few")]
