@@ -224,6 +224,8 @@ class Withdrawal:
         self._asked = {"by": asked, "runs": named}
         self._gone, self._rows = gone, selected(self._runs, gone)
         found = {name for rows in self._rows for name in rows["id"].to_pylist()}
+        if any(find(stages[0].partition("/")[0]).is_sink for _, stages in self._runs):
+            found |= gone.ids  # of documents that are gone only their tokens are left
         self.unknown, gone.ids = len(gone.ids - found), found
         if not found:
             raise InputError("the selection matches no document of the run")

@@ -329,6 +329,7 @@ REFUSED = [
     "train quality --input nosuch.jsonl --output out",
     "new rule recipe --output out",
     "verify --run out --sample 2",
+    "view --run out --compare nosuch --no-browser",
 ]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from curation.errors import ConfigError
 from pipelines.commands.options import add_dry_run, add_run, end_dry_run, port
+from pipelines.run_folder import load_run
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         say(f"{prepared}: {size:,} bytes")
         return 0
     end_dry_run(options)
+    load_run(options.compare or options.run)
     other = next_to(options.compare, None, PREPARED) if options.compare else None
     explorer = Explorer(options.run, options.compare, options.input, prepared, other_prepared=other)
     documents = len(explorer.ledger)
