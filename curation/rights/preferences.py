@@ -20,6 +20,7 @@ from curation.rights.signals import (
     of_page,
     of_robots,
     of_tdm_file,
+    once,
     with_terms,
 )
 from curation.rights.sites import site_of
@@ -92,7 +93,7 @@ def preferences(
         found += of_robots(file, url, "robots.txt")
     if (reserved := terms(WELL_KNOWN)) is not None:
         found += of_tdm_file(parse_tdm_file(reserved), url, "tdmrep.json")
-    found = list(with_terms(found, url, terms))
+    found = once(with_terms(found, url, terms))
     answers = decide([one._asdict() for one in found], asking)
     return {
         **{use: answers[use][0] for use in USES},

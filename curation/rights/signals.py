@@ -52,6 +52,7 @@ from curation.rights.robots import (
 from curation.rights.rsl import is_rsl, lines_of
 from curation.rights.tdm import Reservation, Rules, of_path, reservation, unread_of
 from curation.rights.usage import are_broken, is_broken, is_unread, unread, usage_path
+from curation.text.surrogates import well_formed
 
 if TYPE_CHECKING:
     from curation.rights.sites import SiteIndex
@@ -105,10 +106,17 @@ def document_rights(
         signals = list(sites.with_terms(signals, page.url, page.date))
     if not signals:
         return None if said is None and page.status is None else {"licence": None, "signals": []}
-    return {
-        "licence": _licence(page, said, signals),
-        "signals": [signal._asdict() for signal in dict.fromkeys(signals)],
-    }
+    return rights_of(_licence(page, said, signals), signals)
+
+
+def rights_of(licence: str | None, signals: Iterable[Signal]) -> dict[str, Any]:
+    """Return a value of the column `rights`."""
+    return {"licence": licence, "signals": [one._asdict() for one in once(signals)]}
+
+
+def once(signals: Iterable[Signal]) -> list[Signal]:
+    """Return signals without repeats, in characters that UTF-8 has: JSON may name others."""
+    return [*dict.fromkeys(Signal._make(map(well_formed, one)) for one in signals)]
 
 
 def _licence(page: Page, said: PageRights | None, signals: Iterable[Signal]) -> str | None:

@@ -35,7 +35,15 @@ from curation.rights.robots import (
     path_of,
 )
 from curation.rights.rsl import MEDIA_TYPE
-from curation.rights.signals import LATEST, Signal, absolute, of_robots, of_tdm_file, with_terms
+from curation.rights.signals import (
+    LATEST,
+    Signal,
+    absolute,
+    of_robots,
+    of_tdm_file,
+    rights_of,
+    with_terms,
+)
 from curation.rights.tdm import Rules, parse_tdm_file
 
 ROBOTS, RSL = "robots", "rsl"
@@ -285,9 +293,9 @@ class SiteIndex:
         places = {_PLACES[k] for k in self._kinds if self._of_site(site, k, _FOREVER)}
         before = (Signal(**one) for one in (rights or {}).get("signals") or ())
         kept = [one for one in before if one.place.removeprefix(LATEST) not in places]
-        now = dict.fromkeys(self.with_terms([*self.signals(url, None), *kept], url, None))
-        found = {"licence": rights and rights["licence"], "signals": [one._asdict() for one in now]}
-        return found if rights or now else None
+        now = self.with_terms([*self.signals(url, None), *kept], url, None)
+        licence = rights["licence"] if rights else None
+        return rights_of(licence, now) if rights or now else None
 
     def with_terms(
         self, signals: Iterable[Signal], url: str, date: datetime | None

@@ -17,10 +17,11 @@ from curation.errors import InputError
 from curation.readers.read import read
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
+from curation.rights.page import read_page
 from curation.rights.policy import Policy
-from curation.rights.preferences import decide
+from curation.rights.preferences import decide, preferences
 from curation.rights.rights_settings import default_settings
-from curation.rights.signals import LATEST, Signal
+from curation.rights.signals import LATEST, Signal, document_rights
 from curation.rights.sites import (
     SiteFile,
     SiteIndex,
@@ -255,6 +256,25 @@ def test_ai_txt_and_reservations(tmp_path: Path) -> None:
         ("tdm", "tdmrep.json", None, "1"),
     ]
     assert said(index, "https://a.example/open/x.pdf") == [("*", ""), (None, "0")]
+
+
+def test_half_a_pair_in_json_stops_nothing(tmp_path: Path) -> None:
+    place = "https://a.example/.well-known/tdmrep.json"
+    rule = rb'{"location": "/\ud800", "tdm-reservation": 1, "tdm-policy": "https://p/\ud800"}'
+    half = rb'{"location": "/", "tdm-reservation": "\ud800"}'
+    thing = rb'<script type="application/ld+json">{"license": "https://l.example/\ud800"}</script>'
+    for content, value in (
+        (rule.replace(rb"/\ud800", b"/", 1), "1 https://p/\ufffd"),
+        (half, "unread=\ufffd"),
+    ):
+        index = index_of(tmp_path, [SiteFile("tdm", place, None, 200, "", b"[%s]" % content)])
+        page = Page("https://a.example/\ud800", content=thing)
+        rights = document_rights(page, read_page(thing), "", index)
+        for one in (rights, index.renewed(rights, page.url)):
+            assert one is not None and [s["value"] for s in one["signals"]][:1] == [value]
+            assert pa.array([one], RIGHTS).to_pylist()[0]["signals"][-1]["value"][-1] == "\ufffd"
+    found = preferences(url=place, html=thing, well_known={place: b"[%s]" % rule})
+    assert {s.value[-1] for s in found["signals"]} == {"\ufffd"}
 
 
 def test_archives_tables_and_folders(tmp_path: Path) -> None:
