@@ -257,7 +257,7 @@ class Policy:
             yield from said if answer == "deny" else ()
         else:
             named = (s for s in signals if (s["kind"], s["value"]) == ("directive", honoured))
-            yield from (s for s in named if s["agent"] in ("*", *self._agents))
+            yield from (s for s in named if product(s["agent"] or "") in ("*", *self._agents))
 
     def _closed(self, answers: Signals) -> Iterator[Mapping[str, str | None]]:
         """Yield the answers of one file to the agents, where they forbid: by a line or HTTP status.

@@ -4,6 +4,7 @@ Within a family of signals its own rules give one statement for each place. Over
 families any refusal refuses, else any permission permits (draft-ietf-aipref-vocab-08, 5.1).
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,8 +29,8 @@ from curation.rights.tdm import WELL_KNOWN, parse_tdm_file
 from curation.rights.usage import SIGNAL_KEYS, Answer, is_unread, signals_in, usage_in
 
 USES = tuple(SIGNAL_KEYS.values())
-#: Places of a reservation, the one that supersedes the others first (TDMRep, Priority).
-_PRECEDENCE = ("head", "header", "latest tdmrep.json", "tdmrep.json")
+#: Places of a reservation, those that supersede the others first (TDMRep, Priority).
+_PRECEDENCE = (("head",), ("header",), ("latest tdmrep.json", "tdmrep.json"))
 _READERS: Mapping[str | None, Callable[[str], Iterable[tuple[str, Answer]]]] = {
     "content_signal": signals_in,
     "content_usage": usage_in,
@@ -138,10 +139,20 @@ def _statements(
     names = set(map(product, agents))
     groups = {(s["place"], product(s["agent"] or "")) for s in signals if s["kind"] == "robots"}
 
+    def followed(place: str | None) -> set[str]:
+        return {name if (place, name) in groups else "*" for name in names or {"*"}}
+
     def is_heard(one: Mapping[str, str | None]) -> bool:
-        followed = {name if (one["place"], name) in groups else "*" for name in names or {"*"}}
-        followed |= {"*", *names} if one["kind"] == "directive" else set()
-        return one["agent"] is None or product(one["agent"]) in followed
+        if one["agent"] is None:  # for those whose group of a robots.txt has no licence
+            own = licensed.get(one["place"], set()) if one["kind"] == "rsl" else set()
+            return not followed(one["place"]) <= own
+        directed = {"*", *names} if one["kind"] == "directive" else set()
+        return product(one["agent"]) in followed(one["place"]) | directed
+
+    licensed: dict[str | None, set[str]] = {}
+    for one in stating:
+        if one["kind"] == "rsl" and one["agent"] is not None:
+            licensed.setdefault(one["place"], set()).add(product(one["agent"]))
 
     heard = list(filter(is_heard, stating))
     for one in heard:
@@ -156,19 +167,19 @@ def _reservations(
     signals: Signals, strictest: bool
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
     found = [s for s in signals if s["kind"] == "tdm" and not is_unread(str(s["value"]))]
-    counting = [s for place in _PRECEDENCE for s in found if s["place"] == place]
-    for one in counting if strictest else counting[:1]:
+    by_place = ([s for p in places for s in found if s["place"] == p] for places in _PRECEDENCE)
+    counting = list(filter(None, by_place))
+    for one in itertools.chain(*counting[: None if strictest else 1]):
         yield one, "train", "deny" if (one["value"] or "").startswith("1") else "allow"
 
 
 def _licences(
     heard: Signals, bought: Sequence[str]
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
-    """Yield what licences in RSL say; a group's of robots.txt take the place of those for all."""
-    own = {s["place"] for s in heard if s["kind"] == "rsl" and s["agent"] is not None}
+    """Yield what licences in RSL say."""
     documents: dict[tuple[str | None, str], list[Mapping[str, str | None]]] = {}
     for one in heard:
-        if one["kind"] == "rsl" and (one["agent"] is not None or one["place"] not in own):
+        if one["kind"] == "rsl":
             address = (one["value"] or "").partition(" ")[0]
             documents.setdefault((one["place"], address), []).append(one)
     for lines in documents.values():

@@ -9,6 +9,7 @@ are permitted or prohibited, and what is to be paid. One licence on one page is 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -25,6 +26,8 @@ _ELEMENTS = frozenset(
     "rsl content schema alternate copyright terms license permits prohibits payment standard "
     "custom amount accepts legal".split()
 )
+#: Blanks before a document, which pages have.
+_BEFORE = re.compile(rb"\A(\xef\xbb\xbf)?\s+(?=<)")
 _DEPTHS = {"rsl": 1, "content": 2, "license": 3}
 #: What names of uses mean; all others, `ai-index` among them, are none of those asked for.
 _USES = {
@@ -103,8 +106,9 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
     found = _licences(content)
     if isinstance(found, str):
         return [f"{name} {unread(found)}"]
-    path = path_of(url)
-    lines = [one.line(name) for one in found if _is_for(one.path, path, url)]
+    path, sites = path_of(url), ("", _parted(url)[0])
+    parted = ((one, *_parted(one.path)) for one in found)
+    lines = [o.line(name) for o, site, at in parted if site in sites and matches(at, path)]
     size = sum(map(len, lines))
     return lines if size <= _MOST_TEXT else [f"{name} {unread(f'{size} characters on one page')}"]
 
@@ -120,14 +124,12 @@ def _licences(content: bytes) -> list[Licence] | str:
     return reader.licences
 
 
-def _is_for(pattern: str, path: str, url: str) -> bool:
-    """Return whether a `content` is for a page; without a path it is for all that names it."""
-    if pattern and not pattern.startswith("/"):  # a whole address
-        site = "/".join(url.split("/", 3)[:3])
-        if not f"{pattern}/".lower().startswith(f"{site}/".lower()):
-            return False
-        pattern = pattern[len(site) :]
-    return matches(pattern_of(pattern), path)
+def _parted(written: str) -> tuple[str, str]:
+    """Return the site in what `content` is for, in small letters, "" without one; its pattern."""
+    if not written or written.startswith("/"):
+        return "", pattern_of(written)
+    *site, path = [*written.split("/", 3), ""][:4]
+    return "/".join(site).lower(), pattern_of(f"/{path}")
 
 
 class _Reader:
@@ -153,7 +155,7 @@ class _Reader:
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
         parser.EntityDeclHandler = self._entity
-        parser.Parse(content, True)
+        parser.Parse(_BEFORE.sub(rb"\1", content, 1), True)
 
     def _entity(self, *_: object) -> None:
         raise ValueError("entities are declared")
@@ -212,7 +214,11 @@ def answers_of(lines: Sequence[str], bought: Sequence[str] = ()) -> dict[str, An
         lines: see the module.
         bought: addresses of documents whose conditions are met.
     """
-    found = [(len(one.path), address, one) for address, one in map(Licence.of_line, lines) if one]
+    found = [
+        (len(_parted(one.path)[1]), address, one)
+        for address, one in map(Licence.of_line, lines)
+        if one
+    ]
     said: dict[str, Answer] = {}
     for size in sorted({size for size, _, _ in found}, reverse=True):
         here: dict[str, list[tuple[Answer, bool]]] = {}

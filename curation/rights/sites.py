@@ -300,15 +300,25 @@ class SiteIndex:
     def with_terms(
         self, signals: Iterable[Signal], url: str, date: datetime | None
     ) -> list[Signal]:
-        """Return a page's signals, those of RSL with the licences that the index has."""
-        given = [*signals]
+        """Return a page's signals, those of RSL with the licences that the index has.
 
-        def read(at: int) -> dict[Signal, None]:
-            return dict.fromkeys(with_terms(given, url, lambda one: self._terms(one, at)))
+        Where one says something else now, all licences of its place are in that of the latest ones,
+        too, with the answers that tell who has a group there.
+        """
+        given = dict.fromkeys(signals)
+        if all(one.kind != RSL for one in given):  # of nearly all documents
+            return [*given]
 
-        found = read(_moment(date, _FOREVER))
-        later = (s for s in read(_FOREVER) if s not in found)
-        return [*found, *(s._replace(place=LATEST + s.place.removeprefix(LATEST)) for s in later)]
+        def read(one: Signal, at: int) -> Iterator[Signal]:
+            when = _FOREVER if one.place.startswith(LATEST) else at
+            return with_terms([one], url, lambda address: self._terms(address, when))
+
+        at = _moment(date, _FOREVER)
+        found, now = (dict.fromkeys(s for g in given for s in read(g, t)) for t in (at, _FOREVER))
+        known = {s.place for s in given}
+        changed = {s.place for s in now if s not in found and LATEST + s.place not in known}
+        later = (s for s in now if s.place in changed and s.kind in (ROBOTS, RSL))
+        return [*found, *(s._replace(place=LATEST + s.place) for s in later)]
 
     def _terms(self, address: str, at: int) -> bytes | None:
         said = self._capture(address, RSL, at)

@@ -170,6 +170,52 @@ def test_terms_that_have_changed_since(tmp_path: Path) -> None:
         assert now is not None and {s["value"] for s in now["signals"]} == {expected[-1][1]}
 
 
+def test_newer_terms_are_judged_with_their_group(tmp_path: Path) -> None:
+    """Those of a robots.txt that hasn't changed since the page, too."""
+    document = '<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>%s</license></content></rsl>'
+    yes, no = (document % one for one in ("<permits>all</permits>", "<prohibits>all</prohibits>"))
+    days = [datetime(2024, 5, n, tzinfo=UTC) for n in (10, 15, 20)]
+    mine, theirs = "License: https://a.example/1.xml\n", "License: https://a.example/2.xml\n"
+    for number, (file, removed) in enumerate(
+        (
+            (f"User-agent: b\n{mine}Allow: /\n", True),
+            (f"User-agent: *\n{mine}\nUser-agent: b\nAllow: /\n", False),
+            (f"{mine}\nUser-agent: b\n{theirs}Allow: /\n", False),
+            (mine, True),
+        )
+    ):
+        captures = ((1, 0, yes), (2, 0, yes), (1, 2, no))
+        terms = [
+            SiteFile("rsl", f"https://a.example/{n}.xml", days[day], 200, "", text.encode())
+            for n, day, text in captures
+        ]
+        place = tmp_path / str(number)
+        index = index_of(place, [robots(file.encode(), day=10), *terms], ("b",))
+        url = "https://a.example/x"
+        found = index.with_terms(index.signals(url, days[1]), url, days[1])
+        rights = pa.array([{"licence": None, "signals": [s._asdict() for s in found]}], RIGHTS)
+        changes = {"agents": ("b",), "honour": ("train",)}
+        (ruling,) = Policy(default_settings().model_copy(update=changes)).rulings(rights)
+        assert (ruling is not None) is removed, file
+
+
+@pytest.mark.parametrize("values", ["10", "01"])
+def test_a_reservation_then_or_now_counts(values: str) -> None:
+    places = zip(("tdmrep.json", "latest tdmrep.json"), values, strict=True)
+    signals = [Signal("tdm", place, None, value)._asdict() for place, value in places]
+    assert decide(signals, [])["train"][0] == "deny"
+    page = Signal("tdm", "head", None, "0")._asdict()
+    assert decide([*signals, page], [])["train"][0] == "allow"
+
+
+def test_directives_for_a_name_with_a_dot() -> None:
+    noai = Signal("directive", "header", "some.bot", "noai")._asdict()
+    rights = pa.array([{"licence": None, "signals": [noai]}], RIGHTS)
+    for honoured in ("noai", "train"):
+        changes = {"agents": ("Some.Bot",), "honour": (honoured,)}
+        assert Policy(default_settings().model_copy(update=changes)).rulings(rights) != [None]
+
+
 def test_terms_are_known_by_how_they_begin() -> None:
     root = '<rsl xmlns="https://rslstandard.org/rsl">'
     for before in ("", " ", "<?xml version='1.0'?>", "<!DOCTYPE rsl>", "<!-- a > b -->" * 30):

@@ -879,6 +879,49 @@ CASES: list[tuple[str, Given, tuple[Any, ...]]] = [
         (None, None, None),
     ),
     (
+        "rsl group for one of two agents",
+        {
+            "robots": f"License: {T}\n\nUser-agent: b\nLicense: {T}2\nAllow: /\n\nUser-agent: *\nAllow: /",
+            "well_known": {
+                T: rsl(con(lic("<prohibits>ai-train</prohibits>"))),
+                f"{T}2": rsl(con(ALLIC)),
+            },
+            "agents": ["b", "c"],
+        },
+        (D, A, A),
+    ),
+    (
+        "rsl whole address is no narrower",
+        doc(
+            rsl(
+                con(ALLIC, "https://A.example/")
+                + con(lic("<prohibits>ai-train</prohibits>"), "/docs/")
+            )
+        ),
+        (D, A, A),
+    ),
+    (
+        "rsl escapes are no narrower",
+        doc(
+            rsl(con(ALLIC, "/caf%C3%A9/") + con(lic("<prohibits>ai-train</prohibits>"), "/café/p")),
+            url="https://a.example/caf%C3%A9/p",
+        ),
+        (D, A, A),
+    ),
+    (
+        "rsl address of another site",
+        doc(rsl(con(ALLIC, "https://b.example/") + con(ALLIC, "docs/p"))),
+        (N, N, N),
+    ),
+    ("rsl blanks before", doc('\n <?xml version="1.0"?>' + rsl(con(ALLIC))), (A, A, A)),
+    (
+        "rsl blanks before, inline",
+        {
+            "html": f'<head><script type="application/rsl+xml">\n<?xml version="1.0"?>{rsl(con(ALLIC))}</script>'
+        },
+        (A, A, A),
+    ),
+    (
         "ai.txt changes nothing",
         {"well_known": {"/ai.txt": "User-agent: *\nDisallow: /"}},
         (N, N, N),
