@@ -38,8 +38,10 @@ class PageRights(NamedTuple):
     directives: tuple[Directive, ...]
     reservation: Reservation | None
     copyright: str | None  # the line of the page's copyright, white space collapsed
-    terms: tuple[str, ...] = ()  # addresses of licences in RSL, as they are written
-    inline_terms: tuple[bytes, ...] = ()  # licences in RSL that the page holds
+    #: Addresses of licences in RSL, as they are written, and those that the page holds, each with
+    #: its place: "head" or "body".
+    terms: tuple[tuple[str, str], ...] = ()
+    inline_terms: tuple[tuple[str, bytes], ...] = ()
     canonical: str = ""  # the address that the page gives for itself, as it is written
     unread: tuple[str, ...] = ()  # values of tdm-reservation that are neither 0 nor 1
 
@@ -153,8 +155,10 @@ def read_page(source: bytes) -> PageRights:
     )
 
 
-def _terms(source: bytes, found: Found) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
-    """Return the addresses of a page's licences in RSL, and the licences that it holds.
+def _terms(
+    source: bytes, found: Found
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, bytes], ...]]:
+    """Return places and addresses of a page's licences in RSL, and those that it holds.
 
     Without a word about licences there are none, only in its head what is meant for one.
     """
@@ -162,7 +166,7 @@ def _terms(source: bytes, found: Found) -> tuple[tuple[str, ...], tuple[bytes, .
     places = (head.lower(), source) if found.may_state else (head,)
     if not any(has(place, _RSL) for place in places):
         return (), ()
-    addresses, held = list[str](), list[bytes]()
+    addresses, held = list[tuple[str, str]](), list[tuple[str, bytes]]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
         opened, inside = tag["script"] or tag["link"], tag["inside"]
         attributes = _attributes(opened) if opened else {}
@@ -170,11 +174,12 @@ def _terms(source: bytes, found: Found) -> tuple[tuple[str, ...], tuple[bytes, .
             break
         if not is_rsl(attributes.get("type", "")):
             continue
+        place = "head" if tag.start() < found.head_end else "body"
         if inside is not None:
-            held.append(inside)
+            held.append((place, inside))
         elif "license" in attributes.get("rel", "").lower().split():
-            addresses.append(attributes.get("href", "").strip())
-    return tuple(addresses), tuple(held)
+            addresses.append((place, attributes.get("href", "").strip()))
+    return tuple(addresses), tuple(dict.fromkeys(held))
 
 
 class _Said(NamedTuple):

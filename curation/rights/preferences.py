@@ -176,7 +176,7 @@ def _reservations(
 def _licences(
     heard: Signals, bought: Sequence[str]
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:
-    """Yield what licences in RSL say."""
+    """Yield what licences in RSL say; in a page's body, for a part of it, refusals alone."""
     documents: dict[tuple[str | None, str], list[Mapping[str, str | None]]] = {}
     for one in heard:
         if one["kind"] == "rsl":
@@ -185,4 +185,5 @@ def _licences(
     for lines in documents.values():
         for use, answer in answers_of([one["value"] or "" for one in lines], bought).items():
             for one in lines:
-                yield one, use, answer
+                if answer == "deny" or not str(one["place"]).endswith("body"):
+                    yield one, use, answer

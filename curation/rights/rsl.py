@@ -100,17 +100,17 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
     Args:
         content: of the document.
         url: of the page.
-        address: of the document; "" where the page holds it.
+        address: of the document, or a name for one that the page holds.
     """
-    name = address or "inline"
     found = _licences(content)
     if isinstance(found, str):
-        return [f"{name} {unread(found)}"]
+        return [f"{address} {unread(found)}"]
     path, sites = path_of(url), ("", _parted(url)[0])
     parted = ((one, *_parted(one.path)) for one in found)
-    lines = [o.line(name) for o, site, at in parted if site in sites and matches(at, path)]
-    size = sum(map(len, lines))
-    return lines if size <= _MOST_TEXT else [f"{name} {unread(f'{size} characters on one page')}"]
+    lines = [o.line(address) for o, site, at in parted if site in sites and matches(at, path)]
+    if (size := sum(map(len, lines))) > _MOST_TEXT:
+        return [f"{address} {unread(f'{size} characters on one page')}"]
+    return lines
 
 
 @functools.lru_cache(maxsize=16)  # all pages of a site have one

@@ -13,7 +13,7 @@ The vocabulary, which docs/rights.md explains:
 - `content_usage`: `train-ai=n`, of robots.txt the line that decides on the page, with its path.
   Places `robots.txt`, `header`.
 - `rsl`: a licence in RSL (`curation.rights.rsl`); its address alone where it wasn't read. Places
-  `robots.txt`, `header`, `head`; agent null where robots.txt has it for all.
+  `robots.txt`, `header`, `head`, `body`; agent null where robots.txt has it for all.
 - `canonical`: the address on another host that the page names as its original. Places `header`,
   `head`.
 - `directive`: `noai`, `noindex`, ... Places `header`, `head`; agent the crawler that it names.
@@ -240,11 +240,11 @@ def of_page(said: PageRights, url: str) -> Iterator[Signal]:
     for one in said.statements:
         kind = "licence" if one.scope == "page" else "part_licence"
         yield Signal(kind, one.place, None, one.value)
-    for address in said.terms:
-        yield _at("head", None, address and absolute(url, address))
-    for document in said.inline_terms:
-        for line in lines_of(document, url, ""):
-            yield Signal("rsl", "head", None, line)
+    for place, address in said.terms:
+        yield _at(place, None, address and absolute(url, address))
+    for number, (place, document) in enumerate(said.inline_terms, 1):
+        for line in lines_of(document, url, "inline" if number == 1 else f"inline-{number}"):
+            yield Signal("rsl", place, None, line)
     if said.copyright:
         yield Signal("copyright", "footer", None, said.copyright)
 

@@ -44,6 +44,10 @@ def rob(lines: str, **more: Any) -> Given:
     return {"robots": R + lines, **more}
 
 
+def script(document: str) -> str:
+    return f'<script type="application/rsl+xml">{document}</script>'
+
+
 def hd(*lines: tuple[str, str], **more: Any) -> Given:
     return {"headers": [*lines], **more}
 
@@ -57,6 +61,8 @@ def doc(document: str | bytes, **more: Any) -> Given:
 
 
 ALLIC = lic("<permits>all</permits>")
+PERMITS_ALL = rsl(con(ALLIC))
+SEARCH_ONLY = rsl(con(lic("<permits>search</permits>")))
 CASES: list[tuple[str, Given, tuple[Any, ...]]] = [
     ("cs basic", rob("Content-Signal: search=yes,ai-train=no"), (D, A, N)),
     (
@@ -911,6 +917,35 @@ CASES: list[tuple[str, Given, tuple[Any, ...]]] = [
     (
         "rsl address of another site",
         doc(rsl(con(ALLIC, "https://b.example/") + con(ALLIC, "docs/p"))),
+        (N, N, N),
+    ),
+    (
+        "rsl two inline",
+        {"html": f"<head>{script(PERMITS_ALL)}{script(SEARCH_ONLY)}</head>"},
+        (D, A, D),
+    ),
+    (
+        "rsl one inline twice",
+        {"html": f"<head>{script(PERMITS_ALL)}{script(PERMITS_ALL)}</head>"},
+        (A, A, A),
+    ),
+    (
+        "rsl in the body permits nothing",
+        {"html": f"<head></head><body><div>{script(PERMITS_ALL)}"},
+        (N, N, N),
+    ),
+    ("rsl in a textarea", {"html": f"<body><textarea>{script(PERMITS_ALL)}</textarea>"}, (N, N, N)),
+    (
+        "rsl in the body refuses",
+        {"html": f"<head></head><body><div>{script(SEARCH_ONLY)}"},
+        (D, N, D),
+    ),
+    (
+        "rsl link in the body permits nothing",
+        {
+            "html": '<head></head><body><textarea><link rel=license type="application/rsl+xml" href="/t.xml">',
+            "well_known": {T: PERMITS_ALL},
+        },
         (N, N, N),
     ),
     ("rsl blanks before", doc('\n <?xml version="1.0"?>' + rsl(con(ALLIC))), (A, A, A)),
