@@ -58,9 +58,11 @@ def run_plan(work: Plan, executor: Executor, strict: bool = False) -> dict[str, 
     With `strict`, raises AlarmError after a stage whose manifest has an alarm; the stage is
     complete nevertheless.
     """
+    executor.check(work.output)
     with locked(work.output):
         _refuse_foreign(work)
         if work.fresh:
+            executor.prepare()
             for stage in removed_first(work):
                 remove_stage(work.output / stage)
         executor.later, executor.output = [partial(_begin, work)], work.output

@@ -183,9 +183,11 @@ def _has_recipe(folder: Folder) -> bool:
 
 def runs_below(folder: Folder) -> Iterator[Folder]:
     """Yield a folder if it is that of a run, and those below it, without links."""
-    stages = inner_stages(folder)
+    stages = [name for name in inner_stages(folder) if not _has_recipe(folder / name)]
     if _has_recipe(folder) or any((folder / name).exists(f".{MANIFEST}") for name in stages):
         yield folder
+    else:
+        stages = []  # what looks like one has files of a run at work, such as a folder of receipts
     for inside in (folder / name for name in folder.folders() if name not in stages):
         if not os.path.islink(inside.path()):
             with contextlib.suppress(OSError):  # a folder that may not be listed

@@ -216,3 +216,15 @@ def test_runs_are_listed(home: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["runs", "crawl"]) == 0
     assert "no run in it" in capsys.readouterr().out
     assert main(["runs", "nosuch"]) == 2
+
+
+def test_runs_that_were_stopped_or_answered_are_listed(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "hosts.txt").write_text("a\n")
+    for name in ("all.json", "out/one.json"):
+        assert main(["receipt", "--run", "out", "--hosts", "hosts.txt", "--output", name]) == 0
+    assert not [*home.rglob(".work")]
+    for place in (home, home / "out", home / "crawl"):  # as processes leave it that are killed
+        (place / ".work").mkdir()
+    assert list(states(capsys)) == ["out"] and "out" in states(capsys, "..")

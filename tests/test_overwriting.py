@@ -285,6 +285,8 @@ REFUSED = [
     "run mine.yaml --input crawl --fresh --stages tokenize,mix",
     "run mine.yaml --input crawl -- --runner=nosuch --option",
     "run mine.yaml --input crawl -- --nosuch=1",
+    "run mine.yaml --input crawl --set extract.min_characters=3 -- --runner=DataflowRunner",
+    "run mine.yaml --input crawl --fresh -- --runner=DataflowRunner --temp_location=gs://b/t",
     "run mine.yaml --stages classify,dedup-lines,mix --input crawl/nosuch.jsonl",
     "run sample --fresh --input nosuch",
     "run fineweb --input crawl --dry-run",

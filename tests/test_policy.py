@@ -23,6 +23,7 @@ from pipelines.run_folder import load_run
 from pipelines.view.server import Server
 from tests.conftest import curate_well
 from tests.folders import digests
+from tests.test_overwriting import state
 from tests.view.conftest import serving
 
 SAMPLES = "builtin:data_samples/*.*z*"
@@ -242,6 +243,9 @@ def test_a_corpus_that_drifted_is_refused(
     assert main([*arguments, "--force", " "]) == 2
     assert "--force: give a reason" in capsys.readouterr().err
     assert main([*arguments, "--force", "a crawl of junk, on purpose"]) == 0
+    before = state(tmp_path / "out")
+    assert main(arguments) == 1  # a finished run stays as it is
+    assert state(tmp_path / "out") == before
     manifest = json.loads((tmp_path / "out" / "tokenize" / "manifest.json").read_text())
     assert manifest["recipe"]["policy"]["force"] == "a crawl of junk, on purpose"
 

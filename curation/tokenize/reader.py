@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import operator
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,14 @@ def permute(places: npt.NDArray[np.int64], n: int, seed: int) -> npt.NDArray[np.
 _NUMBERED = re.compile(r"(.*-)(\d+)-of-(\d+)\.bin")
 
 
+def _whole(value: Any, name: str) -> int:
+    """Return a whole number as Python's, which JSON can write. Raises ConfigError for others."""
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise ConfigError(f"{name} {value!r}: expected a whole number") from None
+
+
 class BatchReader:
     """Gives numbered batches of one folder of shards after the other.
 
@@ -70,7 +79,10 @@ class BatchReader:
     _stages: Sequence[TokenShards]
 
     def __init__(self, rank: int, world_size: int, seed: int, shuffle: bool, torch: bool) -> None:
-        self.rank, self.world_size, self.seed, self.shuffle = rank, world_size, seed, shuffle
+        self.rank, self.world_size = _whole(rank, "rank"), _whole(world_size, "world_size")
+        self.seed, self.shuffle = _whole(seed, "seed"), shuffle
+        if not 0 <= self.seed < 1 << 64:
+            raise ConfigError(f"seed {seed}: expected a whole number from 0 to 2^64 - 1")
         self._start, self._taken = (0, 0), 0  # stage and sample, batches since then
         self._by_workers = mmap.mmap(-1, 1)  # whether a DataLoader's do; shared with forked ones
         self._torch = torch
@@ -115,6 +127,7 @@ class BatchReader:
 
     def _place(self, steps: int | None) -> tuple[int, int]:
         """Stage and sample after the batches taken, counted here or given. Raises ConfigError."""
+        steps = None if steps is None else _whole(steps, "state_dict: the number of batches")
         if steps is None and self._by_workers[0] and not (self._torch and loader_worker()):
             raise ConfigError(
                 "state_dict(): a DataLoader's workers read ahead; give the number of batches that "
@@ -133,12 +146,17 @@ class BatchReader:
         """Return what a state must agree on."""
         return {"seed": self.seed, "shuffle": self.shuffle}
 
-    def _begin(self, state: Mapping[str, Any], stage: Any, first: Any) -> None:
-        """Go on at a place. Raises ConfigError if the state is of another stream."""
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was saved. Raises ConfigError if the data or order differ."""
+        if not isinstance(state, Mapping):
+            raise ConfigError(f"load_state_dict: expected what state_dict() gave, not {state!r}")
         own = self._stream()
+        stage: Any = state.get("stage", 0)
+        first: Any = state.get("position")
         wrong = [f"{k} {state.get(k)} is not {v}" for k, v in own.items() if state.get(k) != v]
         ends = {number: shards.end for number, shards in enumerate(self._stages)}
-        if not isinstance(first, int) or not 0 <= first <= ends.get(stage, -1):
+        given = isinstance(stage, int) and isinstance(first, int)
+        if not given or not 0 <= first <= ends.get(stage, -1):
             wrong.append(f"stage {stage}, position {first}")
         if wrong:
             raise ConfigError(f"the saved state is of another stream: {', '.join(wrong)}")
@@ -193,14 +211,16 @@ class TokenShards(BatchReader):
         size or where torch is not installed, InputError on shards that are missing, damaged or of
         unequal sequence length.
         """
-        if batch_size < 1 or world_size < 1 or not 0 <= rank < world_size:
+        batch_size = _whole(batch_size, "batch_size")
+        epochs = None if epochs is None else _whole(epochs, "epochs")
+        super().__init__(rank, world_size, seed, shuffle, torch)
+        if batch_size < 1 or self.world_size < 1 or not 0 <= self.rank < self.world_size:
             raise ConfigError(
                 f"batch_size {batch_size}, rank {rank}, world_size {world_size}: sizes must be at "
                 "least 1 and the rank below world_size"
             )
         if epochs is not None and epochs < 1:
             raise ConfigError(f"epochs is {epochs}: give at least 1, or none for an endless stream")
-        super().__init__(rank, world_size, seed, shuffle, torch)
         self.batch_size, self.epochs, self._stages = batch_size, epochs, [self]
         self._path = Path(path)
         self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
@@ -286,10 +306,6 @@ class TokenShards(BatchReader):
 
     def _stream(self) -> dict[str, Any]:
         return {"samples": self.samples} | super()._stream()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was saved. Raises ConfigError if the data or order differ."""
-        self._begin(state, 0, state.get("position"))
 
 
 def as_torch(batch: npt.NDArray) -> Any:
@@ -420,10 +436,11 @@ class TokenStages(BatchReader):
         if not paths:
             raise ConfigError("no folder of token shards is given")
         super().__init__(rank, world_size, seed, shuffle, torch)
-        self.batch_tokens, self._stages = batch_tokens, []
+        batch_tokens = self.batch_tokens = _whole(batch_tokens, "batch_tokens")
+        self._stages = []
         for path in paths:
             shards = TokenShards(path, 1, rank, world_size, seed, shuffle, 1)
-            unit = world_size * shards.context_length
+            unit = self.world_size * shards.context_length
             if batch_tokens < 1 or batch_tokens % unit:
                 raise ConfigError(
                     f"batch_tokens {batch_tokens}: not a multiple of {unit}, which is world_size "
@@ -453,7 +470,3 @@ class TokenStages(BatchReader):
             "samples": [shards.samples for shards in self._stages],
             "context_lengths": [shards.context_length for shards in self._stages],
         } | super()._stream()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was saved. Raises ConfigError if the data or order differ."""
-        self._begin(state, state.get("stage"), state.get("position"))

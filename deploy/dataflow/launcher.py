@@ -27,6 +27,9 @@ class SubmittedError(Exception):
 class NextJob(Jobs):
     """Hands over one job instead of running it."""
 
+    def check(self, *_: object) -> None:
+        """Allow a dry run, which one job can do."""
+
     def run(self, work: Chain, name: str) -> None:
         # The service has named the job already and finds it by that name.
         named = any(a.startswith("--job_name") for a in self.arguments)
@@ -37,10 +40,9 @@ class NextJob(Jobs):
 class LaunchingExecutor(Executor):
     """Passes over what is complete, up to the first step with something to do."""
 
-    def __enter__(self) -> LaunchingExecutor:
-        super().__enter__()
+    def __enter__(self) -> Executor:
         self._jobs = NextJob(self.options.runner, self.options.beam_args)
-        return self
+        return super().__enter__()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         beam = ["--runner=DataflowRunner", *beam]
     try:
         recipe = load(own.recipe, [s for s in own.assignments.split(";") if s])
-        given = [p for p in own.input.split(",") if p]
-        work = plan(recipe, own.output, given, [s for s in own.stages.split(",") if s])
+        inputs, stages = ([s for s in o.split(",") if s] for o in (own.input, own.stages))
+        work = plan(recipe, own.output, inputs, stages)
         with LaunchingExecutor(parse_beam_args(beam, None)) as executor:
             run_plan(work, executor)
     except SubmittedError as submitted:

@@ -143,10 +143,10 @@ def _design(
     frozen = tuple(name for name in options.freeze.split(",") if name)
     space = space_of(found)
     design = draw_design(space, options.design, found.budget, available, settings, frozen)
-    work.output.write_json(DESIGN_FILE, design.as_dict())
     extends = options.recipe.removeprefix(f"{work.output.url}/")
     recipe = yaml.safe_dump(design.recipe(extends, _key(work)), sort_keys=False)
     work.output.write_bytes(DESIGN_RECIPE, recipe.encode())
+    work.output.write_json(DESIGN_FILE, design.as_dict())
     lines = [["", *design.space.domains]]
     lines += [[name, *(f"{s:.3f}" for s in shares)] for name, shares in design.runs.items()]
     return "\n".join(

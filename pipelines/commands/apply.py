@@ -18,6 +18,7 @@ from curation.policy import Drift, Policy, drift
 from curation.recipe import load
 from pipelines.commands.run import add_options, execute, named_stages, planned
 from pipelines.console import PlainConsole
+from pipelines.forecast import forecast
 from pipelines.plan import Plan
 from pipelines.reading.policies import counts, judging, measured_stages
 from pipelines.terminal import say
@@ -56,21 +57,32 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.policy}: {options.recipe} has no stage {missing[0]}")
     if options.dry_run:
         execute(whole, options)
-    execute(_only(whole, judged), options, report=judged == list(whole.stages))
-    drifted = drift(policy, counts(whole.output, judging(judged), measured=False))
-    if drifted:
-        _print(drifted)
-        if not options.force:
-            left = "1 share" if len(drifted) == 1 else f"{len(drifted)} shares"
-            raise DriftError(
-                f"{options.policy}: {left} left the policy's margins; approve a new "
-                "policy, or continue with --force NOTE"
-            )
-    else:
-        say("policy: every share is within its margin")
+    measured = _only(whole, judged)
+    # A run that has all this already stays as it is where the policy stops it.
+    is_made = not options.fresh and not any(one.why for one in forecast(measured))
+    if is_made:
+        _judge(policy, measured, options)
+    execute(measured, options, report=judged == list(whole.stages))
+    if not is_made:
+        _judge(policy, measured, options)
     if judged != list(whole.stages):
         execute(replace(whole, fresh=False), options)
     return 0
+
+
+def _judge(policy: Policy, measured: Plan, options: argparse.Namespace) -> None:
+    """Raise DriftError if shares have left their margins, unless that is forced."""
+    drifted = drift(policy, counts(measured.output, judging(measured.stages), measured=False))
+    if not drifted:
+        say("policy: every share is within its margin")
+        return
+    _print(drifted)
+    if not options.force:
+        left = "1 share" if len(drifted) == 1 else f"{len(drifted)} shares"
+        raise DriftError(
+            f"{options.policy}: {left} left the policy's margins; approve a new "
+            "policy, or continue with --force NOTE"
+        )
 
 
 def measure(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from pipelines.commands.options import (
 )
 from pipelines.commands.withdraw import hosts_in, near_of
 from pipelines.reading.checks import Checked, check, check_receipt, receipt
+from pipelines.report.collect import copies_together
 from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import named_files
@@ -62,6 +63,8 @@ def _print(options: argparse.Namespace, found: Checked) -> None:
             f"{stage}: {len(named_files(manifest)):,} files; {counts['documents_in']:,} documents "
             f"= {counts['documents']:,} kept + {counts['documents_removed']:,} removed"
         )
+        for told in copies_together(stage, counts):
+            say(told)
     for problem in problems:
         say(f"wrong: {problem}")
     if not problems:

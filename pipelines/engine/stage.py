@@ -151,9 +151,10 @@ class StageRun:
     def begin(self) -> None:
         """Remove the manifest: until `finish` the stage does not exist for others.
 
-        Raises ConfigError if its folder has files that no run wrote.
+        Raises ConfigError if its folder has files that no run wrote, or the runner can't be used.
         """
         refuse_foreign(self.folder)
+        self.executor.prepare()
         self.executor.settle()
         self.folder.remove_parts()
         note_own(self.folder, files=named_files(read_manifest(self.folder)))

@@ -153,11 +153,16 @@ def _advice(funnel: Sequence[_ENTRY]) -> Iterator[str]:
         notes = entry["notes"]
         for line in [notes["lacking"]] if notes.get("lacking") else notes.get("advice", []):
             yield f"{entry['stage']}: {line}."
-        if together := entry["counters"].get("copies_together"):
-            yield (
-                f"{entry['stage']}: {together:,} copies are in a sequence with another copy of "
-                "their document: a shard has fewer sequences than such a document has copies."
-            )
+        yield from copies_together(entry["stage"], entry["counters"])
+
+
+def copies_together(stage: str, counters: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sentence on copies that share a sequence, as a shard has too few; none without."""
+    if together := counters.get("copies_together"):
+        yield (
+            f"{stage}: {together:,} copies are in a sequence with another copy of their document: "
+            "a shard has fewer sequences than such a document has copies."
+        )
 
 
 def collect(

@@ -133,6 +133,20 @@ class Executor:
     def __exit__(self, *exception: object) -> None:
         self._open.__exit__(*exception)  # type: ignore[arg-type]
 
+    @property
+    def _sends_jobs(self) -> bool:
+        return not self.options.by_files and not self.options.is_direct
+
+    def check(self, folder: Folder) -> None:
+        """Raise ConfigError if the runner can't work on a folder with its options."""
+        if self._sends_jobs:
+            self._jobs.check(folder)
+
+    def prepare(self) -> None:
+        """Start the runner's job server before anything is changed. Raises ConfigError."""
+        if self._sends_jobs:
+            self._jobs.endpoint()
+
     def settle(self) -> None:
         """Do what had to wait."""
         for change in self.later:

@@ -35,6 +35,7 @@ from apache_beam.utils.subprocess_server import JavaHelper, pick_port
 from curation.errors import ConfigError, CurationError, WorkerError, first_line, raising, require
 from pipelines.runners.chain import Chain
 from pipelines.runners.shuffle import build_chain
+from pipelines.storage.files import Folder
 
 
 def is_dataflow(runner: str) -> bool:
@@ -164,14 +165,11 @@ class Jobs:
             check_options(self.arguments)
             self.arguments = with_defaults(self.arguments)
 
-    def run(self, work: Chain, name: str) -> None:
-        """Run all tasks of all steps. Raises WorkerError when the job fails.
-
-        A job that lost its workers is submitted once more, guarded, for the uncommitted tasks.
-        """
-        if is_dataflow(self._runner) and work.folder.is_local:
+    def check(self, folder: Folder) -> None:
+        """Raise ConfigError if jobs with these options can't work on a folder."""
+        if is_dataflow(self._runner) and folder.is_local:
             raise ConfigError(
-                f"--output {work.folder.url}: Dataflow workers can't reach local files; give a "
+                f"--output {folder.url}: Dataflow workers can't reach local files; give a "
                 "folder in Cloud Storage (gs://...)"
             )
         if PipelineOptions(self.arguments).view_as(TestOptions).dry_run:
@@ -179,6 +177,13 @@ class Jobs:
                 "--dry_run: not possible, since jobs read the output of earlier ones; "
                 "deploy/dataflow/translate.py translates all jobs of a recipe"
             )
+
+    def run(self, work: Chain, name: str) -> None:
+        """Run all tasks of all steps. Raises WorkerError when the job fails.
+
+        A job that lost its workers is submitted once more, guarded, for the uncommitted tasks.
+        """
+        self.check(work.folder)
         failure = self._failure(self.pipeline(work, name))
         if failure and not failure.final:
             _log.warning(
@@ -208,7 +213,7 @@ class Jobs:
         options = PipelineOptions(
             [
                 *self.arguments,
-                *self._endpoint(),
+                *self.endpoint(),
                 f"--job_name={job_name(given or '', name)}",
                 _QUICK,
             ],
@@ -223,7 +228,7 @@ class Jobs:
             self._server.stop()
             self._server = None
 
-    def _endpoint(self) -> list[str]:
+    def endpoint(self) -> list[str]:
         """Return the job server's option; start the server for the first job that needs it."""
         options = PipelineOptions(self.arguments)
         runner = {"flinkrunner": FlinkRunner, "sparkrunner": SparkRunner}.get(self._runner.lower())
@@ -236,15 +241,15 @@ class Jobs:
         if self._server is None:
             (self._port,) = pick_port(None)
             options = PipelineOptions([*self.arguments, f"--job_port={self._port}"])
-            with raising(self._no_server, CurationError):
+            with raising(self._no_server, ConfigError):
                 server = runner().default_job_server(options)
                 server.start()
             self._server = server
         return [f"--job_endpoint=localhost:{self._port}"]
 
-    def _no_server(self, error: BaseException) -> WorkerError:
+    def _no_server(self, error: BaseException) -> ConfigError:
         jar = f"--{self._runner.lower().removesuffix('runner')}_job_server_jar"
-        return WorkerError(
+        return ConfigError(
             f"--runner={self._runner}: Beam can't start its job server: {first_line(error)}; name "
             f"a file with {jar}=FILE, or a server with --job_endpoint=HOST:PORT"
         )

@@ -298,8 +298,14 @@ class Folder:
         return sink.record(0)
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write canonical JSON: sorted keys, so equal values are equal bytes."""
+        """Write canonical JSON: sorted keys, so equal values are equal bytes.
+
+        It may go next to a user's files, so the scratch folder does not stay if nothing is in it.
+        """
         self.write_bytes(name, _json(value))
+        if self.is_local:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path(SCRATCH))
 
     def remove(self, name: str = "") -> None:
         """Remove a file or a whole folder, if it exists."""

@@ -8,7 +8,7 @@ import pytest
 from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 
-from curation.errors import WorkerError
+from curation.errors import ConfigError
 from pipelines.runners.jobs import Jobs
 
 
@@ -39,7 +39,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 def test_one_job_server_serves_a_run(server: Server) -> None:
     jobs = Jobs("FlinkRunner", ["--flink_master=host:8081"])
-    first, second = jobs._endpoint(), jobs._endpoint()
+    first, second = jobs.endpoint(), jobs.endpoint()
     assert first == second and first[0].startswith("--job_endpoint=localhost:")
     jobs.close()
     jobs.close()
@@ -56,7 +56,7 @@ def test_one_job_server_serves_a_run(server: Server) -> None:
 )
 def test_none_where_none_is_needed(server: Server, runner: str, arguments: list[str]) -> None:
     jobs = Jobs(runner, arguments)
-    assert jobs._endpoint() == []
+    assert jobs.endpoint() == []
     jobs.close()
     assert server.events == []
 
@@ -67,6 +67,6 @@ def test_a_job_server_that_is_not_to_be_had_is_no_bug(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(FlinkRunner, "default_job_server", absent)
     jobs = Jobs("FlinkRunner", ["--flink_master=host:8081"])
-    with pytest.raises(WorkerError, match=r"x.jar: 404; .*--flink_job_server_jar=FILE.*--job_end"):
-        jobs._endpoint()
+    with pytest.raises(ConfigError, match=r"x.jar: 404; .*--flink_job_server_jar=FILE.*--job_end"):
+        jobs.endpoint()
     jobs.close()

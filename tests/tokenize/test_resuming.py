@@ -61,8 +61,8 @@ def folders(tmp_path: Path) -> list[Path]:
 def make(request: pytest.FixtureRequest, shards: Path, folders: list[Path]) -> Callable[..., Any]:
     """Make a reader of some batches: TokenShards or TokenStages."""
     if request.param == "shards":
-        return lambda **options: TokenShards(shards, 2, seed=3, epochs=5, **options)
-    return lambda **options: TokenStages(folders, 32, seed=3, **options)
+        return lambda **options: TokenShards(shards, 2, epochs=5, **{"seed": 3, **options})
+    return lambda **options: TokenStages(folders, 32, **{"seed": 3, **options})
 
 
 def rows(batches: Iterator[Any]) -> list[Any]:
@@ -156,7 +156,7 @@ def test_impossible_counts_and_places_are_refused(make: Callable[..., Any]) -> N
         with pytest.raises(ConfigError, match=rf"\({wrong}\): the stream has fewer batches"):
             make().state_dict(wrong)
     state = make().state_dict(steps)
-    for position in (-1, state["position"] + 1000, None, "1"):
+    for position in (-1, state["position"] + 1000, None, "1", 2.0):
         with pytest.raises(ConfigError, match=f"position {position}"):
             make().load_state_dict(state | {"position": position})
     end = make()
@@ -164,6 +164,23 @@ def test_impossible_counts_and_places_are_refused(make: Callable[..., Any]) -> N
     assert rows(end) == [] and end.state_dict(0) == state
     with pytest.raises(ConfigError, match="the stream has fewer batches"):
         end.state_dict(1)
+
+
+def test_only_whole_numbers_and_states_are_taken(make: Callable[..., Any]) -> None:
+    for wrong in (2.0, "2", [2]):
+        with pytest.raises(ConfigError, match=r"the number of batches .*: expected a whole number"):
+            make().state_dict(wrong)
+    for none in (None, "state", 2):
+        with pytest.raises(ConfigError, match=r"expected what state_dict\(\) gave"):
+            make().load_state_dict(none)
+    for seed in (-1, 1 << 64, 0.5, None):
+        with pytest.raises(ConfigError, match="seed"):
+            make(seed=seed)
+    with pytest.raises(ConfigError, match=r"stage \[0\]"):
+        make().load_state_dict(make().state_dict() | {"stage": [0]})
+    two = np.int64(2)
+    state = make(world_size=two, seed=two).state_dict(two)
+    assert json.loads(json.dumps(state)) == make(world_size=2, seed=2).state_dict(2)
 
 
 @pytest.mark.parametrize("forked", [True, False])
