@@ -125,7 +125,9 @@ def first_column(table: pa.Table, names: Sequence[str]) -> str | None:
 
 
 def combined(table: pa.Table, name: str) -> pa.Array:
-    """Return a column as one array."""
+    """Return a column as one array. Raises InputError where several have the name."""
+    if table.column_names.count(name) > 1:
+        raise InputError(f"the table has several columns {name!r}")
     column = table.column(name)
     if column.num_chunks == 1:
         return column.chunk(0)

@@ -265,15 +265,32 @@ def _installed(place: str, name: str) -> Found:
         spec = None
     if spec is None:
         raise ValueError(f"no module {place!r}, neither as a file nor installed")
-    digest = hashlib.sha256(_version(place).encode())
+    top = place.partition(".")[0]
+    names = sorted({*importlib.metadata.packages_distributions().get(top, [])})
+    versions = (f"{known}=={importlib.metadata.version(known)}" for known in names)
+    digest = hashlib.sha256(",".join(versions).encode())
     if spec.origin and Path(spec.origin).is_file():
         digest.update(Path(spec.origin).read_bytes())
+        for path, file in _of_package(top, names, spec.origin):
+            digest.update(f"{path}\0".encode() + file.read_bytes())
     return Found(place, name, None, digest.hexdigest())
 
 
-def _version(module: str) -> str:
-    packages = importlib.metadata.packages_distributions().get(module.partition(".")[0], [])
-    return ",".join(f"{name}=={importlib.metadata.version(name)}" for name in sorted(set(packages)))
+def _of_package(top: str, names: Sequence[str], origin: str) -> Iterator[tuple[str, Path]]:
+    """Yield the package's modules, unless the version of a distribution stands for them all.
+
+    It does not for an editable one, nor for a folder that is only on the path.
+    """
+    for name in names:
+        distribution = importlib.metadata.distribution(name)
+        root = os.path.realpath(str(distribution.locate_file("")))
+        path = os.path.relpath(os.path.realpath(origin), root)
+        if f"\n{path}," in f"\n{distribution.read_text('RECORD') or ''}":
+            return
+    spec = importlib.util.find_spec(top)
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for file in sorted(Path(folder).rglob("*.py")):
+            yield file.relative_to(folder).as_posix(), file
 
 
 @functools.lru_cache(maxsize=64)

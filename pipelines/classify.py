@@ -10,7 +10,7 @@ from curation.classify.classify_settings import ClassifySettings
 from curation.classify.decide import classify_further, decide
 from curation.schema import with_column
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, Transform, run_transform, with_errors
+from pipelines.engine.transform import Outcome, Transform, run_transform, unanswered, with_errors
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,10 @@ class ClassifyDocuments(Transform):
             judged = with_column(judged, name, getattr(found, name))
         judged, own, failures = classify_further(judged, found, self.settings)
         verdicts = decide(found, self.settings).otherwise(own)
-        return with_errors(Outcome(judged, verdicts), batch, failures, "classify")
+        code = (name for name, c in self.settings.classifiers.items() if c.python is not None)
+        extra = unanswered({name: judged[name] for name in code})
+        outcome = Outcome(judged, verdicts, extra=extra)
+        return with_errors(outcome, batch, failures, "classify")
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pipelines.engine.transform import (
     Transform,
     batches_beside,
     run_transform,
+    unanswered,
     with_errors,
 )
 from pipelines.storage.shards import characters
@@ -37,6 +38,8 @@ class FilterDocuments(Transform):
         if result.overruled is not None:
             rules = batch.column("overruled").drop_null()
             extra |= Counter(f"overruled.{rule}" for rule in rules.to_pylist())
+        own = self.settings.custom_signals
+        extra |= unanswered({name: result.signals.field(name) for name in own})
         extra["edits"] = result.edits.num_rows
         extra["characters_cut"] = cut
         outcome = Outcome(batch, result.verdicts, result.edits, extra, {FOLDER: result.pii_hosts})

@@ -71,7 +71,10 @@ def run(
     where code of the user's own fails on all documents.
     """
     loaded = load(recipe, assignments) if isinstance(recipe, str) else recipe
-    chosen = [s for s in (stage_names(stages) or loaded.stages) if not find(s).is_sink]
+    named = stage_names(stages)
+    if not named and (stages or isinstance(stages, str)):
+        raise ConfigError("stages: names no stage")
+    chosen = [s for s in named or loaded.stages if not find(s).is_sink]
     if not chosen:
         raise ConfigError("stages: nothing to do here: these stages only write files for training")
     check_order(loaded, chosen)

@@ -499,6 +499,17 @@ def test_packages_of_extras_that_are_missing(
     assert not Path("new").exists()
 
 
+def test_an_engine_that_cannot_be_imported_starts_no_run(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its distribution is there."""
+    monkeypatch.setitem(sys.modules, "resiliparse", None)
+    command = "run llama3 --input page.html --set extract.engine=resiliparse"
+    code, line = _line(_complete(command), capsys)
+    assert code == USAGE and "extract.engine: needs resiliparse" in line
+    assert not Path("new").exists()
+
+
 def test_packages_of_extras_that_functions_need(monkeypatch: pytest.MonkeyPatch) -> None:
     uses = {
         "rapidfuzz": lambda: align(["a"], "a"),

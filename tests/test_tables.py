@@ -326,6 +326,15 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         curation.run("llama3", ["a", None], stages=["identify-language"])
     with pytest.raises(ConfigError, match="needs the column 'domain'"):
         curation.run("llama3", ["a"], stages=["mix"])
+    for nothing in ("", " , ", [""]):
+        with pytest.raises(ConfigError, match="stages: names no stage"):
+            curation.run("llama3", ["a"], stages=nothing)
+    for name in ("text", "id"):
+        twice = pa.table([["a"], ["b"], ["c"]], names=["text", name, name])
+        with pytest.raises(InputError, match=f"several columns '{name}'"):
+            curation.run("llama3", twice, stages=["identify-language"])
+    with pytest.raises(InputError, match="several columns 'text'"):
+        judge(pa.table([["a"], ["b"]], names=["text", "text"]))
     with pytest.raises(ConfigError, match=r"dedup-urls\.index\.against"):
         curation.run("llama3", [_PROSE], assignments=["dedup-urls.index.against=[old]"])
     with pytest.raises(ConfigError, match="identify-language must come before"):

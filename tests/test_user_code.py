@@ -12,6 +12,7 @@ import pytest
 
 from curation.errors import AlarmError, ConfigError, WorkerError
 from curation.recipe import load
+from curation.user_code import UserCode
 from pipelines.cli import main
 from pipelines.plan import plan
 from pipelines.reading.explorer import Explorer
@@ -168,6 +169,28 @@ def test_changed_code_redoes_what_depends_on_it(home: Path) -> None:
     assert second["extract"]["key"] == first["extract"]["key"]
     assert second["filter"]["key"] != first["filter"]["key"]
     assert [r["text"] for r in rows("filter/documents")] == [TEXTS[1]]
+
+
+def test_each_module_of_a_package_is_hashed_unless_it_is_installed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of an editable package, or of one that is only on the path, change at one version."""
+    place, about = home / "site", home / "site/mine_of_many-1.dist-info"
+    (place / "mine_of_many/deep").mkdir(parents=True)
+    (place / "mine_of_many/__init__.py").touch()
+    (place / "mine_of_many/rules.py").write_text("from mine_of_many.deep.helper import f\n")
+    monkeypatch.syspath_prepend(place)
+    hashes = []
+    for record in ("", "mine.pth,,\n", "mine_of_many/__init__.py,,\nmine_of_many/rules.py,,\n"):
+        for content in ("f = len\n", "f = max\n"):
+            (place / "mine_of_many/deep/helper.py").write_text(content)
+            if record:
+                about.mkdir(exist_ok=True)
+                (about / "METADATA").write_text("Name: mine-of-many\nVersion: 1\n")
+                (about / "top_level.txt").write_text("mine_of_many\n")
+                (about / "RECORD").write_text(record)
+            hashes.append(UserCode("mine_of_many.rules:f").found.sha256)
+    assert len({*hashes}) == 5 and hashes[4] == hashes[5]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -503,6 +526,35 @@ def test_code_that_never_works_fails_the_run(
     if "formats" in body:
         assert main(command) == 0
         assert len(rows("extract/documents")) == 7
+
+
+@pytest.mark.parametrize("answer", ["None", "float('nan')"])
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (
+            'filter]\nfilter: {rules: {mine: {x: {python: "mute.py:f", max: 1}}}}\n',
+            "filter: the code for mine_x gave no answer for any of 4 documents",
+        ),
+        (
+            'classify]\nclassify: {classifiers: {x: {python: "mute.py:f"}}}\n',
+            "classify: the code for x gave no answer for any of 4 documents",
+        ),
+    ],
+    ids=["rule", "classifier"],
+)
+def test_code_that_never_answers_fails_the_run(
+    home: Path, body: str, says: str, answer: str
+) -> None:
+    body = f"extract: {{min_characters: 1}}\nstages: [extract, {body}"
+    never = f"def f(texts):\n    return [{answer}] * len(texts)\n"
+    once = f"def f(texts):\n    return [1.0 if t == 'boom' else {answer} for t in texts]\n"
+    (home / "mute.py").write_text(never)
+    for _ in range(2):  # the stage is complete the second time, and no better
+        with pytest.raises(WorkerError, match=says):
+            run_of(recipe_of(home, body))
+    (home / "mute.py").write_text(once)
+    run_of(recipe_of(home, body))
 
 
 def test_code_that_works_once_fails_no_run(home: Path) -> None:

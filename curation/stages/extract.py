@@ -5,7 +5,7 @@ from typing import Any
 
 from curation.columns import DOCUMENT_COLUMNS, PAGE_COLUMNS
 from curation.config import Settings, read_values
-from curation.extract.engines import engine_packages
+from curation.extract.engines import check_installed, engine_packages
 from curation.extract.extract_settings import ExtractSettings
 from curation.stages.base import Limit, Stage, limit
 
@@ -32,6 +32,7 @@ class _Extract(Stage[ExtractSettings]):
         from curation.extract.decide import Limits  # compiled kernels
         from curation.extract.model import load as load_model
 
+        check_installed(settings.engine)
         if settings.engine == "curation":
             load_model(settings.model)
             read_values(settings.decision, Limits)

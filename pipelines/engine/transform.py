@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.judging import Failure
 from curation.schema import EDITS, MENDED, Verdicts, aligned, recorded, split
@@ -20,6 +21,8 @@ from pipelines.storage.shards import TableWriter, Tally, read_batches
 
 #: Folder of the tables, and the key of their count.
 ERRORS = "errors"
+#: Prefix of counts of documents that get no answer, before the column that it was for.
+UNANSWERED = "unanswered."
 #: Most errors listed in the manifest.
 _TOLD = 20
 _NO_EDITS = pa.RecordBatch.from_pylist([], schema=EDITS)
@@ -45,6 +48,12 @@ def with_errors(
         outcome.tables[ERRORS] = _errors_table(batch, failures, stage)
         outcome.extra[ERRORS] = len(failures)
     return outcome
+
+
+def unanswered(columns: Mapping[str, pa.Array]) -> dict[str, int]:
+    """Return counts of documents without an answer of the user's code, where there are any."""
+    absent = {n: pc.sum(pc.is_null(v, nan_is_null=True)).as_py() for n, v in columns.items()}
+    return {f"{UNANSWERED}{name}": count for name, count in absent.items() if count}
 
 
 class Transform:
