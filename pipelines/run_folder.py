@@ -58,15 +58,22 @@ def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
     return [(folder / name).url for name in names]
 
 
-def refuse_own(place: Folder) -> None:
-    """Raise ConfigError for a place to write to in a stage of a run, or a file that a run wrote."""
-    is_file, parts = place.fs.isfile(place.path()), place.url.split("/")
-    last = max(len(parts) - 4, 3 if "://" in place.url else 1)  # mix/annealing/documents/a.parquet
-    for end in range(len(parts), last, -1):
-        name, folder = parts[end - 1], Folder("/".join(parts[: end - 1]))
-        own = is_file and name in _BESIDE and _has_recipe(folder)
-        if own or (folder / name).exists(f".{MANIFEST}"):
-            raise ConfigError(f"{place.shown}: belongs to a run: give another --output")
+def refuse_own(place: Folder, root: bool = False) -> None:
+    """Raise ConfigError for a place to write to in a stage of a run, or a file that a run wrote.
+
+    With `root` also for a run's folder itself. Links are followed.
+    """
+    is_file, shortest = place.fs.isfile(place.path()), 1 if place.is_local else 3
+    own = root and _has_recipe(place)
+    for path in {place.url, os.path.realpath(place.url) if place.is_local else place.url}:
+        parts = path.split("/")
+        last = max(len(parts) - 4, shortest)  # mix/annealing/documents/a.parquet
+        for end in range(len(parts), last, -1):
+            name, folder = parts[end - 1], Folder("/".join(parts[: end - 1]))
+            own |= is_file and name in _BESIDE and _has_recipe(folder)
+            own |= (folder / name).exists(f".{MANIFEST}")
+    if own:
+        raise ConfigError(f"{place.shown}: belongs to a run: give another --output")
 
 
 def make_run_folder(folder: Folder) -> None:

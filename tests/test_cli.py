@@ -108,7 +108,7 @@ def test_examples_of_documents_are_of_the_sample(
             ["train", "tokenizer", "--base", "no.tiktoken", "--corpus", "file", "--output", "o"],
             *(2, "--base: no.tiktoken: cannot read the vocabulary"),
         ),
-        (["train", "language", "--input", "file", "--output", "file"], 2, "--output file: a file"),
+        (["train", "language", "--input", "file", "--output", "file"], 2, "file: already exists"),
         (["run", "sample", "--", "--runner=FlinkRunner", "--flink_master"], 2, "expected one arg"),
         *(
             (

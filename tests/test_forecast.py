@@ -15,7 +15,7 @@ from curation.stages import known_stages
 from pipelines.cli import COMMANDS, build_parser, main, plug_ins
 from tests.test_overwriting import _ENDS, _MINE, rows, run, state
 
-_READ_ONLY = {"why", "sample", "verify", "worker-pool", "recipes", "models", "runs", "completion"}
+_READ_ONLY = {"why", "verify", "worker-pool", "recipes", "models", "runs", "completion"}
 _READ_ONLY |= {"cancel", "extract-file", "plan", "receipt"}
 
 
@@ -138,6 +138,7 @@ WRITERS = {
     "apply": "apply mine.yaml --policy policy.yaml --input crawl --output new",
     "policy": "policy --run measured",
     "report": "report --run out",
+    "sample": "sample --input few.parquet --output new.parquet",
     "export": "export --run out --stage filter --to jsonl.zst",
     "ablate": "ablate out other=out --output new --instant",
     "withdraw": "withdraw --run out --url-prefix http://a",

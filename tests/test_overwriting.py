@@ -332,6 +332,17 @@ REFUSED = [
     "new rule recipe --output out",
     "verify --run out --sample 2",
     "view --run out --compare nosuch --no-browser",
+    "view --run out --prepare --prepared out/extract",
+    "view --run out --prepare --prepared out",
+    "sample --input crawl --output out/recipe.yaml",
+    "sample --input crawl/a.jsonl --output crawl/a.jsonl",
+    "receipt --run out --hosts hosts.txt --output hosts.txt",
+    "receipt --run out --hosts hosts.txt --output link/new.json",
+    "new rule mine --output link",
+    "summary --run out --output link",
+    "summary --run out --output own",
+    "train tokenizer --corpus crawl/a.jsonl --output out",
+    "train tokenizer --corpus crawl/a.jsonl --output own",
 ]
 
 
@@ -344,6 +355,10 @@ def test_what_is_refused_changes_no_file(
     (home / "empty.txt").write_text("\n")
     (home / "notes.txt").write_text("a\nhttp://a/page\n")
     (home / "README.md").write_text("mine")
+    (home / "link").symlink_to("out/extract/documents")
+    for name in ("datasheet.md", "card.yaml"):
+        (home / "own").mkdir(exist_ok=True)
+        (home / "own" / name).write_text("mine")
     before = state(home)
     try:
         code = main([part for part in command.split(" ") if part])

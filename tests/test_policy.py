@@ -118,12 +118,20 @@ def test_a_measured_run_keeps_what_thresholds_would_remove(
 
 
 def test_a_policy_replaces_no_file_of_a_run(
-    measured: Path, capsys: pytest.CaptureFixture[str]
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Nor one of the user's; but an earlier policy."""
     place = measured / "SHA256SUMS"
     before = place.read_bytes()
     assert main(["policy", "--run", str(measured), "--output", str(place)]) == 2
     assert f"{place}: belongs to a run" in capsys.readouterr().err and place.read_bytes() == before
+    mine = tmp_path / "mine.yaml"
+    command = ["policy", "--run", str(measured), "--output", str(mine)]
+    mine.write_text("extends: llama3\n")
+    assert main(command) == 2 and mine.read_text() == "extends: llama3\n"
+    assert "mine.yaml: already exists" in capsys.readouterr().err
+    mine.unlink()
+    assert main(command) == main(command) == 0
 
 
 def test_a_policy_says_what_rules_remove(written: Path, measured: Path) -> None:

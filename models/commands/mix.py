@@ -28,7 +28,7 @@ from pipelines.plan import Plan, plan
 from pipelines.run import mixes_of, run_plan, stage_run
 from pipelines.run_folder import locked
 from pipelines.runners.execute import Executor, parse_beam_args
-from pipelines.runners.progress import Mode, open_display
+from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
@@ -96,12 +96,11 @@ def run(options: argparse.Namespace) -> int:
         return run_stages(options)
     work = plan(load(options.recipe, options.assignments), options.output, options.input, ["mix"])
     settings = search_settings(of_search)
-    written = [DESIGN_FILE, DESIGN_RECIPE] if options.design else []
-    end_dry_run(options, *(work.output / name for name in written))
+    written = (work.output / name for name in (DESIGN_FILE, DESIGN_RECIPE) if options.design)
+    end_dry_run(options, *written)
     runner = parse_beam_args(options.beam_args, options.workers)
-    mode: Mode = "quiet" if options.quiet else options.log_format
     with (
-        open_display(mode) as display,
+        open_display("quiet" if options.quiet else options.log_format) as display,
         Executor(runner, display, work.output) as executor,
     ):
         work = _of_documents(work, executor)
@@ -143,8 +142,12 @@ def _design(
     frozen = tuple(name for name in options.freeze.split(",") if name)
     space = space_of(found)
     design = draw_design(space, options.design, found.budget, available, settings, frozen)
+    old = not options.fresh and work.output.exists(DESIGN_FILE)
+    if old and work.output.read_json(DESIGN_FILE) != json.loads(json.dumps(design.as_dict())):
+        raise ConfigError(f"{work.output.shown}/{DESIGN_FILE}: another design; --fresh replaces it")
     extends = options.recipe.removeprefix(f"{work.output.url}/")
-    recipe = yaml.safe_dump(design.recipe(extends, _key(work)), sort_keys=False)
+    key = "inputs" if work.recipe.mix.inputs else "domains"  # under which the mix has its shares
+    recipe = yaml.safe_dump(design.recipe(extends, key), sort_keys=False)
     work.output.write_bytes(DESIGN_RECIPE, recipe.encode())
     work.output.write_json(DESIGN_FILE, design.as_dict())
     lines = [["", *design.space.domains]]
@@ -165,11 +168,6 @@ def _design(
     )
 
 
-def _key(work: Plan) -> str:
-    """Return the key under which the recipe's mix has its shares."""
-    return "inputs" if work.recipe.mix.inputs else "domains"
-
-
 def _fit(options: argparse.Namespace, of_search: Sequence[str]) -> str:
     """Propose shares from the results of runs."""
     design = None
@@ -185,7 +183,7 @@ def _fit(options: argparse.Namespace, of_search: Sequence[str]) -> str:
     settings = search_settings(of_search)
     results = read_results(lines, options.fit, design)
     fitted = fit_results(results, settings, options.next, _weights(options.target, results.targets))
-    end_dry_run(options, *([output / FIT_FILE] if output else []))
+    end_dry_run(options, output and output / FIT_FILE)
     if output is not None:
         output.write_json(FIT_FILE, fitted.as_dict())
     return json.dumps(fitted.as_dict(), indent=1) if options.json else _fit_table(fitted)

@@ -18,7 +18,7 @@ from curation import resources
 from curation.config import assign, read_yaml, validate
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
-from models.training.report import About
+from models.training.report import CARD, About
 from pipelines.commands.options import add_dry_run, add_set, end_dry_run
 from pipelines.terminal import say
 
@@ -150,11 +150,11 @@ def _settings(task: str, model: type[Settings], assignments: Sequence[str]) -> S
 
 def _files(patterns: Sequence[str]) -> list[str]:
     found: list[str] = []
-    for pattern in patterns:
-        there = os.path.exists(pattern)  # an existing file, even if its name looks like a pattern
-        matches = [pattern] if there else sorted(glob.glob(pattern, recursive=True))
+    for name in patterns:
+        # An existing file, even if its name looks like a pattern.
+        matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
         if not matches:
-            raise ConfigError(f"{pattern}: no such file")
+            raise ConfigError(f"{name}: no such file")
         found += matches
     return found
 
@@ -162,12 +162,12 @@ def _files(patterns: Sequence[str]) -> list[str]:
 def _output(options: argparse.Namespace) -> Path:
     """Create the folder for model and card, before hours of training; end a dry run."""
     output = Path(options.output)
-    end_dry_run(options, output)
+    card = output / CARD if options.task != "reference" else None  # that one gets languages added
+    end_dry_run(options, output, card, known=None)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = "a file, not a folder" if output.is_file() else error.strerror
-        raise ConfigError(f"--output {output}: {reason}") from None
+        raise ConfigError(f"--output {output}: {error.strerror}") from None
     return output
 
 

@@ -77,10 +77,7 @@ def run(options: argparse.Namespace) -> int:
     code, test, lines = _KINDS[options.kind]
     folder = Path(options.output)
     files = {folder / f"{name}.py": code, folder / f"test_{name}.py": test}
-    for file in files:
-        if file.exists():
-            raise ConfigError(f"{file}: already exists; choose another name or --output")
-    end_dry_run(options, *files)
+    end_dry_run(options, *files, known=None)
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         file.write_text(content.format(name=name), encoding="utf-8")

@@ -120,18 +120,32 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def end_dry_run(options: argparse.Namespace, *places: Any, documents: int | None = None) -> None:
+def end_dry_run(
+    options: argparse.Namespace,
+    *places: Any,
+    documents: int | None = None,
+    known: bytes | None = b"",
+) -> None:
     """With `--dry-run`, print what would be written or replaced, of how many documents; exit.
 
-    Raises ConfigError where `--output` is a run's own.
+    Raises ConfigError where a named place is a run's own, and for a file that is there and does
+    not begin with what is `known` of the command's own files; None: for any.
     """
     from pipelines.run_folder import refuse_own  # slow
     from pipelines.storage.files import Folder
     from pipelines.terminal import say, say_json
 
-    folders = [Folder(getattr(place, "url", None) or str(place)) for place in places]
-    for folder in folders if getattr(options, "output", None) else ():
-        refuse_own(folder)
+    folders = [Folder(getattr(p, "url", None) or str(p)) for p in places if p]
+    named = getattr(options, "output", None) or getattr(options, "prepared", None)
+    for folder in folders:
+        if named:  # what is withdrawn may be a run, which is withdrawn again
+            refuse_own(folder, root=not folder.exists("withdrawn.json"))
+        if known == b"" or not folder.fs.isfile(folder.path()):
+            continue
+        if known is None or folder.read_bytes("", end=len(known)) != known:
+            raise ConfigError(
+                f"{folder.shown}: already exists, and is not replaced; give another --output"
+            )
     if not options.dry_run:
         return
     found = []

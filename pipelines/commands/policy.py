@@ -7,7 +7,7 @@ from pathlib import Path
 from curation.errors import ConfigError
 from curation.policy import ALL, Approval
 from pipelines.commands.options import add_dry_run, add_run, add_set, count, end_dry_run
-from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, policy_text
+from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, POLICY_HEAD, made, policy_text
 from pipelines.terminal import say
 
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         ),
     )
     output = Path(options.output)
-    end_dry_run(options, output)
+    end_dry_run(options, output, known=POLICY_HEAD)
     try:
         output.write_text(policy_text(policy, options.run), encoding="utf-8")
     except OSError as error:

@@ -7,16 +7,18 @@ import argparse
 from pathlib import Path
 
 from curation.config import read_yaml
-from curation.errors import ConfigError
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.console import PlainConsole
-from pipelines.reading.summary import RunFacts, write_summary
+from pipelines.reading.summary import RunFacts, summary_files
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE, SUMMARY, load_run
-from pipelines.storage.files import Folder
+from pipelines.storage.files import SCRATCH, Folder
 from pipelines.terminal import say, say_json
+
+#: By these lines the card of an earlier summary is known.
+_TAGS = b"\ntags:\n- curation\n- pretraining\n"
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -57,17 +59,15 @@ def _summarize(options: argparse.Namespace) -> int:
     facts = RunFacts.of(options.run, options.mix)
     answers = read_yaml(Path(options.answers)) if options.answers else {}
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
-    if folder.exists("README.md") and not folder.exists("croissant.json"):
-        raise ConfigError(f"{folder.shown}/README.md: not of a summary: give another --output")
-    end_dry_run(options, folder)
-    left = write_summary(facts, folder, answers)
-    _say(options, folder, left)
-    return 0
-
-
-def _say(options: argparse.Namespace, folder: Folder, left: dict[str, str]) -> None:
+    files, left = summary_files(facts, answers)
+    card = folder.read_bytes("README.md") if folder.exists("README.md") else b""
+    end_dry_run(options, *(folder / name for name in files), known=b"" if _TAGS in card else None)
+    for name, content in files.items():
+        folder.write_bytes(name, content)
+    folder.remove(SCRATCH)
     if options.json:
-        say_json({"folder": folder.url, "files": folder.names(), "to_add": left})
-        return
-    say(f"{folder.shown}: {', '.join(folder.names())}")
+        say_json({"folder": folder.url, "files": [*files], "to_add": left})
+        return 0
+    say(f"{folder.shown}: {', '.join(files)}")
     say(f"fields still to be filled in (--answers): {', '.join(left)}")
+    return 0

@@ -18,7 +18,14 @@ from curation.readers.records import Page
 from curation.recipe import load
 from curation.schema import VALUE_TEXT
 from curation.stages import find
-from pipelines.commands.options import add_json, add_run, add_set, count
+from pipelines.commands.options import (
+    add_dry_run,
+    add_json,
+    add_run,
+    add_set,
+    count,
+    end_dry_run,
+)
 from pipelines.console import PlainConsole
 from pipelines.reading.decisions import FACTS
 from pipelines.reading.decisions import why as stories_of
@@ -51,6 +58,7 @@ def _add_sample(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="FILE", help="with --input: write an index of the sample, in Parquet"
     )
     add_json(parser)
+    add_dry_run(parser)
     parser.set_defaults(command=sample)
 
 
@@ -74,6 +82,7 @@ def sample(options: argparse.Namespace) -> int:
     """Draw and print documents: the same for the same seed."""
     if options.rule if options.input else options.output or options.assignments:
         raise ConfigError("--rule is for --run; --set and --output are for --input")
+    end_dry_run(options, options.output, known=None)
     found = _records(options) if options.input else _documents(options)
     if options.json:
         say_json(found)

@@ -33,6 +33,8 @@ _HEAD = """\
 # documents of which these rules remove other shares than these, by more than `margin` (or
 # `margins.REASON`).
 """
+#: How the file of a policy begins.
+POLICY_HEAD = _HEAD.partition(",")[0].encode()
 
 #: Stage, reason, language; null where a document passed.
 _Row = tuple[str | None, str | None, str | None]

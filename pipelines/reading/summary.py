@@ -42,7 +42,7 @@ from curation.summary.figures import (
 )
 from curation.summary.statements import statements
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
-from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.files import Folder
 from pipelines.storage.manifest import Manifest, files_of, read_manifest
 from pipelines.storage.shards import open_parquet, read_kinds
 
@@ -243,8 +243,10 @@ class RunFacts:
         yield Figure("personal_data", sql, ("kind", "items"), tuple(sorted(rows)))
 
 
-def write_summary(facts: RunFacts, folder: Folder, answers: dict[str, str]) -> dict[str, str]:
-    """Write a run's summaries, with a person's answers by field; return the fields left to fill.
+def summary_files(
+    facts: RunFacts, answers: dict[str, str]
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Return a run's summaries by file, with a person's answers by field, and the fields to fill.
 
     Raises ConfigError for answers to unknown fields.
     """
@@ -264,38 +266,29 @@ def write_summary(facts: RunFacts, folder: Folder, answers: dict[str, str]) -> d
     documents = {
         file: filled(form, texts, figures, answers, run) for file, form in templates.items()
     }
-    _write_documents(folder, documents, figures)
-    _write_data_set(folder, facts, name, figures, texts, answers, documents)
-    folder.remove(SCRATCH)
-    return to_add(documents[EU])
+    found = dict[str, bytes]()
+    for file, document in documents.items():
+        found |= {f"{file}.json": _json(document), f"{file}.md": markdown(document).encode()}
+    for file, figure in figures.items():
+        if len(figure.rows) > _SHOWN_ROWS or file.startswith("top_hosts"):
+            found[f"{file}.csv"] = _csv(figure)
+    found |= _data_set(facts, name, figures, texts, answers, documents)
+    return dict(sorted(found.items())), to_add(documents[EU])
 
 
-def _write_documents(
-    folder: Folder, documents: dict[str, dict[str, Any]], figures: dict[str, Figure]
-) -> None:
-    for name, document in documents.items():
-        folder.write_bytes(f"{name}.json", _json(document))
-        folder.write_bytes(f"{name}.md", markdown(document).encode())
-    for name, figure in figures.items():
-        if len(figure.rows) > _SHOWN_ROWS or name.startswith("top_hosts"):
-            folder.write_bytes(f"{name}.csv", _csv(figure))
-
-
-def _write_data_set(
-    folder: Folder,
+def _data_set(
     facts: RunFacts,
     name: str,
     figures: dict[str, Figure],
     texts: dict[str, str],
     answers: dict[str, str],
     documents: dict[str, dict[str, Any]],
-) -> None:
-    """Write Croissant and the Hub's card, with paths relative to the run folder."""
+) -> dict[str, bytes]:
+    """Return Croissant and the Hub's card, with paths relative to the run folder."""
     place = f"{facts.texts}/documents"
     described = croissant(name, place, facts.schema, figures, texts, answers, facts.root)
-    folder.write_bytes("croissant.json", _json(described))
-    head = metadata(name, place, figures, answers)
-    folder.write_bytes("README.md", card(head, markdown(documents[DATASHEET])).encode())
+    page = card(metadata(name, place, figures, answers), markdown(documents[DATASHEET]))
+    return {"croissant.json": _json(described), "README.md": page.encode()}
 
 
 def _json(value: Any) -> bytes:

@@ -173,6 +173,13 @@ def test_the_command_designs_and_fits(
     assert loaded.mix.mixture("run-003").domains["code"].share == pytest.approx(
         design.runs["run-003"][design.space.domains.index("code")], abs=1e-6
     )
+    assert main(["mix", "--design", "12", *common, *inputs]) == 0  # the same once more
+    before = (out / "mix-design.json").read_bytes()
+    assert main(["mix", "--design", "11", *common, *inputs]) == 2
+    assert "another design; --fresh" in capsys.readouterr().err
+    assert (out / "mix-design.json").read_bytes() == before
+    assert main(["mix", "--design", "12", "--fresh", *common, *inputs]) == 0
+    capsys.readouterr()
     lines = [
         json.dumps({"run": name, "losses": {"all": 3 - shares[0] + shares[1] ** 2}})
         for name, shares in design.runs.items()

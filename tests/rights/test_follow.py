@@ -237,6 +237,8 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
     assert "has other of d.example, which the receipt leaves out" in answer.stdout
     file.write_text("{}")
     assert curate(*check).returncode == 2
+    assert curate(*command).returncode == 2 and file.read_text() == "{}"  # no receipt
+    file.unlink()
     (tmp_path / "hosts").write_text("nobody.example\n")
     assert "documents: 0, in the tokens: 0" in curate_well(command)
 

@@ -253,9 +253,21 @@ def test_the_share_of_domains(hosts: int, percent: int, most: int | None, listed
     assert len(duckdb.sql(top_sql(table, percent, most)).fetchall()) == listed
 
 
-def test_the_same_run_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
-    assert main(["summary", "--run", str(run), "--output", str(tmp_path / "again")]) == 0
+def test_the_same_run_gives_the_same_bytes(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also in the place of an earlier summary, and beside a file that is none of it."""
+    command = ["summary", "--run", str(run), "--output", str(tmp_path / "again")]
+    assert main(command) == 0
     assert digests(tmp_path / "again") == digests(run / "summary")
+    (tmp_path / "again/mine.txt").write_text("mine")
+    (tmp_path / "again/datasheet.md").write_text("changed")
+    capsys.readouterr()
+    assert main([*command, "--json"]) == 0
+    (tmp_path / "again/mine.txt").unlink()
+    assert digests(tmp_path / "again") == digests(run / "summary")
+    stated = json.loads(capsys.readouterr().out)["files"]
+    assert stated == sorted(path.name for path in (run / "summary").iterdir())
 
 
 def test_a_mix_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
