@@ -50,6 +50,8 @@ _RSL = re.compile(  # nothing is tried twice: files begin with any number of com
     rb"[\xef\xbb\xbf\xff\xfe\s]*+(?>(?:<!--.*?-->|<[?!][^>]*>)\s*)*+<(?:[\w-]+:)?rsl[\s>]", re.S
 )
 _HEAD_BYTES = 4096
+#: Addresses of which a redirect may lead to a licence in RSL.
+_MAY_LEAD = re.compile(r"\.xml(?:\?|$)", re.I)
 _IN_FOLDER = re.compile(
     r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))|"
     r"([^/]+)(/.+\.xml)"
@@ -123,12 +125,14 @@ def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
 
 def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
     for event in read_index(path, readers):
-        if isinstance(event, Page) and (kind := kind_of(event.url, event.content)):
+        if isinstance(event, Page):
             status = event.status or (event.fields or {}).get("status")
             status = int(str(status)) if str(status).isdecimal() else None
             location = dict(event.headers).get("location", "")
             moved = location if status is not None and 300 <= status < 400 else ""
-            yield SiteFile(kind, event.url, event.date, status, moved, event.content)
+            kind = kind_of(event.url, event.content)
+            if kind := kind or (RSL if moved and _MAY_LEAD.search(event.url) else ""):
+                yield SiteFile(kind, event.url, event.date, status, moved, event.content)
 
 
 _SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
@@ -292,19 +296,32 @@ class SiteIndex:
     def with_terms(
         self, signals: Iterable[Signal], url: str, date: datetime | None
     ) -> list[Signal]:
-        """Return a page's signals, those of RSL with the licences that the index has."""
+        """Return a page's signals, those of RSL with the licences that the index has.
+
+        What files of sites said later goes with the latest licences. Of a place whose licences
+        have changed all is said again: who has a group in it, and licences that have not.
+        """
         given = [*signals]
 
         def read(at: int) -> dict[Signal, None]:
             return dict.fromkeys(with_terms(given, url, lambda one: self._terms(one, at)))
 
-        found = read(_moment(date, _FOREVER))
-        later = (s for s in read(_FOREVER) if s not in found)
-        return [*found, *(s._replace(place=LATEST + s.place.removeprefix(LATEST)) for s in later)]
+        then, now = read(_moment(date, _FOREVER)), read(_FOREVER)
+        known = {s.place for s in given if s.place.startswith(LATEST)}
+        places = {s.place for s in now if s not in then} - {p.removeprefix(LATEST) for p in known}
+        later = [s for s in now if s.place in places - known and s.kind in (ROBOTS, RSL)]
+        found = (
+            one for each in (then, now) for one in each if (one.place in known) == (each is now)
+        )
+        return [*dict.fromkeys(found), *(s._replace(place=f"{LATEST}{s.place}") for s in later)]
 
     def _terms(self, address: str, at: int) -> bytes | None:
-        said = self._capture(address, RSL, at)
-        return said.terms if said and not said.to and not said.status else None
+        for _ in range(_MOST_REDIRECTS + 1):
+            said = self._capture(address, RSL, at)
+            if said is None or not said.to:
+                return said.terms if said and not said.status else None
+            address = said.to
+        return None
 
     def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
         for _ in range(_MOST_REDIRECTS + 1):
