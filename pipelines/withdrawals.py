@@ -307,8 +307,9 @@ class Withdrawal:
 def _origin(run: tuple[Folder, list[str]]) -> tuple[Folder, list[str]]:
     """Return the run of whose documents a withdrawal made this one; it itself, if none is found."""
     place, _, number = run[0].url.rpartition(f"/{TOKENS}")
-    if place and Folder(place).exists(_REPORT):
-        named = Folder(place).read_json(_REPORT)["runs"][int(number.strip("/") or 0)]
+    number = number.removeprefix("/") or "0"
+    if place and number.isdecimal() and Folder(place).exists(_REPORT):
+        named = Folder(place).read_json(_REPORT)["runs"][int(number)]
         for at in (named["run"], place.rpartition("/")[0]):
             if Folder(at).exists(SUMS) and _root(Folder(at)) == named["root"]:
                 return _origin(load_run(at))
@@ -335,17 +336,12 @@ def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: flo
     Each document of a cluster is at least `near` to the one that was kept. A document that is known
     not to be the copy of a withdrawn one is not added; in doubt a policy decides as its stage does.
     """
-    rows = {}
+    rows, in_doubt = {}, gone.policy.in_doubt if gone.policy else lambda one: True
     for _, members in sorted(_clusters(runs, gone, near).items()):
         asked = sorted((m for m in members if m["id"] in gone.ids), key=lambda m: str(m["id"]))
         others = [m for m in members if m["id"] not in gone.ids]
         for member in others:
-            of = original_of(
-                member,
-                asked,
-                others if gone.policy else (),
-                gone.policy.in_doubt if gone.policy else lambda one: True,
-            )
+            of = original_of(member, asked, others if gone.policy else (), in_doubt)
             if of is not None:
                 named = {"id": member["id"], "url": member["url"]}
                 rows[member["id"]] = named | {"reason": COPIED, "value": of["id"]}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from curation.errors import InputError
 from curation.hosts import site_name
 from curation.rights.licences import matches_licence
-from curation.rights.preferences import USES, decide
+from curation.rights.preferences import USES, decide, is_contradicted
 from curation.rights.rights_settings import COPY, RightsSettings
 from curation.rights.robots import product
 from curation.rights.signals import LATEST
@@ -153,6 +153,12 @@ class Policy:
         documents = zip(numbers, self._lacking(column), column.is_valid().to_pylist(), strict=True)
         return [denied[n] or self._unfit(sets[n], lacks, known) for n, lacks, known in documents]
 
+    def conflicts(self, column: pa.Array) -> int:
+        """Count the documents of which some signals permit a use that others deny."""
+        numbers, sets = self._speaking(column)
+        found = [is_contradicted(signals, self._agents, self._settings.bought) for signals in sets]
+        return sum(found[n] for n in numbers)
+
     def _unfit(self, signals: Signals, lacks_licence: bool, known: bool) -> Ruling | None:
         """Return why a document is removed that no signal forbids."""
         if lacks_licence:
@@ -198,14 +204,10 @@ class Policy:
 
     def _copied(self, one: Document, members: Sequence[Document]) -> Ruling | None:
         """Return the ruling on a document that is the copy of one that the policy forbids."""
-        asked = sorted(
-            (member for member in members if member["reason"]),
-            key=lambda m: (m["date"] is None, m["date"], m["id"]),
-        )
+        forbidden = (member for member in members if member["reason"])
+        asked = sorted(forbidden, key=lambda m: (m["date"] is None, m["date"], m["id"]))
         member = original_of(one, asked, [m for m in members if not m["reason"]], self.in_doubt)
-        if member is None:
-            return None
-        return Ruling(COPY, member["signal"], member["id"], member["value"])
+        return Ruling(COPY, member["signal"], member["id"], member["value"]) if member else None
 
     def in_doubt(self, one: Document) -> bool:
         """Return whether a document that may be a copy counts as one: its own site can permit."""

@@ -50,8 +50,6 @@ _RSL = re.compile(  # nothing is tried twice: files begin with any number of com
     rb"[\xef\xbb\xbf\xff\xfe\s]*+(?>(?:<!--.*?-->|<[?!][^>]*>)\s*)*+<(?:[\w-]+:)?rsl[\s>]", re.S
 )
 _HEAD_BYTES = 4096
-#: Addresses of which a redirect may lead to a licence in RSL.
-_MAY_LEAD = re.compile(r"\.xml(?:\?|$)", re.I)
 _IN_FOLDER = re.compile(
     r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))|"
     r"([^/]+)(/.+\.xml)"
@@ -131,7 +129,7 @@ def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
             location = dict(event.headers).get("location", "")
             moved = location if status is not None and 300 <= status < 400 else ""
             kind = kind_of(event.url, event.content)
-            if kind := kind or (RSL if moved and _MAY_LEAD.search(event.url) else ""):
+            if kind := kind or (RSL if moved and ".xml" in event.url.lower() else ""):
                 yield SiteFile(kind, event.url, event.date, status, moved, event.content)
 
 

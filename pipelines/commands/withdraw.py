@@ -110,10 +110,8 @@ def near_of(run: str, given: float | None) -> float | None:
         raise ConfigError(f"--near {given}: expected a share from 0 to 1")
     folder = Folder(run)
     held = run_recipe(folder) if given is None and folder.exists(RECIPE_FILE) else {}
-    follows = {"rights", "withdraw"} & {
-        *held.get("stages", ())
-    }  # a withdrawal has its run's recipe
-    follow = held["rights"].get("follow") if follows else None
+    ran = {*held.get("stages", ())}  # what a withdrawal left has the recipe of its run
+    follow = held["rights"].get("follow") if ran & {"rights", "withdraw"} else None
     return given if given is not None else (follow or {}).get("near")
 
 

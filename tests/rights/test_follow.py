@@ -350,8 +350,11 @@ def test_where_nobody_knows_the_original(tmp_path: Path) -> None:
         page("c", words(2, 300), "c.example", None, denied),
         page("d", words(2, 300), "d.example", None),
     ]
+    rows.append(page("both", words(6, 300), "h.example", 5, denied, ALLOWED))
     given = write(tmp_path / "in", rows)
     assert set(ids(run(given, tmp_path / "out"), "rights/documents")) == {"b", "g"}
+    counts = json.loads((tmp_path / "out/rights/manifest.json").read_text())["counts"]
+    assert counts["conflicts"] == 1
     strict = run(given, tmp_path / "strict", "rights.contradictions=strictest")
     assert set(ids(strict, "rights/documents")) == {"g"}
 
