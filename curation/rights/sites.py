@@ -296,22 +296,23 @@ class SiteIndex:
     ) -> list[Signal]:
         """Return a page's signals, those of RSL with the licences that the index has.
 
-        What files of sites said later goes with the latest licences. Of a place whose licences
-        have changed all is said again: who has a group in it, and licences that have not.
+        Where one says something else now, all licences of its place are in that of the latest ones,
+        too, with the answers that tell who has a group there.
         """
-        given = [*signals]
+        given = dict.fromkeys(signals)
+        if all(one.kind != RSL for one in given):  # of nearly all documents
+            return [*given]
 
-        def read(at: int) -> dict[Signal, None]:
-            return dict.fromkeys(with_terms(given, url, lambda one: self._terms(one, at)))
+        def read(one: Signal, at: int) -> Iterator[Signal]:
+            when = _FOREVER if one.place.startswith(LATEST) else at
+            return with_terms([one], url, lambda address: self._terms(address, when))
 
-        then, now = read(_moment(date, _FOREVER)), read(_FOREVER)
-        known = {s.place for s in given if s.place.startswith(LATEST)}
-        places = {s.place for s in now if s not in then} - {p.removeprefix(LATEST) for p in known}
-        later = [s for s in now if s.place in places - known and s.kind in (ROBOTS, RSL)]
-        found = (
-            one for each in (then, now) for one in each if (one.place in known) == (each is now)
-        )
-        return [*dict.fromkeys(found), *(s._replace(place=f"{LATEST}{s.place}") for s in later)]
+        at = _moment(date, _FOREVER)
+        found, now = (dict.fromkeys(s for g in given for s in read(g, t)) for t in (at, _FOREVER))
+        known = {s.place for s in given}
+        changed = {s.place for s in now if s not in found and LATEST + s.place not in known}
+        later = (s for s in now if s.place in changed and s.kind in (ROBOTS, RSL))
+        return [*found, *(s._replace(place=LATEST + s.place) for s in later)]
 
     def _terms(self, address: str, at: int) -> bytes | None:
         for _ in range(_MOST_REDIRECTS + 1):
