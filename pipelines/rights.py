@@ -74,7 +74,9 @@ class ApplyRights(Transform):
         batch, rulings = self._policy.judge(batch)
         found = found_table(batch.column("id"), rulings)
         verdicts = verdicts_of(rulings, (self.settings.follow or {}).get("near"))
-        return Outcome(batch, verdicts, beside={find(_STAGE).beside: found})
+        conflicts = self._policy.conflicts(batch.column("rights"))
+        extra = {"conflicts": conflicts} if conflicts else {}
+        return Outcome(batch, verdicts, extra=extra, beside={find(_STAGE).beside: found})
 
     @cached_property
     def _policy(self) -> Policy:

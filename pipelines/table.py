@@ -71,12 +71,7 @@ def run(
     where code of the user's own fails on all documents.
     """
     loaded = load(recipe, assignments) if isinstance(recipe, str) else recipe
-    named = stage_names(stages)
-    if not named and (stages or isinstance(stages, str)):
-        raise ConfigError("stages: names no stage")
-    chosen = [s for s in named or loaded.stages if not find(s).is_sink]
-    if not chosen:
-        raise ConfigError("stages: nothing to do here: these stages only write files for training")
+    chosen = _chosen(stages, loaded)
     check_order(loaded, chosen)
     given = as_given(table)
     handed = _handed(given.table, loaded, "extract" in chosen)
@@ -100,6 +95,17 @@ def run(
             error.args = (str(error).replace(f"{folder}/", ""), *error.args[1:])
             raise
         return _result(given, work)
+
+
+def _chosen(stages: str | Sequence[str], recipe: Recipe) -> list[str]:
+    """Return the stages that a call names, or else the recipe's, without `tokenize`."""
+    named = stage_names(stages)
+    if not named and (stages or isinstance(stages, str)):
+        raise ConfigError("stages: names no stage")
+    chosen = [s for s in named or recipe.stages if not find(s).is_sink]
+    if not chosen:
+        raise ConfigError("stages: nothing to do here: these stages only write files for training")
+    return chosen
 
 
 def _handed(table: pa.Table, recipe: Recipe, extracts: bool) -> pa.Table:

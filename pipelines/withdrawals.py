@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from curation.errors import ConfigError, InputError
 from curation.hosts import host_of
 from curation.recipe import Recipe, load
-from curation.rights.policy import COPIES, Policy, Ruling, is_copy
+from curation.rights.policy import COPIES, Policy, Ruling, original_of
 from curation.rights.rights_settings import COMPARES
 from curation.schema import VERDICT_COLUMNS, aligned
 from curation.stages import find, known_stages
@@ -222,7 +222,13 @@ class Withdrawal:
         self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
         named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
         self._asked = {"by": asked, "runs": named}
-        self._gone, self._rows = gone, selected(self._runs, gone)
+        origins = {f.url: (f, s) for f, s in map(_origin, self._runs)}
+        if gone.near is not None and not any(COMPARES in s for _, s in origins.values()):
+            raise ConfigError(
+                f"{self._runs[0][0].shown}: copies are not known: neither it nor a run that it was "
+                f"made of is found with {COMPARES}: withdraw from a run that has it"
+            )
+        self._gone, self._rows = gone, selected([*origins.values()], gone)
         found = {name for rows in self._rows for name in rows["id"].to_pylist()}
         if any(find(stages[0].partition("/")[0]).is_sink for _, stages in self._runs):
             found |= gone.ids  # of documents that are gone only their tokens are left
@@ -231,7 +237,10 @@ class Withdrawal:
             raise InputError("the selection matches no document of the run")
         self._refuse_another()
         #: Selected documents that a stage had removed, and those withdrawn now.
-        places = (run / stage for run, stages in self._runs for stage in stages if "/" not in stage)
+        every = {f.url: (f, s) for f, s in self._runs} | origins
+        places = (
+            run / stage for run, stages in every.values() for stage in stages if "/" not in stage
+        )
         removed = (b["id"].to_pylist() for p in places for b in read_kinds(p, ["removed"], ["id"]))
         self.past = len(set[str]().union(*map(gone.ids.intersection, removed)))
         self.documents = len(gone.ids) - self.past
@@ -295,6 +304,18 @@ class Withdrawal:
                 )
 
 
+def _origin(run: tuple[Folder, list[str]]) -> tuple[Folder, list[str]]:
+    """Return the run of whose documents a withdrawal made this one; it itself, if none is found."""
+    place, _, number = run[0].url.rpartition(f"/{TOKENS}")
+    number = number.removeprefix("/") or "0"
+    if place and number.isdecimal() and Folder(place).exists(_REPORT):
+        named = Folder(place).read_json(_REPORT)["runs"][int(number)]
+        for at in (named["run"], place.rpartition("/")[0]):
+            if Folder(at).exists(SUMS) and _root(Folder(at)) == named["root"]:
+                return _origin(load_run(at))
+    return run
+
+
 def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
     """Return the selected documents with reasons, and copies of them: rows of RECORD."""
     wanted, found = ["id", "url", *(["rights"] if gone.policy else [])], list[pa.RecordBatch]()
@@ -313,16 +334,17 @@ def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: flo
     """Add copies of the withdrawn documents to these; return their rows of RECORD.
 
     Each document of a cluster is at least `near` to the one that was kept. A document that is known
-    not to be the copy of a withdrawn one is not added.
+    not to be the copy of a withdrawn one is not added; in doubt a policy decides as its stage does.
     """
-    rows = {}
+    rows, in_doubt = {}, gone.policy.in_doubt if gone.policy else lambda one: True
     for _, members in sorted(_clusters(runs, gone, near).items()):
         asked = sorted((m for m in members if m["id"] in gone.ids), key=lambda m: str(m["id"]))
-        for member in (m for m in members if m["id"] not in gone.ids):
-            of = next((one["id"] for one in asked if is_copy(member, one) is not False), None)
+        others = [m for m in members if m["id"] not in gone.ids]
+        for member in others:
+            of = original_of(member, asked, others if gone.policy else (), in_doubt)
             if of is not None:
                 named = {"id": member["id"], "url": member["url"]}
-                rows[member["id"]] = named | {"reason": COPIED, "value": of}
+                rows[member["id"]] = named | {"reason": COPIED, "value": of["id"]}
     gone.ids |= rows.keys()
     return pa.RecordBatch.from_pylist([rows[name] for name in sorted(rows)], RECORD)
 

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from curation.errors import InputError
 from curation.hosts import site_name
 from curation.rights.licences import matches_licence
-from curation.rights.preferences import USES, decide
+from curation.rights.preferences import USES, decide, is_contradicted
 from curation.rights.rights_settings import COPY, RightsSettings
 from curation.rights.robots import product
 from curation.rights.signals import LATEST
@@ -104,6 +104,27 @@ def is_copy(one: Document, other: Document) -> bool | None:
     return dates[0] > dates[1]  # type: ignore[operator]
 
 
+def original_of(
+    one: Document,
+    asked: Iterable[Document],
+    others: Sequence[Document],
+    in_doubt: Callable[[Document], bool],
+) -> Document | None:
+    """Return the first of some documents whose copy this one is.
+
+    Args:
+        asked: documents with one text.
+        others: documents with that text; what is the copy of one of these is no original.
+        in_doubt: returns whether a document counts as a copy where nobody knows.
+    """
+    for member in asked:
+        copied = is_copy(one, member)
+        if in_doubt(one) if copied is None else copied:
+            if not any(is_copy(member, o) and not is_copy(o, member) for o in others):
+                return member
+    return None
+
+
 def _hosts(document: Document, kinds: Sequence[str]) -> set[str]:
     """Return the hosts in the values of a document's signals of some kinds."""
     signals = (s for s in (document["rights"] or {}).get("signals") or () if s["kind"] in kinds)
@@ -131,6 +152,12 @@ class Policy:
         denied = [self._forbidden(signals) for signals in sets]
         documents = zip(numbers, self._lacking(column), column.is_valid().to_pylist(), strict=True)
         return [denied[n] or self._unfit(sets[n], lacks, known) for n, lacks, known in documents]
+
+    def conflicts(self, column: pa.Array) -> int:
+        """Count the documents of which some signals permit a use that others deny."""
+        numbers, sets = self._speaking(column)
+        found = [is_contradicted(signals, self._agents, self._settings.bought) for signals in sets]
+        return sum(found[n] for n in numbers)
 
     def _unfit(self, signals: Signals, lacks_licence: bool, known: bool) -> Ruling | None:
         """Return why a document is removed that no signal forbids."""
@@ -169,7 +196,8 @@ class Policy:
         if self._copies is not None:
             kept, ids = self._copies["kept_id"], batch["id"]
             licensed = ids.filter(pc.struct_field(batch["rights"], "licence").is_valid())
-            decides = pc.or_(self._copies["reason"].is_valid(), pc.is_in(kept, licensed))
+            forbidden = kept.filter(self._copies["reason"].is_valid())
+            decides = pc.or_(pc.is_in(kept, forbidden), pc.is_in(kept, licensed))
             for row in _documents(self._copies.filter(pc.and_(decides, pc.is_in(kept, ids)))):
                 found.setdefault(row["kept_id"], []).append(row)
         return found
@@ -177,15 +205,15 @@ class Policy:
     def _copied(self, one: Document, members: Sequence[Document]) -> Ruling | None:
         """Return the ruling on a document that is the copy of one that the policy forbids."""
         forbidden = (member for member in members if member["reason"])
-        for member in sorted(forbidden, key=lambda m: (m["date"] is None, m["date"], m["id"])):
-            copied = is_copy(one, member)
-            if copied is None:
-                signals = (one["rights"] or {}).get("signals") or ()
-                permitted = decide(signals, self._agents)["train"][0] == "allow"
-                copied = self._settings.contradictions == "strictest" or not permitted
-            if copied:
-                return Ruling(COPY, member["signal"], member["id"], member["value"])
-        return None
+        asked = sorted(forbidden, key=lambda m: (m["date"] is None, m["date"], m["id"]))
+        member = original_of(one, asked, [m for m in members if not m["reason"]], self.in_doubt)
+        return Ruling(COPY, member["signal"], member["id"], member["value"]) if member else None
+
+    def in_doubt(self, one: Document) -> bool:
+        """Return whether a document that may be a copy counts as one: its own site can permit."""
+        signals = (one["rights"] or {}).get("signals") or ()
+        permitted = decide(signals, self._agents)["train"][0] == "allow"
+        return self._settings.contradictions == "strictest" or not permitted
 
     def copies(self, removed: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of documents that were removed as copies as similar as `follow` asks.

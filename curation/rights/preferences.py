@@ -129,6 +129,12 @@ def decide(
     return {use: (answer, said[use].get(answer, [])) for use, answer in found.items()}
 
 
+def is_contradicted(signals: Signals, agents: Sequence[str], bought: Sequence[str]) -> bool:
+    """Return whether some of a document's signals permit a use that others deny."""
+    said = {(use, answer) for _, use, answer in _statements(signals, agents, True, bought)}
+    return any({(use, "allow"), (use, "deny")} <= said for use in USES)
+
+
 def _statements(
     signals: Signals, agents: Sequence[str], strictest: bool, bought: Sequence[str]
 ) -> Iterator[tuple[Mapping[str, str | None], str, Answer]]:

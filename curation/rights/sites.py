@@ -131,12 +131,14 @@ def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
 
 def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
     for event in read_index(path, readers):
-        if isinstance(event, Page) and (kind := kind_of(event.url, event.content)):
+        if isinstance(event, Page):
             status = event.status or (event.fields or {}).get("status")
             status = int(str(status)) if str(status).isdecimal() else None
             location = dict(event.headers).get("location", "")
             moved = location if status is not None and 300 <= status < 400 else ""
-            yield SiteFile(kind, event.url, event.date, status, moved, event.content)
+            kind = kind_of(event.url, event.content)
+            if kind := kind or (RSL if moved and ".xml" in event.url.lower() else ""):
+                yield SiteFile(kind, event.url, event.date, status, moved, event.content)
 
 
 _SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
@@ -321,8 +323,12 @@ class SiteIndex:
         return [*found, *(s._replace(place=LATEST + s.place) for s in later)]
 
     def _terms(self, address: str, at: int) -> bytes | None:
-        said = self._capture(address, RSL, at)
-        return said.terms if said and not said.to and not said.status else None
+        for _ in range(_MOST_REDIRECTS + 1):
+            said = self._capture(address, RSL, at)
+            if said is None or not said.to:
+                return said.terms if said and not said.status else None
+            address = said.to
+        return None
 
     def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
         for _ in range(_MOST_REDIRECTS + 1):

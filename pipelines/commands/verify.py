@@ -121,12 +121,13 @@ def _verify_receipt(options: argparse.Namespace) -> int:
     text, place = read_text(options.verify), Folder(options.run) if options.run else None
     try:
         problems, whole = check_receipt(json.loads(text), options.root, place)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise ConfigError(f"{options.verify}: not a receipt of `curate receipt`") from None
     if options.json:
         say_json({"problems": problems, "whole_run": whole})
     else:
         but = "" if whole else "; without the whole run, copies may be left out unnoticed"
+        but += "; what it says of texts is not checked" if json.loads(text)["texts"] else ""
         say("\n".join(f"wrong: {p}" for p in problems) or f"the receipt matches its root{but}")
     return 1 if problems else 0
 
@@ -148,6 +149,8 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
         spans = [s["length"] for one in some for s in one["said"] if "length" in s]
         inside = sum(any("length" in s for s in one["said"]) for one in some)
         yield f"{name}: {len(some):,}, in the tokens: {inside:,} ({sum(spans):,} tokens)"
+    if found["near"] is None:
+        yield "copies: not known, as no stage of this run compared documents"
     for one in documents:
         copied = f", a copy of {one['copy_of']}" if "copy_of" in one else ""
         yield f"{one['id']} {one['url']}{copied}"

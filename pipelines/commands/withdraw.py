@@ -96,7 +96,8 @@ def _withdrawn(options: argparse.Namespace) -> Withdrawn:
     elif options.rights:
         gone = Withdrawn([], policy=Policy(_policy(options.rights)))
     followed = _policy(options.rights).follow if options.rights else None
-    gone.near = (followed or {}).get("near", near_of(options.run[0], options.near))
+    near = (followed or {}).get("near") if options.near is None else options.near
+    gone.near = near_of(options.run[0], near)
     return gone
 
 
@@ -109,7 +110,8 @@ def near_of(run: str, given: float | None) -> float | None:
         raise ConfigError(f"--near {given}: expected a share from 0 to 1")
     folder = Folder(run)
     held = run_recipe(folder) if given is None and folder.exists(RECIPE_FILE) else {}
-    follow = held["rights"].get("follow") if "rights" in held.get("stages", ()) else None
+    ran = {*held.get("stages", ())}  # what a withdrawal left has the recipe of its run
+    follow = held["rights"].get("follow") if ran & {"rights", "withdraw"} else None
     return given if given is not None else (follow or {}).get("near")
 
 

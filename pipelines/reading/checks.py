@@ -23,12 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.config import read_yaml, settings_of_run
-from curation.errors import InputError
+from curation.errors import ConfigError, InputError
 from curation.hosts import host_of
 from curation.readers.documents import document_id
 from curation.readers.read import read_at
 from curation.recipe import load
 from curation.resources import root
+from curation.rights.rights_settings import COMPARES
 from curation.schema import aligned
 from curation.stages import find
 from curation.tokenize.megatron import token_dtype
@@ -101,16 +102,16 @@ def check(run: str, share: float = 0.01, inputs: Sequence[str] = ()) -> Checked:
 
 
 def receipt(
-    run: str, hosts: frozenset[str], near: float, texts: Mapping[str, str] | None = None
+    run: str, hosts: frozenset[str], near: float | None, texts: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return what of some hosts, and which copies of it, is in a run and its tokens, as JSON.
 
     Args:
-        near: least similarity of a copy.
+        near: least similarity of a copy; null where no stage compared documents.
         texts: passages that are looked for, by name.
     """
     folder, stages = load_run(run)
-    asked = Withdrawn([], hosts=hosts, near=near)
+    asked = Withdrawn([], hosts=hosts, near=near if COMPARES in stages else None)
     rows = [r for batch in selected([(folder, stages)], asked) for r in batch.to_pylist()]
     documents = {r["id"]: {"id": r["id"], "url": r["url"], "said": []} for r in rows}
     for row in rows:
@@ -124,12 +125,16 @@ def receipt(
     found = {
         "root": hashlib.sha256(listed).hexdigest(),
         "hosts": sorted(hosts),
-        "near": near,
+        "near": asked.near,
         "documents": [documents[name] for name in sorted(documents)],
         "texts": _passages(folder, stages, texts or {}),
-        **read_yaml(root() / "configs" / "lists" / "receipt.yaml"),
+        **_words(),
     }
     return found | {SUMS: listed.decode(), "manifests": own}
+
+
+def _words() -> dict[str, str]:
+    return read_yaml(root() / "configs" / "lists" / "receipt.yaml")  # type: ignore[no-any-return]
 
 
 def _said(
@@ -191,11 +196,14 @@ def check_receipt(
     for one in given["documents"]:
         for said in one["said"]:
             stated.setdefault(said["file"], {})[said["row"]] = {"id": one["id"], **said}
+    if place is not None and not any(map(place.exists, [SUMS, *stated])):
+        raise ConfigError(f"{place.shown}: has no file that the receipt names")
+    problems += [f"{k}: not the words of a receipt" for k, v in _words().items() if given[k] != v]
     problems += _not_copies(given["documents"])
     hosts = Withdrawn([], hosts=frozenset(given["hosts"]))
     hosts.ids |= {one["id"] for one in given["documents"]}
     for name, rows in sorted(stated.items()):
-        if name not in files or max(rows, default=-1) >= files[name]["rows"]:
+        if name not in files or not all(n in range(files[name]["rows"]) for n in rows):
             problems.append(f"{name}: no manifest names it with so many rows")
         elif place is not None and place.exists(name):
             if _digest(place, name) != files[name]["sha256"]:
@@ -205,8 +213,12 @@ def check_receipt(
                 problems += _left_out(place, name, hosts, rows)
     whole = place is not None and all(map(place.exists, [SUMS, *stated]))
     if place is not None and whole and not problems:
-        again = receipt(place.url, frozenset(given["hosts"]), given["near"])
-        told, now = ({SUMS: r[SUMS]} | {d["id"]: d for d in r["documents"]} for r in (given, again))
+        near = 0.8 if given["near"] is None else given["near"]
+        again = receipt(place.url, frozenset(given["hosts"]), near)
+        told, now = (
+            {name: r[name] for name in (SUMS, "near")} | {d["id"]: d for d in r["documents"]}
+            for r in (given, again)
+        )
         differ = [n for n in sorted(now.keys() | told) if now.get(n) != told.get(n)]
         problems += [f"{name}: the receipt does not say of it what the run does" for name in differ]
     return problems, whole

@@ -23,7 +23,7 @@ from curation.schema import column_of, with_column
 from pipelines.run_folder import load_run, run_recipe
 from pipelines.storage.exchange import concatenated
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import files_of, read_manifest
+from pipelines.storage.manifest import files_of, is_stage, read_manifest
 from pipelines.storage.shards import open_parquet, read_kinds
 
 FILTER, RIGHTS = "filter", "rights"
@@ -104,6 +104,8 @@ def _policy(folder: Folder, settings: RightsSettings, sites: SiteIndex | None = 
     policy = Policy(settings)
     if not settings.follow:
         return policy
+    if not is_stage(folder / COMPARES):
+        raise ConfigError(f"rights.follow: {folder.shown} has no {COMPARES}, which finds copies")
     removed = read_kinds(folder / COMPARES, ["removed"], COPIES.names)
     renewed = (_renewed(batch, sites) if sites else batch for batch in removed)
     return Policy(settings, concatenated([policy.copies(batch) for batch in renewed], COPIES))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import shutil
@@ -18,6 +19,7 @@ import pytest
 from curation.rights.policy import Policy, is_copy
 from curation.rights.rights_settings import default_settings
 from curation.schema import EXTRACTED, RIGHTS
+from pipelines.commands import withdraw
 from tests.conftest import curate, curate_well
 
 Row = dict[str, Any]
@@ -171,6 +173,47 @@ def test_withdrawal_takes_copies_along(tmp_path: Path) -> None:
     assert answer.returncode == 2 and "expected a share" in answer.stderr
 
 
+def test_copies_of_what_a_withdrawal_left(tmp_path: Path) -> None:
+    """A withdrawal from what another one packed again asks the first run which the copies are."""
+    rows = [
+        page("one", words(1, 300), "one.example", 3),
+        page("x", words(2, 300), "two.example", 3),
+        page("x-copy", [*words(2, 300), *words(9, 5)], "mirror.example", 9),
+        page("rest", words(4, 300), "r.example", 3),
+        page("v", words(5, 300), "deny.example", 5, DENIALS[0]),
+        page("may", [*words(5, 300), *words(12, 8)], "may.example", 5, ALLOWED),
+    ]
+    out = run(write(tmp_path / "in", rows), tmp_path / "out", tokenized=True)
+    assert set(ids(out, "rights/documents")) == {"one", "x-copy", "rest", "may"}
+    for host in ("one", "two"):
+        (tmp_path / host).write_text(f"{host}.example\n")
+    policy = "{honour: [train], follow: {near: 0.8}}"
+    told = curate_well(["withdraw", "--run", out, "--rights", policy, "--output", tmp_path / "p"])
+    assert "0 documents withdrawn, 1 removed before" in told  # as the stage decided
+    command = ["withdraw", "--workers", "0", "--repack", "--run"]
+    curate_well([*command, out, "--hosts", tmp_path / "one"])
+    left, second = out / "withdrawn/tokens", tmp_path / "second"
+    asked = ["--hosts", tmp_path / "two", "--output", second]
+    assert "1 documents withdrawn, 1 removed" in curate_well([*command, left, *asked])
+    assert set(ids(second, "tokens/tokenize/index")) == {"rest", "may"}
+    told = curate_well(["receipt", "--run", left, "--hosts", tmp_path / "two"])
+    assert "copies: not known" in told
+    (out / "withdrawn/withdrawn.json").unlink()  # which names the first run
+    answer = curate(*command, left, "--hosts", tmp_path / "two", "--output", tmp_path / "third")
+    assert answer.returncode == 2 and "copies are not known" in answer.stderr
+    assumed = "rights.follow={near: 0.8}"
+    answer = curate("rights", "--what-if", "--run", left, "--set", assumed)
+    assert answer.returncode == 2 and "has no dedup-documents" in answer.stderr
+
+
+def test_a_share_that_is_given_counts_before_the_policys(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    withdraw.add(parser, "withdraw")
+    given = ["--run", str(tmp_path), "--rights", "{follow: {near: 0.8}}"]
+    for more, near in (([], 0.8), (["--near", "1"], 1.0)):
+        assert withdraw._withdrawn(parser.parse_args([*given, *more])).near == near
+
+
 def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
     text = words(1, 300)
     rows = [
@@ -235,6 +278,22 @@ def test_a_receipt_that_others_can_check(tmp_path: Path) -> None:
     file.write_text(json.dumps(more))
     answer = curate(*check, "--run", out)
     assert "has other of d.example, which the receipt leaves out" in answer.stdout
+    lines = json.dumps(found)
+    for changed, code in (
+        ({**found, "proves": "all", "does_not_prove": ""}, 1),
+        ({**found, "near": None}, 1),
+        (json.loads(lines.replace('"row": 0', '"row": -1')), 1),
+        ({}, 2),
+    ):
+        file.write_text(json.dumps(changed))
+        where = ["--run", out] if changed.get("near", 0) is None else []
+        assert curate(*check, *where).returncode == code
+    file.write_text("[" * 100_000)
+    assert "not a receipt" in curate(*check).stderr
+    file.write_text(json.dumps({**found, "texts": [{**found["texts"][0], "found": []}]}))
+    assert "what it says of texts is not checked" in curate_well([*check, "--run", out])
+    answer = curate(*check, "--run", tmp_path / "nowhere")
+    assert answer.returncode == 2 and "no file that the receipt names" in answer.stderr
     file.write_text("{}")
     assert curate(*check).returncode == 2
     assert curate(*command).returncode == 2 and file.read_text() == "{}"  # no receipt
@@ -285,16 +344,23 @@ def test_denials_of_many_are_those_of_each(honour: list[str]) -> None:
 def test_where_nobody_knows_the_original(tmp_path: Path) -> None:
     """A copy whose own site permits training stays unless the strictest reading is chosen."""
     text, denied = words(1, 300), ("directive", "head", "*", "noai")
+    shared = words(3, 300)
     rows = [
+        page("e", shared, "e.example", 1),  # the original of all three, which may be used
+        page("f", shared, "f.example", 5, denied),
+        page("g", [*shared, *words(4, 8)], "g.example", 9),
         page("a", text, "a.example", 5, denied),
         page("b", text, "b.example", 5, ALLOWED),
         page("c", words(2, 300), "c.example", None, denied),
         page("d", words(2, 300), "d.example", None),
     ]
+    rows.append(page("both", words(6, 300), "h.example", 5, denied, ALLOWED))
     given = write(tmp_path / "in", rows)
-    assert set(ids(run(given, tmp_path / "out"), "rights/documents")) == {"b"}
+    assert set(ids(run(given, tmp_path / "out"), "rights/documents")) == {"b", "g"}
+    counts = json.loads((tmp_path / "out/rights/manifest.json").read_text())["counts"]
+    assert counts["conflicts"] == 1
     strict = run(given, tmp_path / "strict", "rights.contradictions=strictest")
-    assert not ids(strict, "rights/documents")
+    assert set(ids(strict, "rights/documents")) == {"g"}
 
 
 def test_a_licence_that_copies_contradict_is_unknown(tmp_path: Path) -> None:

@@ -115,6 +115,38 @@ def test_each_capture_tells_who_has_a_group(tmp_path: Path) -> None:
         assert (ruling is not None) is removed
 
 
+def test_newer_licences_are_told_to_the_group_that_names_them(tmp_path: Path) -> None:
+    page = '<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>%s</license></content></rsl>'
+    yes, no = ((page % f"<{one}>all</{one}>").encode() for one in ("permits", "prohibits"))
+    group = b"User-agent: b\nLicense: https://a.example/t.xml\nAllow: /\n"
+    over = b"License: https://a.example/t.xml\n\n" + group.replace(b"t.xml", b"own.xml")
+    for n, (lines, to, answer) in enumerate(
+        ((group, "", "deny"), (over, "", "allow"), (group, "https://b.example/new", "deny"))
+    ):
+        terms = [("t.xml", 1, yes, ""), ("own.xml", 1, yes, ""), ("t.xml", 20, no, to)]
+        files = [robots(lines, day=1)] + [
+            SiteFile(
+                "rsl", f"https://a.example/{name}", datetime(2024, 5, d, tzinfo=UTC), None, at, said
+            )
+            for name, d, said, at in terms
+        ]
+        files.append(SiteFile("rsl", "https://b.example/new", None, None, "", no))
+        index, url, date = (
+            index_of(tmp_path / str(n), files, ("b",)),
+            "https://a.example/x",
+            datetime(2024, 5, 10, tzinfo=UTC),
+        )
+        found = index.with_terms(index.signals(url, date), url, date)
+        assert decide([one._asdict() for one in found], ["b"])["train"][0] == answer
+
+
+def test_redirects_of_licences_are_read(tmp_path: Path) -> None:
+    moved = http_response(b"", b"Location: /new.xml").replace(b"200 OK", b"301 Moved")
+    (tmp_path / "r.warc").write_bytes(warc_record(0, moved, url="https://a.example/t.xml"))
+    (one,) = read_site_files([str(tmp_path / "r.warc")], READERS)
+    assert (one.kind, one.location) == ("rsl", "/new.xml")
+
+
 def test_what_newer_files_say_takes_the_place_of_all_that_older_ones_said(tmp_path: Path) -> None:
     terms = "https://a.example/t.xml"
     page = '<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>%s</license></content></rsl>'
