@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ from curation.errors import ConfigError, raising, told
 from curation.resources import NamedPath, resolve
 from curation.schema import DOCUMENTS, Verdicts, with_column
 from curation.text.surrogates import everywhere
-from curation.user_code import Found, UserCode, walk
+from curation.user_code import Found, UserCode, forget, is_own, reading, walk
 
 T = TypeVar("T")
 
@@ -69,11 +70,25 @@ def opened(code: UserCode, settings: Mapping[str, Any], positional: int = 1) -> 
 
 
 def check_opens(code: UserCode, settings: Mapping[str, Any], key: str, positional: int = 1) -> None:
-    """Raise ConfigError, naming the recipe's key, if code or its settings can't be used."""
+    """Raise ConfigError, naming the recipe's key, if code or its settings can't be used.
+
+    So it does if loading it reads a file beside the recipe, or in the working directory, that no
+    setting names: the output would depend on what its fingerprint doesn't have.
+    """
     try:
-        opened(code, settings, positional)
+        with reading() as files:
+            opened(code, settings, positional)
     except ValueError as error:
         raise ConfigError(f"{key}: {error}") from error
+    named = [path.place for _, path, _ in walk(settings, "", (NamedPath,)) if path.place]
+    for file in sorted(f for f in files if is_own(f, code.folders)):
+        if not any(Path(file).is_relative_to(os.path.realpath(place)) for place in named):
+            _opened.cache_clear()
+            forget()  # so that the next try reads again
+            raise ConfigError(
+                f"{key}: {code} reads {file}, which decides its answers: name it in `settings`, or "
+                "under `files`, as an argument"
+            )
 
 
 def _place(path: NamedPath) -> str:

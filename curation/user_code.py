@@ -10,6 +10,7 @@ package installed on the workers.
 Such code is trusted like the recipe.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -20,6 +21,7 @@ import itertools
 import linecache
 import os
 import sys
+import threading
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +40,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from curation.config import Settings, nearest
 from curation.errors import raising, told
-from curation.resources import PREFIX, NamedPath
+from curation.resources import PREFIX, NamedPath, root
 from curation.text.surrogates import everywhere
 
 T = TypeVar("T")
@@ -47,6 +49,8 @@ T = TypeVar("T")
 FILES = "arguments that are files or folders; null: strings in `settings` that are a path of one"
 #: Most files in a folder that is found without being declared.
 _MOST_FILES = 10_000
+#: Folders of installed packages and of what Python and numba compile.
+_NOT_OWN = ("site-packages", "dist-packages", "__pycache__")
 
 
 class Found(NamedTuple):
@@ -71,13 +75,13 @@ class UserCode:
     def __init__(
         self, reference: str, folders: Sequence[str] = (), found: Found | None = None
     ) -> None:
-        self.reference, self._folders, self._found = reference, tuple(folders), found
+        self.reference, self.folders, self._found = reference, tuple(folders), found
 
     @property
     def found(self) -> Found:
         """The code's location. Raises ValueError if there is none."""
         if self._found is None:
-            self._found = _find(self.reference, self._folders, self.group)
+            self._found = _find(self.reference, self.folders, self.group)
         return self._found
 
     def load(self) -> Any:
@@ -106,7 +110,7 @@ class UserCode:
         return hash(self.reference)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"reference": self.reference, "_folders": (), "_found": self.found}
+        return {"reference": self.reference, "folders": (), "_found": self.found}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -283,8 +287,8 @@ def _of_package(top: str, names: Sequence[str], origin: str) -> Iterator[tuple[s
     """
     for name in names:
         distribution = importlib.metadata.distribution(name)
-        root = os.path.realpath(str(distribution.locate_file("")))
-        path = os.path.relpath(os.path.realpath(origin), root)
+        place = os.path.realpath(str(distribution.locate_file("")))
+        path = os.path.relpath(os.path.realpath(origin), place)
         if f"\n{path}," in f"\n{distribution.read_text('RECORD') or ''}":
             return
     spec = importlib.util.find_spec(top)
@@ -309,6 +313,48 @@ def _module(name: str, source: str | None, sha256: str) -> types.ModuleType:
         del sys.modules[module.__name__]
         raise
     return module
+
+
+forget = _module.cache_clear
+_READ = threading.local()
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[set[str]]:
+    """Yield the set of files that this thread opens for reading, while it does."""
+    _listen()
+    _READ.files = files = set[str]()
+    try:
+        yield files
+    finally:
+        vars(_READ).pop("files", None)
+
+
+@functools.cache
+def _listen() -> None:
+    def note(event: str, given: tuple[Any, ...]) -> None:
+        if event == "open" and hasattr(_READ, "files") and not isinstance(given[0], int):
+            if not (given[2] or 0) & (os.O_WRONLY | os.O_RDWR):
+                _READ.files.add(os.path.realpath(os.fsdecode(given[0])))
+
+    sys.addaudithook(note)
+
+
+def is_own(file: str, folders: Sequence[str]) -> bool:
+    """Return whether it is data beside a recipe or in the working directory.
+
+    Code, caches and files of packages are none. Without folders, as in workers, nothing is.
+    """
+    shipped = (f"{root()}/{name}" for name in ("configs", "models", "data_samples"))
+    elsewhere = any(Path(file).is_relative_to(p) for p in (sys.prefix, sys.base_prefix, *shipped))
+    if elsewhere or file.endswith(".py") or not os.path.isfile(file):
+        return False
+    for folder in map(os.path.realpath, (*folders, ".") if folders else ()):
+        parts = Path(os.path.relpath(file, folder)).parts
+        is_wide = folder in ("/", str(Path.home())) and len(parts) > 1  # anything may lie there
+        if not (is_wide or any(p.startswith(".") or p in _NOT_OWN for p in parts)):
+            return True
+    return False
 
 
 def _told(error: BaseException) -> str:

@@ -406,6 +406,40 @@ def test_what_is_no_path_stays_a_word(home: Path) -> None:
     assert type(arguments(home, {"at": "en"}, files={"also": "list.txt"})["at"]) is str
 
 
+@pytest.mark.parametrize(
+    ("reads", "settings"),
+    [
+        ("Path(__file__).parent / 'list.txt'", {}),
+        ("'list.txt'", {}),
+        ("more['at'] + '.txt'", {"at": "list"}),
+        ("more['at'].removeprefix('file://')", {"at": "file://{home}/list.txt"}),
+        ("Path(more['at']) / 'list.txt'", {"at": "."}),
+        ("next(iter(more['at']))", {"at": {"list.txt": 0.5}}),
+        ("sorted(Path().glob(more['at']))[0]", {"at": "l*t.txt"}),
+    ],
+)
+def test_a_file_that_code_reads_must_be_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, reads: str, settings: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(home)
+    (home / "list.txt").write_text("words")
+    (home / "in.jsonl").write_text('{"text": "a", "url": "http://a.example/"}\n')
+    (home / "reads.py").write_text(
+        "from pathlib import Path\n\n\nclass F:\n    def __init__(self, **more):\n"
+        f"        self.found = Path({reads}).read_text()\n\n"
+        "    def __call__(self, batch):\n        return [True] * batch.num_rows\n"
+    )
+    given = json.loads(json.dumps(settings).replace("{home}", str(home)))
+    mine = {"python": f"{home}/reads.py:F", "settings": given}
+    place = [str(home / "out"), [str(home / "in.jsonl")]]
+    body = {"stages": ["extract", "mine"], "mine": mine}
+    for _ in range(2):  # nothing of the first try stays
+        with pytest.raises(ConfigError, match=r"mine\.python: .*F reads .*/list\.txt, which"):
+            plan(recipe_at(home, body), *place)
+    body["mine"] = mine | {"files": {"words": "list.txt"}}
+    plan(recipe_at(home, body), *place)
+
+
 def test_a_large_folder_must_be_declared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("curation.user_code._MOST_FILES", 2)
     for i in range(3):
