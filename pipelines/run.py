@@ -19,7 +19,7 @@ from curation.readers.suffixes import without_compression
 from curation.recipe import STAGES, check_order, with_stage
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, removed_shards, stage_inputs
-from pipelines.engine.transform import ERRORS, UNANSWERED
+from pipelines.engine.transform import ERRORS, never_answered
 from pipelines.plan import Plan, columns_of, input_files, stage_of
 from pipelines.run_folder import (
     KNOWN_BY,
@@ -102,7 +102,6 @@ def run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[s
         manifests[stage] = run_stage(stage, work, inputs, executor)
         inputs = ((work.output / stage).url,)
         _check_code(manifests[stage], work)
-        _check_answers(manifests[stage])
         if find(stage).is_source:
             _check_found(manifests[stage]["counts"], work)
             _check_columns(inputs, work)
@@ -153,17 +152,6 @@ def _check_code(manifest: Mapping[str, Any], work: Plan) -> None:
                     f"{manifest['stage']}: {name} failed on all that it was given "
                     f"({given[name]:,}): {detail.removeprefix(f'{name}: ')}"
                 )
-
-
-def _check_answers(manifest: Mapping[str, Any]) -> None:
-    """Raise WorkerError if code of the user's own gave nothing but null and NaN."""
-    given = manifest["counts"].get("documents_in")
-    for name, count in manifest["counts"].items():
-        if name.startswith(UNANSWERED) and count == given:
-            raise WorkerError(
-                f"{manifest['stage']}: the code for {name.removeprefix(UNANSWERED)} gave no answer "
-                f"for any of {given:,} documents"
-            )
 
 
 def _first_aside(stage: Folder, one: bool) -> str:
@@ -246,11 +234,12 @@ def _by_a_run(name: str, data: bytes) -> bool:
 
 
 def _check_alarms(manifest: dict[str, Any]) -> None:
-    alarms = manifest.get("notes", {}).get("alarms", [])
+    alarms = [found["alarm"] for found in manifest.get("notes", {}).get("alarms", [])]
+    alarms += never_answered(manifest["counts"])
     if alarms:
         more = f", and {len(alarms) - 1} more" if len(alarms) > 1 else ""
         raise AlarmError(
-            f"{manifest['stage']}: {alarms[0]['alarm']}{more} (--strict; the report shows samples)"
+            f"{manifest['stage']}: {alarms[0]}{more} (--strict; the report shows samples)"
         )
 
 

@@ -56,6 +56,15 @@ def unanswered(columns: Mapping[str, pa.Array]) -> dict[str, int]:
     return {f"{UNANSWERED}{name}": count for name, count in absent.items() if count}
 
 
+def never_answered(counts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each code of the user's own that gave nothing but null and NaN."""
+    given = counts.get("documents_in")
+    for name, count in counts.items():
+        if name.startswith(UNANSWERED) and count == given:
+            code = name.removeprefix(UNANSWERED)
+            yield f"the code for {code} gave no answer for any of {given:,} documents"
+
+
 class Transform:
     """The function of a stage, as a dataclass that can be described as JSON."""
 

@@ -23,6 +23,7 @@ from curation.readers.records import skipped
 from curation.resources import root
 from curation.schema import VALUE_TEXT
 from curation.stages import find
+from pipelines.engine.transform import never_answered
 from pipelines.reading.explorer import Explorer
 from pipelines.reading.funnel import counts
 from pipelines.reading.ledger import main_stages
@@ -93,6 +94,7 @@ def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:
 def _noted(entry: _ENTRY) -> Iterator[str]:
     """Yield what the stage itself raised an alarm about, the most serious first."""
     yield from (found["alarm"] for found in entry["notes"].get("alarms", []))
+    yield from never_answered({**entry["counters"], "documents_in": entry["documents_in"]})
 
 
 def _unread(first: _ENTRY, limits: Alarms) -> Iterator[str]:
