@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from curation.config import read_yaml
 from curation.resources import root
+from curation.rights.usage import SIGNAL_KEYS
 
 
 class Licence(NamedTuple):
@@ -146,8 +147,18 @@ def open_licences() -> tuple[str, ...]:
     return tuple(read_yaml(root() / "configs" / "lists" / "open_licences.yaml")["open"])
 
 
+#: Begins a use that a licence in RSL must permit, in place of an identifier.
+RSL_USE = "rsl:"
+
+
 def known_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return patterns of licences, with those of all open ones in place of `open`."""
+    """Return patterns of licences, with those of all open ones in place of `open`.
+
+    Raises ValueError for a use that licences in RSL aren't asked for.
+    """
+    uses = [one for one in patterns if one.startswith(RSL_USE)]
+    if wrong := [use for use in uses if use.removeprefix(RSL_USE) not in SIGNAL_KEYS.values()]:
+        raise ValueError(f"{wrong[0]}: no use; there are: {', '.join(SIGNAL_KEYS.values())}")
     return tuple(
         one for name in patterns for one in (open_licences() if name == "open" else (name,))
     )

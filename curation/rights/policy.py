@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from curation.errors import InputError
 from curation.hosts import site_name
-from curation.rights.licences import matches_licence
+from curation.rights.licences import RSL_USE, matches_licence
 from curation.rights.preferences import USES, decide, is_contradicted
 from curation.rights.rights_settings import COPY, RightsSettings
 from curation.rights.robots import product
@@ -161,13 +161,20 @@ class Policy:
 
     def _unfit(self, signals: Signals, lacks_licence: bool, known: bool) -> Ruling | None:
         """Return why a document is removed that no signal forbids."""
-        if lacks_licence:
+        if lacks_licence and not self._is_permitted(signals):
             stated = (s for s in signals if s["kind"] == "licence")
             return Ruling("rights.licence", next(stated, _NOTHING))
         needs = "robots" in self._settings.honour and all(s["kind"] != "robots" for s in signals)
         if self._settings.unknown == "remove" and (needs or not known):
             return Ruling("rights.unknown", _NOTHING)
         return None
+
+    def _is_permitted(self, signals: Signals) -> bool:
+        """Return whether licences in RSL permit a use that is required."""
+        required = self._settings.licences.get("require", ())
+        asked = [one for one in signals if one["kind"] in ("rsl", "robots")]
+        said = decide(asked, self._agents, bought=self._settings.bought)
+        return any(said[use][0] == "allow" for use in USES if RSL_USE + use in required)
 
     def judge(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Ruling | None]]:
         """Return documents, unknown licences null, and the rulings on them.

@@ -61,7 +61,7 @@ class RightsSettings(Settings):
     )
     licences: dict[Literal["require"], Licences] = Field(
         description="`require`: documents whose page has none of these licences are removed "
-        "(`CC-BY-*`, or `open` for all open ones)"
+        "(`CC-BY-*`, `open` for all open ones, `rsl:train` for what a licence in RSL permits)"
     )
     follow: Annotated[dict[Literal["near"], Share], Field(min_length=1)] | None = Field(
         default=None,

@@ -175,6 +175,34 @@ def test_terms_that_cost_money_deny_until_they_are_bought() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("terms", "bought", "reason"),
+    [
+        (RSL % "<license><permits>all</permits></license>", (), None),
+        (SEARCH_ONLY, (), "rights.licence"),
+        (PAID, (), "rights.licence"),
+        (PAID, (TERMS,), None),
+        ("", (), "rights.licence"),
+    ],
+)
+def test_what_rsl_permits_can_be_required(
+    terms: str, bought: tuple[str, ...], reason: str | None
+) -> None:
+    robots = f"License: {TERMS}\nUser-agent: *\nAllow: /\n" if terms else ""
+    found = preferences(url=URL, robots=robots, well_known={"/terms.xml": terms})["signals"]
+    rights = {"signals": [one._asdict() for one in found], "licence": None}
+    given_ = {"agents": (), "honour": (), "bought": bought}
+    given_["licences"] = {"require": ["CC0-*", "rsl:train"]}
+    ruling = ruled(RightsSettings(**{**default_settings().model_dump(), **given_}), rights)
+    assert (ruling and ruling.reason) == reason
+
+
+def test_only_known_uses_can_be_required() -> None:
+    given_ = {**default_settings().model_dump(), "licences": {"require": ["rsl:ai-train"]}}
+    with pytest.raises(ValueError, match=r"rsl:ai-train: no use; there are: train, search, ai-in"):
+        RightsSettings(**given_)
+
+
 def test_documents_of_rsl_that_are_hostile_permit_nothing() -> None:
     bomb = "<!DOCTYPE rsl [<!ENTITY a0 'aaaaaaaaaa'>"
     bomb += "".join(f"<!ENTITY a{n + 1} '{f'&a{n};' * 10}'>" for n in range(9)) + "]>"
