@@ -20,6 +20,7 @@ import importlib.util
 import itertools
 import linecache
 import os
+import re
 import sys
 import threading
 import types
@@ -49,8 +50,8 @@ T = TypeVar("T")
 FILES = "arguments that are files or folders; null: strings in `settings` that are a path of one"
 #: Most files in a folder that is found without being declared.
 _MOST_FILES = 10_000
-#: Folders of installed packages and of what Python and numba compile.
-_NOT_OWN = ("site-packages", "dist-packages", "__pycache__")
+#: Hidden folders, those above, of installed packages, and of what Python and numba compile.
+_NOT_OWN = re.compile(r"\..*|(site|dist)-packages|__pycache__|.*\.(dist|egg)-info")
 
 
 class Found(NamedTuple):
@@ -352,7 +353,7 @@ def is_own(file: str, folders: Sequence[str]) -> bool:
     for folder in map(os.path.realpath, (*folders, ".") if folders else ()):
         parts = Path(os.path.relpath(file, folder)).parts
         is_wide = folder in ("/", str(Path.home())) and len(parts) > 1  # anything may lie there
-        if not (is_wide or any(p.startswith(".") or p in _NOT_OWN for p in parts)):
+        if not (is_wide or any(_NOT_OWN.fullmatch(part) for part in parts)):
             return True
     return False
 

@@ -306,7 +306,8 @@ def _refuse_other_run(work: Plan) -> None:
     """Raise ConfigError if the folder has stages of another recipe, or of other inputs."""
     folder = work.output
     refuse_own(folder)
-    held = {s: m for s in present_stages(folder) if (m := read_manifest(folder / s))}
+    found = {s: read_manifest(folder / s) for s in present_stages(folder)}
+    held = {s: m for s, m in found.items() if m.get("stage") == s}  # others are damaged
     first = [s for s, m in held.items() if (m.get("after") or {}).get("stage") not in held]
     what = _other_than(work, held, first)
     if not what:

@@ -174,7 +174,7 @@ def through_a_file(value: Any) -> Any:
 
 def test_the_steps_are_found() -> None:
     names = {kind.__name__ for kind in CLASSES}
-    assert {"ExtractShards", "UrlSurvivors", "Clusters", "SmallStar", "CutLines"} <= names
+    assert {"ExtractShards", "UrlSurvivors", "Clusters", "CutLines"} <= names
     assert {"PackShards", "DrawDocuments", "TransformShards"} <= names
     assert {"FilterDocuments", "ClassifyDocuments", "IdentifyLanguage"} <= {
         k.__name__ for k in TRANSFORMS
