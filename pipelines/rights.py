@@ -71,10 +71,9 @@ class ApplyRights(Transform):
         return ApplyRights(self.settings, read_columns(folder, scratch("found", shard)))
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        batch, rulings = self._policy.judge(batch)
+        batch, rulings, conflicts = self._policy.judge(batch)
         found = found_table(batch.column("id"), rulings)
         verdicts = verdicts_of(rulings, (self.settings.follow or {}).get("near"))
-        conflicts = self._policy.conflicts(batch.column("rights"))
         extra = {"conflicts": conflicts} if conflicts else {}
         return Outcome(batch, verdicts, extra=extra, beside={find(_STAGE).beside: found})
 

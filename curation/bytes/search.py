@@ -96,7 +96,7 @@ def _next(data: Bytes, word: Bytes, first: Int) -> Int:
 
 def has(source: bytes, word: npt.NDArray[np.uint8]) -> bool:
     """Return whether a word is in the source."""
-    return next(positions(source, word), -1) >= 0
+    return bool(_next(np.frombuffer(source, np.uint8), word, 0) >= 0)
 
 
 def positions(source: bytes, word: npt.NDArray[np.uint8]) -> Iterator[int]:

@@ -74,8 +74,8 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
     stream.fill(HEAD)
     head = bytes(stream.buffer[:HEAD])
     # A table may hold any characters, also few and odd ones.
-    other = is_of_a_format(head) if plain[-4:] in _SEPARATORS else is_binary(head)
-    other = other and plain.endswith((*_SEPARATORS, ".tex"))
+    is_table = plain[-4:] in _SEPARATORS
+    other = is_of_a_format(head) if is_table else plain.endswith(".tex") and is_binary(head)
     if other or not (head or stream.breaks):
         return None  # another format under this name, or nothing
     begins = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1).startswith

@@ -68,6 +68,8 @@ COPIES = pa.schema(
 _SPEAKING = "robots ai_txt content_signal content_usage rsl tdm directive licence".split()
 _NOTHING: dict[str, str | None] = dict.fromkeys(("kind", "place", "agent", "value"))
 Signals = Sequence[Mapping[str, str | None]]
+#: Of each document the number of its set of signals, and the sets.
+Speaking = tuple[list[int], list[Signals]]
 
 
 Document = Mapping[str, Any]
@@ -142,20 +144,19 @@ class Policy:
         self._settings, self._copies = settings, copies
         self._agents = [product(agent) for agent in settings.agents]
 
-    def rulings(self, column: pa.Array) -> list[Ruling | None]:
+    def rulings(self, column: pa.Array, speaking: Speaking | None = None) -> list[Ruling | None]:
         """Return why the documents with a column `rights` are removed; None for those kept.
 
         The first signal in the order of `honour` that forbids the use is the reason; then come
-        licences, then what is not known.
+        licences, then what is not known. `speaking`: the signals that may decide, where known.
         """
-        numbers, sets = self._speaking(column)
+        numbers, sets = speaking or self._speaking(column)
         denied = [self._forbidden(signals) for signals in sets]
         documents = zip(numbers, self._lacking(column), column.is_valid().to_pylist(), strict=True)
         return [denied[n] or self._unfit(sets[n], lacks, known) for n, lacks, known in documents]
 
-    def conflicts(self, column: pa.Array) -> int:
+    def _conflicts(self, numbers: Sequence[int], sets: Sequence[Signals]) -> int:
         """Count the documents of which some signals permit a use that others deny."""
-        numbers, sets = self._speaking(column)
         found = [is_contradicted(signals, self._agents, self._settings.bought) for signals in sets]
         return sum(found[n] for n in numbers)
 
@@ -176,8 +177,9 @@ class Policy:
         said = decide(asked, self._agents, bought=self._settings.bought)
         return any(said[use][0] == "allow" for use in USES if RSL_USE + use in required)
 
-    def judge(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Ruling | None]]:
-        """Return documents, unknown licences null, and the rulings on them.
+    def judge(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Ruling | None], int]:
+        """Return documents, unknown licences null, the rulings on them, and how many of them have
+        signals that permit a use which others deny.
 
         Raises InputError without a column `rights`.
         """
@@ -192,10 +194,11 @@ class Policy:
         doubted = [i for i, one, some in pairs if any(_contradicts(m, one) for m in some)]
         if doubted:
             batch = with_column(batch, "rights", _without_licence(batch["rights"], doubted))
-        rulings = self.rulings(batch.column("rights"))
+        speaking = self._speaking(batch.column("rights"))
+        rulings = self.rulings(batch.column("rights"), speaking)
         for i, one, some in pairs:
             rulings[i] = rulings[i] or self._copied(one, some)
-        return batch, rulings
+        return batch, rulings, self._conflicts(*speaking)
 
     def _members(self, batch: pa.RecordBatch) -> dict[str, list[Document]]:
         """Return the copies of documents that may decide on these, by their ids."""
@@ -244,7 +247,7 @@ class Policy:
         fit = {one for one in set(licences) if one and matches_licence(one, require)}
         return [licence not in fit for licence in licences] or [False] * len(column)
 
-    def _speaking(self, column: pa.Array) -> tuple[list[int], list[Signals]]:
+    def _speaking(self, column: pa.Array) -> Speaking:
         """Return the signals of documents that may decide, each set of them once.
 
         Most pages of a site have the same.

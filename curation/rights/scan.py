@@ -107,7 +107,7 @@ def holders(source: bytes, at: int, back: int = BACK_BYTES) -> Holders:
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     head_end, tags = _head(source)
-    found = (at for word in _LICEN for at in islice(positions(source, word), _MOST_WORDS))
+    found = (at for some in _LICEN for at in islice(positions(source, some), _MOST_WORDS))
     words = sorted(at - 1 for at in found if at and _LICENCE.match(source, at - 1))[:MOST_PLACES]
     commons = [*islice(positions(source, _COMMONS), MOST_PLACES)]
     rels, links = _around(source, words)
