@@ -97,16 +97,19 @@ class PerformPass(beam.DoFn):
         self.chain, self.number, self.targets = chain, number, tuple(targets)
         self.guarded = guarded
 
-    def setup(self) -> None:
+    def _prepare(self) -> None:
+        """Read what the tasks are; not in `setup`: if that fails, runners wait for minutes."""
         leg, legs = self.chain.legs[self.number], self.chain.legs
-        self._leg, self._work = leg, leg.work
         step = leg.work.step
         self._runs = step.runs() if leg.gathers and isinstance(step, Gathers) else None
         self._routes = {_tag(t): Routes(legs[t].work) for t in self.targets if legs[t].gathers}
         self._waiting = [_tag(t) for t in self.targets if not legs[t].gathers]
+        self._leg, self._work = leg, leg.work
 
     # Any: of a bare TaggedOutput Beam warns at each start.
     def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[Any]:
+        if not hasattr(self, "_work"):
+            self._prepare()
         number, pieces = element
         task, folder = self._work.tasks[number], self._folder(pieces)
         for *_, source in pieces if self._runs is None else ():
