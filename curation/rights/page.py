@@ -62,7 +62,8 @@ _LINE_CHARACTERS = 160
 
 #: Comments, scripts with what they hold, and links.
 _TERMS = re.compile(
-    rb"<!--.*?(?:-->|\Z)|(?P<script><script\b[^<>]*>)(?P<inside>.*?)(?:</script|\Z)|"
+    rb"<!(?=--).*?(?:-->|\Z)|<(template|textarea)\b.*?(?:</\1|\Z)|"
+    rb"(?P<script><script\b[^<>]*>)(?P<inside>.*?)(?:</script|\Z)|"
     rb"(?P<link><link\b[^<>]*>)",  # no `<` inside, or tags that never end take the square of them
     re.I | re.S,
 )

@@ -5,10 +5,11 @@ families any refusal refuses, else any permission permits (draft-ietf-aipref-voc
 """
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import validate_call
+from pydantic import PlainValidator, TypeAdapter, validate_call
 
 from curation.readers.charset import utf8_html
 from curation.rights.page import read_page
@@ -40,6 +41,17 @@ _NOAI = "noai"
 #: Kinds of signals that say something of a use, whatever their value.
 _STATING = frozenset(("content_signal", "content_usage", "rsl", "tdm"))
 Signals = Sequence[Mapping[str, str | None]]
+_Text = str | bytes
+_FIELDS = TypeAdapter(list[tuple[_Text, _Text | list[_Text]]])
+_FOLD = re.compile(r"[\r\n]+[ \t]*")
+
+
+def _fields(given: Any) -> list[tuple[str, str]]:
+    """Return headers of any library as pairs: small names, and values on one line."""
+    lines = _FIELDS.validate_python([*given.items()] if hasattr(given, "items") else given or [])
+    values = ((n, v) for n, some in lines for v in (some if isinstance(some, list) else [some]))
+    pairs = ([t if isinstance(t, str) else t.decode("latin-1") for t in one] for one in values)
+    return [(name.strip().lower(), _FOLD.sub(" ", value).strip(" \t")) for name, value in pairs]
 
 
 @validate_call
@@ -48,7 +60,7 @@ def preferences(
     url: str,
     agents: str | Sequence[str] = (),
     robots: str | bytes | None = None,
-    headers: Mapping[str, str | list[str]] | Sequence[tuple[str, str]] | None = None,
+    headers: Annotated[Any, PlainValidator(_fields)] = (),
     html: str | bytes | None = None,
     well_known: Mapping[str, str | bytes] | None = None,
 ) -> dict[str, Any]:
@@ -62,7 +74,7 @@ def preferences(
         agents: crawlers that ask; each is told by its own group of the robots.txt, else by that for
             `*`, which answers alone without any.
         robots: the site's robots.txt.
-        headers: of the response: a dict, with lists for repeated lines, or pairs in their order.
+        headers: of the response: what has `items()`, with lists for repeated lines, or pairs.
         html: the page.
         well_known: files of sites and licences, by whole address; the site's own by path, too.
 
@@ -77,12 +89,9 @@ def preferences(
         names = address, address.removeprefix(site), f"{site}{address}"
         return next((_octets(files[name]) for name in names if name in files), None)
 
-    lines = headers.items() if isinstance(headers, Mapping) else headers or ()
-    given = ((n.lower(), [v] if isinstance(v, str) else v) for n, v in lines)
-    fields = [(name, value.strip(" \t")) for name, values in given for value in values]
-    found = [*of_headers(fields, url)]
+    found = [*of_headers(headers, url)]
     if html is not None:
-        kinds = [value.lower() for name, value in fields if name == "content-type"]
+        kinds = [value.lower() for name, value in headers if name == "content-type"]
         charset = next((k.partition("charset=")[2].strip("\"' ;") for k in kinds), "")
         charset = "utf-8" if isinstance(html, str) else charset
         found += of_page(read_page(utf8_html(_octets(html), charset or None)[0]), url)

@@ -130,7 +130,9 @@ def best_rule(rules: Iterable[Rule], path: str) -> Rule | None:
 
 def parse_robots(content: bytes) -> RobotsFile:
     """Return the groups of a file. Lines that mean nothing are passed over; nothing is an error."""
-    text = content[:MOST_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
+    if len(content) > MOST_BYTES:  # less the line that is cut, which may say something else
+        content = content[: content.rfind(b"\n", 0, MOST_BYTES) + 1]
+    text = content.decode("utf-8", "replace").removeprefix("\ufeff")
     groups: dict[str, list[list[Rule]]] = {}
     said: dict[str, list[list[Term]]] = {"": [[]]}
     rules: list[Rule] = []  # of the group at hand

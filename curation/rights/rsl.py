@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
@@ -38,6 +38,8 @@ _USES = {
     "ai-input": ("ai-input",),
     "search": ("search",),
 }
+#: Of a licence: uses, types of payment, users and countries, and addresses of shared licences.
+_LISTS = "permits", "prohibits", "payment", "only_for", "standard"
 #: Types of payment that ask for no money.
 _FREE = frozenset(("free", "attribution"))
 
@@ -46,20 +48,13 @@ class Licence(NamedTuple):
     """One licence of one `content`."""
 
     path: str  # pattern, as it is written
-    permits: tuple[str, ...] | None  # None: no list, which would be closed
-    prohibits: tuple[str, ...]
-    payment: tuple[str, ...]
-    only_for: tuple[str, ...]  # users and countries, permitted or prohibited
+    lists: Mapping[str, tuple[str, ...]]  # what it says, by _LISTS; one that permits is closed
 
     def line(self, address: str) -> str:
         """Return the licence as a line; see the module."""
-        parts = [address, self.path.replace(" ", "%20") or "/"]
-        if self.permits is not None:
-            parts.append(f"permits={','.join(self.permits)}")
-        for name in ("prohibits", "payment", "only_for"):
-            if values := getattr(self, name):
-                parts.append(f"{name}={','.join(values)}")
-        return " ".join(parts)
+        said = ((name, self.lists.get(name)) for name in _LISTS)
+        lists = (f"{n}={','.join(v)}" for n, v in said if v or (v is not None and n == "permits"))
+        return " ".join([address, self.path.replace(" ", "%20") or "/", *lists])
 
     @classmethod
     def of_line(cls, line: str) -> tuple[str, Licence | None]:
@@ -69,20 +64,22 @@ class Licence(NamedTuple):
             return address, None
         pairs = (part.partition("=") for part in rest[1:])
         given = {key: tuple(filter(None, values.split(","))) for key, _, values in pairs}
-        others = (given.get(name, ()) for name in ("prohibits", "payment", "only_for"))
-        return address, cls(rest[0], given.get("permits"), *others)
+        return address, cls(rest[0], given)
 
     def answers(self, bought: bool = False) -> Iterator[tuple[str, Answer, bool]]:
         """Yield uses, what the licence says of each, and whether it prohibits the use by name."""
-        refused = {use for name in self.prohibits for use in _USES.get(name, ())}
-        permitted = {use for name in self.permits or () for use in _USES.get(name, ())} - refused
-        met = bought or (_FREE.issuperset(self.payment) and not self.only_for)
+        refused, permitted = (
+            {use for name in self.lists.get(of, ()) for use in _USES.get(name, ())}
+            for of in ("prohibits", "permits")
+        )
+        is_free = _FREE.issuperset(self.lists.get("payment", ()))
+        met = bought or (is_free and not self.lists.get("only_for"))
         for use in _USES["all"]:
             if use in refused:
                 yield use, "deny", True
             elif use in permitted and met:
                 yield use, "allow", False
-            elif self.permits is not None or not _FREE.issuperset(self.payment):
+            elif "permits" in self.lists or not is_free:
                 yield use, "deny", False
 
 
@@ -126,7 +123,7 @@ def _licences(content: bytes) -> list[Licence] | str:
 
 def _parted(written: str) -> tuple[str, str]:
     """Return the site in what `content` is for, in small letters, "" without one; its pattern."""
-    if not written or written.startswith("/"):
+    if written[:1] in ("", "/", "*"):
         return "", pattern_of(written)
     *site, path = [*written.split("/", 3), ""][:4]
     return "/".join(site).lower(), pattern_of(f"/{path}")
@@ -177,8 +174,8 @@ class _Reader:
             self._given.setdefault("payment", []).extend(attributes.get("type", "").split())
         elif element == "amount" and not self._given.get("payment"):
             self._given["payment"] = ["purchase"]  # money is asked, of whatever type
-        elif element in ("permits", "prohibits"):
-            usage = attributes.get("type", "usage") == "usage"
+        elif element in ("permits", "prohibits", "standard"):
+            usage = attributes.get("type", "usage") == "usage" or element == "standard"
             self._list = self._given.setdefault(element if usage else "only_for", [])
             self._list.append("")
 
@@ -194,8 +191,7 @@ class _Reader:
         self._list = None
         if name.endswith(" license"):
             given = {k: tuple(dict.fromkeys(_names(v))) for k, v in self._given.items()}
-            others = (given.get(name, ()) for name in ("prohibits", "payment", "only_for"))
-            self.licences.append(Licence(self._path, given.get("permits"), *others))
+            self.licences.append(Licence(self._path, given))
 
 
 def _names(texts: Iterable[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ FOOT_BYTES = 20_000
 #: Bytes of a tag.
 TAG_BYTES = 2_000
 #: Tags of a head that are looked at.
-MOST_TAGS = 32
+MOST_TAGS = 256
 #: Signs that may begin one.
 _MOST_OPENED = 1 << 16
 #: Words about licences that can state one, and are looked at.
@@ -44,12 +44,14 @@ _KEY = re.compile(rb'license"\s{0,32}:')
 _LINK = re.compile(rb"<a\s", re.I)
 #: A `rel` whose value the word licence is in.
 _REL = re.compile(rb"""rel\s{0,14}=(?:\s{0,16}["'])?[^"'<>]{0,40}\Z""", re.I)
-#: What counts in a head: comments, scripts, its end, tags that may state something.
+#: What counts in a head: comments, elements of mere text, its end, tags that may state something.
 _IN_HEAD = re.compile(
-    rb"<(?:(!--)|(script)|(body[>\0- ]|/head>)|((?:meta|link)[^>]{0,1995}>))", re.I
+    rb"<(?:(!--)|(script|style|title|template|textarea)\b|(body[>\0- ]|/head>)|(?:meta|link))", re.I
 )
-_COMMENT, _SCRIPT, _END = 1, 2, 3
-_SCRIPT_END = re.compile(rb"</script", re.I)
+_CLOSED = {n: re.compile(b"</" + n, re.I) for n in b"script style title template textarea".split()}
+#: What no head holds: a page may leave out the tags that end it.
+_CONTENT = re.compile(rb"<(?:p|div|h[1-6]|a|[ou]l|span|table|img|main|article)[\s>]", re.I)
+_COMMENT, _HOLDER, _END = 1, 2, 3
 #: Words of the tags of a head that can state something, and parts, of which each has one.
 _STATING = tuple(
     "canonical robots bot\" bot' noindex nofollow noarchive nosnippet noai noimageai \"none 'none "
@@ -146,24 +148,30 @@ def _around(source: bytes, words: list[int]) -> tuple[list[int], list[int]]:
 def _head(source: bytes) -> tuple[int, list[bytes]]:
     """Return where the head ends, and its tags that say something."""
     limit = min(len(source), HEAD_BYTES)
-    tags, at = list[bytes](), 0
+    tags, at, unclosed = list[bytes](), 0, set[bytes]()
     for _ in range(_MOST_OPENED):
         found = _IN_HEAD.search(source, at, limit)
         if not found:
             break
-        at, kind = found.end(), found.lastindex
+        begin, at, kind = found.start(), found.end(), found.lastindex
         if kind == _END:
-            return found.start(), tags
+            return begin, tags
         if kind == _COMMENT:
-            at = source.find(b"-->", at, limit) + 3
-        elif kind == _SCRIPT:
-            closed = _SCRIPT_END.search(source, at, limit)
-            at = closed.end() if closed else 0
-        elif _may_state(found[0]) and len(tags) < MOST_TAGS:
-            tags.append(found[0])
+            at = source.find(b"-->", at - 2, limit) + 3  # `<!-->` is a whole one
+        elif kind == _HOLDER:
+            name = found[2].lower()
+            if name not in unclosed and (closed := _CLOSED[name].search(source, at, limit)):
+                at = closed.end()
+            else:
+                unclosed.add(name)
+        elif end := source.find(b">", at, begin + TAG_BYTES) + 1:
+            at, tag = end, source[begin:end]
+            if _may_state(tag) and len(tags) < MOST_TAGS:
+                tags.append(tag)
         if at < len(b"-->"):
             break
-    return limit, tags
+    content = _CONTENT.search(source, 0, limit)
+    return content.start() if content else limit, tags
 
 
 def _may_state(tag: bytes) -> bool:

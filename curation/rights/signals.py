@@ -143,7 +143,7 @@ def of_headers(headers: Sequence[tuple[str, str]], url: str) -> Iterator[Signal]
         yield Signal("content_signal", "header", None, value)
     if "content-usage" in lines:  # one dictionary (RFC 9651, 4.2)
         yield Signal("content_usage", "header", None, ", ".join(lines["content-usage"]))
-    values = lines.get("tdm-reservation", ())
+    values = [one for line in lines.get("tdm-reservation", ()) for one in line.split(",")]
     reserved = reservation(values, lines.get("tdm-policy", ()))
     yield from _of_tdm(reserved, unread_of(values), "header")
     for value in lines.get("link", ()):

@@ -54,7 +54,7 @@ def of_path(rules: Rules, url: str) -> Reservation | None:
 def parse_tdm_file(content: bytes) -> Rules:
     """Return the rules of a file; entries that aren't rules, and invalid JSON, as texts."""
     try:
-        entries = json.loads(content.decode("utf-8-sig"))
+        entries = json.loads(content.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return [("/", unread("no JSON"))]
     if not isinstance(entries, list):  # one rule without the list around it

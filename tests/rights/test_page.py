@@ -177,6 +177,56 @@ def test_what_is_commented_out_says_nothing() -> None:
     assert (rights.statements, rights.directives) == ((), ())
 
 
+NOAI = '<meta name="robots" content="noai">'
+INLINE = (
+    '<script type="application/rsl+xml"><rsl xmlns="https://rslstandard.org/rsl"><content url="/">'
+    "<license><permits>all</permits></license></content></rsl></script>"
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "read"),
+    [
+        (f"<title>About {NOAI}</title>", False),
+        (f"<style>/* {NOAI} */</style>", False),
+        (f"<template>{NOAI}</template>", False),
+        (f"<textarea>{NOAI}</TEXTAREA>", False),
+        (f"<noscript>{NOAI}</noscript>", True),
+        (f"<title>Never closed {NOAI}", True),
+        (f"<!-->{NOAI}", True),
+        (f"<!--->{NOAI}", True),
+        (f"<!--[if !IE]><!-->{NOAI}<!--<![endif]-->", True),
+        (f'<meta name="x" content="y" {NOAI}', True),
+        ('<link rel="alternate" href="https://rights.example/">' * 200 + NOAI, True),
+    ],
+)
+def test_where_a_tag_of_the_head_is_one(head: str, read: bool) -> None:
+    assert [one.name for one in read_page(_page(head, "")).directives] == ["noai"] * read
+
+
+@pytest.mark.parametrize(
+    ("page", "places"),
+    [
+        (f"<title>T</title>{INLINE}<p>Text", ["head"]),
+        (f"<title>T</title><p>Text{INLINE}", ["body"]),
+        (f"<head></head><template>{INLINE}</template>", []),
+        (f"<!-->{INLINE}", ["head"]),
+    ],
+)
+def test_where_terms_that_a_page_holds_are(page: str, places: list[str]) -> None:
+    assert [place for place, _ in read_page(page.encode()).inline_terms] == places
+
+
+def test_tags_that_never_end_cost_no_more_than_others() -> None:
+    def seconds(tag: bytes) -> float:
+        begin = time.process_time()
+        read_page(tag * 60_000)
+        return time.process_time() - begin
+
+    never, ending = (min(seconds(tag) for _ in range(3)) for tag in (b"<meta x ", b"<meta x>"))
+    assert never < 5 * ending
+
+
 def test_terms_of_the_sites_own() -> None:
     (found,) = read_page(_page("", '<a rel="license" href="/terms">Terms</a>')).statements
     assert (found.licence, found.value) == (None, "/terms")

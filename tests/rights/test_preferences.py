@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import base64
 import gzip
+import http.client
+import io
 import json
 import time
 from collections.abc import Mapping
@@ -24,6 +26,7 @@ from curation.resources import root
 from curation.rights import preferences, read_page
 from curation.rights.policy import Policy, Ruling
 from curation.rights.rights_settings import RightsSettings, default_settings
+from curation.rights.robots import MOST_BYTES
 from curation.rights.signals import document_rights
 from curation.rights.sites import SiteIndex, build_index, read_site_files
 from curation.rights.usage import dictionary
@@ -197,6 +200,16 @@ def test_what_rsl_permits_can_be_required(
     assert (ruling and ruling.reason) == reason
 
 
+def test_the_shared_licence_of_terms_is_kept() -> None:
+    by = "https://creativecommons.org/licenses/by/4.0/"
+    payment = f'<payment type="attribution"><standard> {by} </standard></payment>'
+    terms = RSL % f"<license><permits>all</permits>{payment}</license>"
+    found = preferences(url=URL, robots=f"License: {TERMS}", well_known={TERMS: terms})
+    (said,) = found["decided"]["train"]
+    assert said.value == f"{TERMS} / permits=all payment=attribution standard={by}"
+    assert found["train"] == "allow"
+
+
 def test_only_known_uses_can_be_required() -> None:
     given_ = {**default_settings().model_dump(), "licences": {"require": ["rsl:ai-train"]}}
     with pytest.raises(ValueError, match=r"rsl:ai-train: no use; there are: train, search, ai-in"):
@@ -294,7 +307,7 @@ RULE = '{"location": "/", "tdm-reservation": 1}'
         ({"robots": "Content-Signal:\n"}, "content_signal "),
         ({"robots": "User-agent: *\nContent-Usage: /a train-ai=n,\n"}, "content_usage /a train-ai=n,"),
         ({"html": '<link rel=license type="application/rsl+xml">'}, "rsl unread=no_address"),
-        ({"html": '<p><script type="application/rsl+xml">no</script>'}, "rsl inline unread=syntax_error:_line_1,_column_0"),
+        ({"html": '<p><script type="application/rsl+xml">no licence</script>'}, "rsl inline unread=syntax_error:_line_1,_column_0"),
         ({"html": '<head><meta name="tdm-reservation" content="yes">'}, "tdm unread=yes"),
         ({"headers": {"TDM-Reservation": "yes"}}, "tdm unread=yes"),
         ({"headers": {"TDM-Reservation": ["1 x", "0"]}}, "tdm unread=1_x"),
@@ -354,6 +367,26 @@ def test_arguments_as_one_has_them() -> None:
             preferences(**{"url": URL, name: wrong})
 
 
+def test_headers_of_any_library() -> None:
+    raw = (
+        b"Content-Usage: train-ai=n,\r\n search=y\r\ncontent-usage: ai-use=n\r\nX: caf\xe9\r\n\r\n"
+    )
+    message = http.client.parse_headers(io.BytesIO(raw))
+    pairs = [("content-usage ", "train-ai=n, search=y"), (b"Content-Usage", b"ai-use=n")]
+    for headers in (message, message.items(), pairs, iter(pairs), [*pairs, (b"X", b"\xe9")]):
+        assert answers(headers=headers) == ("deny", "allow", "deny")
+    assert answers(headers={b"X-Robots-Tag": (b"noindex", "noai")})[0] == "deny"
+    for merged, train in (("1, 1", "deny"), ("0,1", "deny"), ("0", "allow"), ("0 1", "unstated")):
+        assert answers(headers={"tdm-reservation": merged})[0] == train
+
+
+def test_a_line_that_the_limit_cuts_says_nothing() -> None:
+    robots = "User-agent: *\nDisallow: /b\nContent-Signal: ai-train=no"
+    padding = "#" * (MOST_BYTES - len(robots) - 1)
+    for rest, train in (("", "deny"), ("t-stated", "unstated"), ("\n" + "#" * 9, "unstated")):
+        assert answers(robots=f"{padding}\n{robots}{rest}")[0] == train
+
+
 def test_parameters_of_links() -> None:
     rsl = 'type="application/rsl+xml"'
     for link, read_ in (
@@ -382,6 +415,7 @@ def test_parameters_of_links() -> None:
         ('<content url="/"><license><permits>all</permits><payment><amount currency="EUR">5</amount></payment></license></content>', "deny"),
         ('<content url="https://A.Example"><license><permits>all</permits></license></content>', "allow"),
         ('<content url="https://a.example.org/"><license><permits>all</permits></license></content>', "unstated"),
+        ('<content url="*"><license><prohibits>all</prohibits></license></content>', "deny"),
     ],
 )  # fmt: skip
 def test_terms_at_other_places(document: str, train: str) -> None:
