@@ -6,6 +6,7 @@ kept one by its id: the ids meet in a range of their keys, and what the policy s
 goes to the shard of the kept, which alone is read with its text.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,13 +16,7 @@ import pyarrow as pa
 
 from curation.dedup.keys import half_keys
 from curation.errors import InputError
-from curation.rights.policy import (
-    COPIES,
-    FOUND,
-    Policy,
-    found_table,
-    verdicts_of,
-)
+from curation.rights.policy import COPIES, FOUND, Policy, found_table, verdicts_of
 from curation.rights.rights_settings import RightsSettings
 from curation.stages import find
 from pipelines.dedup.duplicates import (
@@ -74,7 +69,7 @@ class ApplyRights(Transform):
         batch, rulings, conflicts = self._policy.judge(batch)
         found = found_table(batch.column("id"), rulings)
         verdicts = verdicts_of(rulings, (self.settings.follow or {}).get("near"))
-        extra = {"conflicts": conflicts} if conflicts else {}
+        extra = Counter({"conflicts": conflicts.total()}) + conflicts
         return Outcome(batch, verdicts, extra=extra, beside={find(_STAGE).beside: found})
 
     @cached_property

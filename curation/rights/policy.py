@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,31 +14,14 @@ import pyarrow.compute as pc
 from curation.errors import InputError
 from curation.hosts import site_name
 from curation.rights.licences import RSL_USE, matches_licence
-from curation.rights.preferences import USES, decide, is_contradicted
+from curation.rights.preferences import USES, contradicting, decide
 from curation.rights.rights_settings import COPY, RightsSettings
 from curation.rights.robots import product
 from curation.rights.signals import LATEST
-from curation.schema import (
-    DOCUMENTS,
-    RIGHTS,
-    SIGNAL,
-    Verdicts,
-    aligned,
-    column_of,
-    with_column,
-)
+from curation.schema import DOCUMENTS, RIGHTS, SIGNAL, Verdicts, aligned, column_of, with_column
 
 #: The signals that removed documents: one row each.
-FOUND = pa.schema(
-    [
-        ("id", pa.string()),
-        ("reason", pa.string()),
-        ("kind", pa.string()),
-        ("place", pa.string()),
-        ("agent", pa.string()),
-        ("value", pa.string()),
-    ]
-)
+FOUND = pa.schema([(n, pa.string()) for n in "id reason kind place agent value".split()])
 #: Kinds of signals that files of sites hold, as agents ask them.
 _ASKED = ("robots", "ai_txt")
 #: How answers begin that forbid a page.
@@ -155,10 +139,10 @@ class Policy:
         documents = zip(numbers, self._lacking(column), column.is_valid().to_pylist(), strict=True)
         return [denied[n] or self._unfit(sets[n], lacks, known) for n, lacks, known in documents]
 
-    def _conflicts(self, numbers: Sequence[int], sets: Sequence[Signals]) -> int:
-        """Count the documents of which some signals permit a use that others deny."""
-        found = [is_contradicted(signals, self._agents, self._settings.bought) for signals in sets]
-        return sum(found[n] for n in numbers)
+    def _conflicts(self, numbers: Sequence[int], sets: Sequence[Signals]) -> Counter[str]:
+        """Count the documents of which some signals permit a use that others deny, by kinds."""
+        found = [contradicting(signals, self._agents, self._settings.bought) for signals in sets]
+        return Counter(f"conflicts.{found[n]}" for n in numbers if found[n])
 
     def _unfit(self, signals: Signals, lacks_licence: bool, known: bool) -> Ruling | None:
         """Return why a document is removed that no signal forbids."""
@@ -177,7 +161,9 @@ class Policy:
         said = decide(asked, self._agents, bought=self._settings.bought)
         return any(said[use][0] == "allow" for use in USES if RSL_USE + use in required)
 
-    def judge(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Ruling | None], int]:
+    def judge(
+        self, batch: pa.RecordBatch
+    ) -> tuple[pa.RecordBatch, list[Ruling | None], Counter[str]]:
         """Return documents, unknown licences null, the rulings on them, and how many of them have
         signals that permit a use which others deny.
 

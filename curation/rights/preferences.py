@@ -138,10 +138,12 @@ def decide(
     return {use: (answer, said[use].get(answer, [])) for use, answer in found.items()}
 
 
-def is_contradicted(signals: Signals, agents: Sequence[str], bought: Sequence[str]) -> bool:
-    """Return whether some of a document's signals permit a use that others deny."""
-    said = {(use, answer) for _, use, answer in _statements(signals, agents, True, bought)}
-    return any({(use, "allow"), (use, "deny")} <= said for use in USES)
+def contradicting(signals: Signals, agents: Sequence[str], bought: Sequence[str]) -> str:
+    """Return the kinds of a document's signals that permit a use or deny it, where some permit what
+    others deny, joined by `+`; "" where none do."""
+    said = [(one["kind"], use, a) for one, use, a in _statements(signals, agents, True, bought)]
+    both = {use for _, use, a in said if a == "deny"} & {use for _, use, a in said if a == "allow"}
+    return "+".join(sorted({str(kind) for kind, use, _ in said if use in both}))
 
 
 def _statements(

@@ -245,16 +245,7 @@ _VALUED = frozenset(
 )
 #: Directives that close something, and those that say what is so anyway.
 CLOSING = frozenset(("noindex", "nofollow", "noarchive", "nosnippet", "noai", "noimageai"))
-_ALONE = CLOSING | {
-    "all",
-    "none",
-    "index",
-    "follow",
-    "archive",
-    "noodp",
-    "noydir",
-    "nocache",
-}
+_ALONE = CLOSING.union("all none index follow archive noodp noydir nocache".split())
 _NAME = re.compile(r"[a-z][a-z_-]*")
 _AGENT = re.compile(r"\s*([\w.*-]+)\s*:\s*")
 #: The second part of a date that has a comma.

@@ -134,6 +134,9 @@ def _opt_outs(recipe: Mapping[str, Any], stages: Sequence[str], columns: Sequenc
     honoured = ", ".join(settings.get("honour") or ()) or "none"
     agents = ", ".join(settings.get("agents") or ()) or "none"
     parts = [f"Reservations honoured: {honoured}; evaluated for the agents: {agents}"]
+    if not {"train", "search", "ai-input"}.isdisjoint(settings.get("honour") or ()):
+        said = "Content Signals, Content-Usage (AIPREF), RSL, TDMRep or noai"
+        parts.append(f"a use is denied if any of these denies it: {said}")
     later = "is honoured, too" if settings.get("retroactive") else "does not count"
     parts.append(f"what a site has reserved since its capture {later}")
     if near := (settings.get("follow") or {}).get("near"):

@@ -358,7 +358,7 @@ def test_where_nobody_knows_the_original(tmp_path: Path) -> None:
     given = write(tmp_path / "in", rows)
     assert set(ids(run(given, tmp_path / "out"), "rights/documents")) == {"b", "g"}
     counts = json.loads((tmp_path / "out/rights/manifest.json").read_text())["counts"]
-    assert counts["conflicts"] == 1
+    assert counts["conflicts"] == counts["conflicts.content_signal+directive"] == 1
     strict = run(given, tmp_path / "strict", "rights.contradictions=strictest")
     assert set(ids(strict, "rights/documents")) == {"g"}
 

@@ -287,6 +287,12 @@ def test_a_mix_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) 
             "Reservations honoured: tdm, noai; evaluated for the agents: GPTBot; what a site has",
         ),
         (
+            {"rights": {"honour": ["train"]}},
+            ["rights"],
+            ["rights"],
+            "none; a use is denied if any of these denies it: Content Signals, Content-Usage (AIPREF)",
+        ),
+        (
             {"rights": {"licences": {"require": ["CC-BY-4.0"]}}},
             ["rights"],
             ["rights"],
