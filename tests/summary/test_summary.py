@@ -290,7 +290,7 @@ def test_a_mix_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) 
             {"rights": {"honour": ["train"]}},
             ["rights"],
             ["rights"],
-            "none; a use is denied if any of these denies it: Content Signals, Content-Usage (AIPREF)",
+            "none; a use is denied if any of these denies it: Content Signals, Content-Usage",
         ),
         (
             {"rights": {"licences": {"require": ["CC-BY-4.0"]}}},
