@@ -25,15 +25,7 @@ from curation.readers.index import read_index
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.resources import resolve
-from curation.rights.robots import (
-    MOST_BYTES,
-    RobotsFile,
-    Rule,
-    Term,
-    best_rule,
-    parse_robots,
-    path_of,
-)
+from curation.rights.robots import RobotsFile, Rule, Term, best_rule, parse_robots, path_of
 from curation.rights.rsl import MEDIA_TYPE
 from curation.rights.signals import (
     LATEST,
@@ -60,7 +52,7 @@ _RSL = re.compile(  # nothing is tried twice: files begin with any number of com
 _HEAD_BYTES = 4096
 _IN_FOLDER = re.compile(
     r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))|"
-    r"([^/]+)(/.+\.xml)"
+    r"([^/]+)(/.+\.(?:xml|rsl))"
 )
 #: Types with which servers send these files, and errors in their place.
 _TYPES = (
@@ -122,7 +114,7 @@ def _of_path(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
         inside = _IN_FOLDER.fullmatch(file.relative_to(place).as_posix())
         if inside:
             url = f"https://{inside[1] or inside[3]}{inside[2] or inside[4]}"
-            content = file.read_bytes()[: MOST_BYTES + 1]
+            content = file.read_bytes()
             if kind := kind_of(url, content):
                 yield SiteFile(kind, url, None, None, "", content)
         else:
