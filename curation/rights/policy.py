@@ -113,8 +113,9 @@ def original_of(
 
 def _hosts(document: Document, kinds: Sequence[str]) -> set[str]:
     """Return the hosts in the values of a document's signals of some kinds."""
-    signals = (s for s in (document["rights"] or {}).get("signals") or () if s["kind"] in kinds)
-    return {site_name(a) for s in signals for a in _ADDRESS.findall(s["value"] or "")} - {""}
+    signals = (document["rights"] or {}).get("signals") or ()
+    values = [s["value"] or "" for s in signals if s["kind"] in kinds]
+    return {site_name(a) for v in values for a in _ADDRESS.findall(v)} - {""} if values else set()
 
 
 class Policy:
