@@ -191,7 +191,7 @@ class Withdrawn:
 
     def _host(self, url: str) -> str | None:
         """Return the listed host that a URL's host is, or is a subdomain of."""
-        host = host_of(url)
+        host = host_of(url).rstrip(".")
         while host and host not in self.hosts:
             host = host.partition(".")[2]
         return host or None

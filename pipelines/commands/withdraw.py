@@ -117,7 +117,7 @@ def near_of(run: str, given: float | None) -> float | None:
 
 def hosts_in(path: str) -> frozenset[str]:
     """Return the hosts in a file, one a line. Raises ConfigError for a line that is none."""
-    names = [re.sub("^https?://|[/.]+$", "", n.lower()) for n in _lines("--hosts", path)]
+    names = [re.sub(r"^(?:https?://)?\.*|[/.]+$", "", n.lower()) for n in _lines("--hosts", path)]
     for name in names or [""]:
         if re.search(r"[\s*#/]", name) or not host_of(f"//{name}"):
             raise ConfigError(f"--hosts {path}: {name!r}: not a host; each line has one")

@@ -355,7 +355,7 @@ def whole(place: Path) -> Path:
 @pytest.mark.parametrize(
     ("option", "given", "gone", "reason", "value"),
     [
-        ("--hosts", "A.example\n\n", {"https://a.example/plain", "https://a.example/closed/1"}, "withdrawn.host", "a.example"),
+        ("--hosts", ".A.example.\n\n", {"https://a.example/plain", "https://a.example/closed/1"}, "withdrawn.host", "a.example"),
         ("--hosts", "example", set(PAGES), "withdrawn.host", "example"),
         ("--rights", "rights: {honour: [tdm]}", {"https://b.example/tdm"}, "rights.tdm", "tdm header 1 https://b.example/p.json"),
     ],
