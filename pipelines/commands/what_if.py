@@ -8,6 +8,7 @@ from rich.table import Table
 
 from curation.config import nearest
 from curation.errors import ConfigError
+from curation.rights.rights_settings import COPY
 from pipelines.console import PlainConsole
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
@@ -152,7 +153,8 @@ def _print_policies(facts: dict[str, Any], run: str) -> None:
 def _print_drift(facts: dict[str, Any], run: str) -> None:
     title = f"what newer files of sites would remove from {run}, stage {facts['stage']}"
     found = facts["by_host"][:_HOSTS]
-    rows = [((row["signal"] or row["reason"], row["host"]), row) for row in found]
+    names = [(o["signal"] or o["reason"]) + ", copies" * (o["reason"] == COPY) for o in found]
+    rows = [((n, row["host"]), row) for n, row in zip(names, found, strict=True)]
     _print_costs(facts, title, ("signal", "host"), [*rows, (("all", ""), facts["would_go"])])
 
 

@@ -384,6 +384,15 @@ def test_a_licence_that_copies_contradict_is_unknown(tmp_path: Path) -> None:
     assert set(ids(wanted, "rights/documents")) == {"author", "mirror"}
     reasons = {name: row["reason"] for name, row in ids(wanted, "rights/removed").items()}
     assert reasons == {"scraper": "rights.licence", "two": "rights.licence"}
+    # What the original's site says now is told with the copy that is kept.
+    (tmp_path / "new/a.example").mkdir(parents=True)
+    (tmp_path / "new/a.example/robots.txt").write_text(
+        "Content-Signal: ai-train=no\nUser-agent: *\n"
+    )
+    drift = ["rights", "--what-if", "--run", tmp_path / "out", "--site-files", tmp_path / "new"]
+    (row,) = json.loads(curate_well([*drift, "--json"]))["by_host"]
+    assert [row[n] for n in ("reason", "host")] == ["rights.copy", "b.example"]
+    assert "copies" in curate_well(drift)
 
 
 def test_follow_needs_the_clusters(tmp_path: Path) -> None:
