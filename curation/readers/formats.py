@@ -46,10 +46,8 @@ def canonical_url(content: bytes) -> str:
         if len(link) > _LONGEST_LINK:
             continue
         tried = end
-        if _CANONICAL.search(link):
-            address = _ADDRESS.search(link)
-            if address:
-                return (address[1] or address[2]).decode("utf-8", "replace").strip()
+        if _CANONICAL.search(link) and (address := _ADDRESS.search(link)):
+            return (address[1] or address[2]).decode("utf-8", "replace").strip()
     return ""
 
 

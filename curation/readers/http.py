@@ -246,14 +246,8 @@ def _inflate(body: bytes, step: int, window: int) -> Iterator[bytes]:
             return
 
 
-def _gzip(body: bytes, step: int) -> Iterator[bytes]:
-    if body.startswith(_GZIP):
-        return _inflate(body, step, 31)
-    return _deflate(body, step)
-
-
 def _deflate(body: bytes, step: int) -> Iterator[bytes]:
-    """RFC 9110 says zlib, some servers send raw deflate, some gzip."""
+    """RFC 9110 says zlib, some servers send raw deflate, some gzip for it or it for gzip."""
     if body.startswith(_GZIP):
         return _inflate(body, step, 31)
     if len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0:
@@ -288,7 +282,7 @@ def _zstd(body: bytes, step: int) -> Iterator[bytes]:
 
 
 _DECODERS: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {
-    "gzip": _gzip,
+    "gzip": _deflate,
     "deflate": _deflate,
     "br": _brotli,
     "zstd": _zstd,

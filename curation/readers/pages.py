@@ -71,7 +71,9 @@ def _kind(
     if "/" in identified and identified != _UNKNOWN:
         mime = identified  # as in Common Crawl's WET files
     elif mime not in settings.text_types and ("/" not in mime or mime == _UNKNOWN):
-        mime = _seen(bytes(buffer[body : min(end, body + 2048)]), settings) or mime
+        begun, fields = bytes(buffer[body : min(end, body + 2048)]), response and response.fields
+        begun = http.decode_body(begun, fields or {}, settings.max_record_bytes).content
+        mime = _seen(begun, settings) or mime
     if mime in HTML_TYPES and mime not in settings.text_types:
         kind = "html"
     elif mime == PDF and settings.pdf:

@@ -17,10 +17,10 @@ import functools
 import itertools
 import operator
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 #: Encodings in which UTF-8 is read by mistake, the most frequent first: of single bytes, of pairs.
 _BY_ONE = (
@@ -37,6 +37,7 @@ _BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPI
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
 _LOW, _HIGH = bytes(range(128)), bytes(range(128, 256))
 _BEYOND = re.compile("[^\x00-\x7f]+")
+_BLOCK, _SHORT = 8192, 1024  # bytes that are looked through at a time, and not worth a choice
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
 _READ_AGAIN = 40 * _ASKED  # of which read again there must be as many
 _ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
@@ -51,15 +52,14 @@ _USUAL = re.compile(
 #: end, and the five that it lacks stay.
 _SIGNS = {b: bytes([b]).decode("cp1252", "ignore") or chr(b) for b in range(0x80, 0xA0)}
 _CONTROL = re.compile("[\x80-\x9f]")
-_HINT_LETTERS = "ÃÂÐÑÅÄåæãÎÏØÙ×"
-_HINTS = (*_HINT_LETTERS, *map(chr, range(0x80, 0xA0)), "â€")
-#: Text without these is never mended, nor is text without C1 controls.
-FIRST_LETTERS = _HINT_LETTERS + "â"
-_SPACED = "ÂÃÅÎÐ"
+_OF_CONTROLS = _SIGNS | {0x85: "\x85"}
+#: Text with neither these nor C1 controls is never mended; "â" counts before "€".
+FIRST_LETTERS = "ÃÂÐÑÅÄåæãÎÏØÙ×â"
+_HINTS = {*FIRST_LETTERS[:-1], *map(chr, range(0x80, 0xA0))}
 # Letters such as "Ã", each with one to three signs behind it. The no-break space is behind many a
 # word, so it is a sign only where no word ends.
 _TAILS = "".join(_SIGNS.values()) + "\x80-\x9f\xa1-\xbf"
-_PART = f"[\xc2-\xf4](?:[{_TAILS}]{{1,3}}+|(?<=[{_SPACED}])\xa0)"
+_PART = f"[\xc2-\xf4](?:[{_TAILS}]{{1,3}}+|(?<=[ÂÃÅÎÐ])\xa0)"
 _RUN = re.compile(f"{_PART}(?:{_PART})*+")
 
 
@@ -96,10 +96,9 @@ def _suspected(text: str) -> list[str]:
         first.get(run[0], 0) & second.get(run[1:2], 0) | both.get(run[0], 0)
         for run in _BEYOND.findall(sample)
     ]
-    if not any(bits):
-        return []
-    names = enumerate((*_BY_ONE, *_BY_PAIRS))
-    found = [name for bit, name in names if 2 * sum(b >> bit & 1 for b in bits) >= len(bits)]
+    there = functools.reduce(operator.or_, bits)
+    names = [(b, name) for b, name in enumerate((*_BY_ONE, *_BY_PAIRS)) if there >> b & 1]
+    found = [name for b, name in names if 2 * sum(of >> b & 1 for of in bits) >= len(bits)]
     return [name for name in found if _reads(sample, name)]
 
 
@@ -136,41 +135,39 @@ class Misread(NamedTuple):
     encoding: str = ""
 
 
-def misread(text: str, least: float) -> Misread:
-    """Return what of a text was misread, if at least a share `least`."""
-    if text.isascii():
-        return Misread()
-    data = _utf8(text)
-    sample = text[_first(data) :][:_READ_AGAIN]
+def misread(source: bytes, least: float) -> Misread:
+    """Return what of a text (UTF-8) was misread, if at least a share `least`."""
+    first = _first(source)
+    sample = source[first : first + 4 * _READ_AGAIN].decode("utf-8", "ignore")[:_READ_AGAIN]
     suspected = _suspected(sample)
-    near = _near(data) if suspected else ""
+    near = _near(source) if suspected else ""
     each = [_misread_in(encoding, near, sample) for encoding in suspected]
     found = max(each, key=operator.itemgetter(0, 1), default=Misread())
     by_chance = 1 if found.encoding in _BY_PAIRS else 0  # as in "木i", read in Korean
     return found if found.share >= least and found.proof > by_chance else Misread()
 
 
-def _utf8(text: str) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+def _first(source: bytes) -> int:
+    """Return where the first byte beyond ASCII is; -1 if there is none."""
+    for at in range(0, len(source), _BLOCK):  # no look at a whole page at once is as fast
+        block = source[at : at + _BLOCK]
+        if not block.isascii():
+            return at + int((np.frombuffer(block, np.uint8) >= 0x80).argmax())
+    return -1
 
 
-def _first(data: npt.NDArray[np.uint8]) -> int:
-    """Return where the first byte beyond ASCII is, in text that has one."""
-    return int((data >= 0x80).argmax())
-
-
-def _near(data: npt.NDArray[np.uint8]) -> str:
+def _near(source: bytes) -> str:
     """Return the signs beyond ASCII of UTF-8 with their neighbours, and blanks between them.
 
-    These are all that counts, and of most pages little.
+    These are all that counts, and of most pages little. Short texts come back as they are.
     """
-    beyond = data >= 0x80
-    near = beyond.copy()
-    near[1:] |= beyond[:-1]
-    near[:-1] |= beyond[1:]
-    kept = near.copy()
-    kept[1:] |= near[:-1]
-    return np.where(near, data, 0x20)[kept].tobytes().decode("utf-8", "surrogatepass")
+    if len(source) < _SHORT:
+        return source.decode("utf-8", "surrogateescape")
+    data = np.frombuffer(source, np.uint8)
+    beyond = np.pad(data >= 0x80, 2)
+    near = beyond[:-2] | beyond[1:-1] | beyond[2:]
+    shown = np.where(near[1:-1], data, 0x20)[near[1:-1] | near[:-2]]
+    return shown.tobytes().decode("utf-8", "surrogateescape")
 
 
 def _misread_in(encoding: str, near: str, sample: str) -> Misread:
@@ -191,29 +188,22 @@ def _misread_in(encoding: str, near: str, sample: str) -> Misread:
     return Misread(sound / max(len(raw) - plain + lost, 1), proof, len(beyond), encoding)
 
 
-def _read_again(text: str) -> str:
-    """Return a text of which nearly all was misread, read again; "" if it can't be."""
-    encoding = misread(text, _ALL).encoding
+def _read_again(source: bytes) -> bytes:
+    """Return a text of which nearly all was misread, read again; empty if it can't be."""
+    encoding = misread(source, _ALL).encoding
     if encoding in ("", *_BY_PAIRS):
-        return _reread(text, encoding) if encoding else ""
-    again = _BEYOND.sub(lambda run: _reread(run[0], encoding) or run[0], text)
-    return "" if again == text else again
+        return _reread(source.decode("utf-8", "replace"), encoding).encode() if encoding else b""
+    again = _each_run(source, lambda run: _reread(run, encoding) or run)
+    return b"" if again == source else again
 
 
 def mended(source: bytes) -> bytes:
     """A page (UTF-8), mended as by `repaired` where it begins misread or has controls."""
-    if source.isascii():
-        return source
-    data = np.frombuffer(source, np.uint8)
-    first = _first(data)
-    sample = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
-    at = source.find(b"\xc2")
-    has_controls = at >= 0 and (data[at + 1 :][data[at:-1] == 0xC2] < 0xA0).any()
-    if not has_controls and not _suspected(sample):
-        return source
-    text = source.decode("utf-8", "surrogateescape")
-    made = repaired(text)
-    return source if made is text else made.encode("utf-8", "surrogateescape")
+    at = first = _first(source)
+    while (at := source.find(b"\xc2", at) + 1) and source[at : at + 1] >= b"\xa0":
+        continue
+    begin = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
+    return _repaired(source) if at or _suspected(begin) else source
 
 
 def repaired(text: str) -> str:
@@ -221,25 +211,39 @@ def repaired(text: str) -> str:
 
     C1 controls that are none of their bytes become the signs that windows-1252 has in their places.
     """
-    if text.isascii():
-        return text
-    if again := _read_again(text):
-        return repaired(again)
-    near = _near(_utf8(text))
-    if not any(hint in near for hint in _HINTS):
-        return text
+    source = text.encode("utf-8", "surrogatepass")
+    made = source if source.isascii() else _repaired(source)
+    return text if made is source else made.decode("utf-8", "surrogatepass")
+
+
+def _repaired(source: bytes) -> bytes:
+    if again := _read_again(source):
+        return _repaired(again)
+    near = _near(source)
+    if _HINTS.isdisjoint(near) and "â€" not in near:
+        return source
     controls = left = _CONTROL.findall(near)
-    made = text
+    made = source
     # One short run may be meant; several, or one of three bytes, are not.
     if _RUN.search(near) and _misread_in("cp1252", near, near).proof > 1:
-        made = _RUN.sub(lambda run: _reread(run[0]) or run[0], text)
-        left = _CONTROL.findall(made)
+        made = _each_run(source, lambda run: _RUN.sub(lambda p: _reread(p[0]) or p[0], run))
+        left = _CONTROL.findall(_near(made))
     # Where controls are left they are signs of windows-1252, and runs are there by chance.
     if controls and 2 * len(left) > len(controls):
-        made, left = text, controls
-    for control in {*left} - {"\x85"}:
-        made = made.replace(control, _SIGNS[ord(control)])
-    return text if made == text else made
+        made, left = source, controls
+    if left:
+        made = _each_run(made, lambda run: run.translate(_OF_CONTROLS))
+    return source if made == source else made
+
+
+def _each_run(source: bytes, make: Callable[[str], str]) -> bytes:
+    """Return UTF-8 with each run of signs beyond ASCII made anew."""
+    utf8, as_is = "utf-8", "surrogateescape"
+    made = functools.cache(lambda run: make(run.decode(utf8, as_is)).encode(utf8, as_is))
+    beyond = np.frombuffer(source, np.uint8) >= 0x80
+    ends = (np.flatnonzero(beyond[1:] != beyond[:-1]) + 1).tolist()
+    runs = [source[a:b] for a, b in itertools.pairwise((0, *ends, len(source)))]
+    return b"".join(run if run.isascii() else made(run) for run in runs)
 
 
 def _reread(text: str, encoding: str = "cp1252") -> str:

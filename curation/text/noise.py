@@ -30,6 +30,8 @@ _FOREIGN = "[\u0400-\u1dff\u2e80-\ud7ff\ue000-\ufe6f\uff66-\uffdc]"
 # UTF-8 of Cyrillic has a dash for every other byte in the encoding of the Macintosh.
 _DENSE = "[\xc0-\xd6\xd8-\xf6\xf8-\xff]{4}|(?:[–—][^\\x00-\\x7f–—]){3}"
 _LATIN = "[a-z\xdf-\xf6\xf8-\xff]"
+# What DOS and the Macintosh have for accented letters; capitals that end words of small letters.
+_INSIDE = f"{_LATIN}[‚„ƒ]{_LATIN}|{_LATIN}[ŒŠŽŸ]|[а-яё][ЯЏ]"
 # Signs that no spelling has between letters: all but accents that stand for apostrophes, bars
 # between cells, stars and pictures, marks of brands.
 _SIGN = (
@@ -60,7 +62,7 @@ _PATTERNS = (
     r"&(?:amp;)?(?:#(?:19[2-9]|[2-9][0-9]{2}|[1-79][0-9]{3}|[1-9][0-9]{4})|#[xX](?:[c-fC-F]|"
     rf"[1-9a-fA-F][0-9a-fA-F])[0-9a-fA-F]|#[xX]{_CODE}|[A-Za-z]{{1,2}}(?:{_ACCENTS}));",
     rf"{_LETTER}{_SIGN}+{_LETTER}{{2}}|{_LETTER}{{2}}{_SIGN}+{_LETTER}|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
-    rf"[ÂÃÄÅÎÏÐÑØÙ][\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„…†‡ˆ‰‹•˜™›Ÿ]|{_DENSE}",
+    rf"[ÂÃÄÅÎÏÐÑØÙ][\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„…†‡ˆ‰‹•˜™›Ÿ]|{_DENSE}|{_INSIDE}",
     rf"{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}",
 )
 # Any of these, or somewhat more, in one pattern that is prepared soon.
@@ -68,7 +70,7 @@ _BEGUN = (
     rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
     rf"<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
     rf"[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
-    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
+    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
 )
 
 
@@ -81,7 +83,7 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     out = np.zeros((len(column), len(_PATTERNS) - 1))
     beyond = np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
     whole = np.zeros(len(column), np.int64)
-    whole[beyond] = [misread(column[row].as_py(), _MISREAD).characters for row in beyond]
+    whole[beyond] = [misread(column[i].as_py().encode(), _MISREAD).characters for i in beyond]
     begun = pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(begun | (whole > 0))
     if not len(rows):

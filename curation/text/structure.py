@@ -11,7 +11,8 @@ language.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
 from curation.bytes.code_points import code_point
 from curation.bytes.hash_tables import find, of_hashes
+from curation.columns import MATH_RATIO
 from curation.compiled import (
     Bool,
     Bools,
@@ -72,6 +74,13 @@ _EVERYDAY = (
     (0xD7, 0xD8), (0x2190, 0x2200), (0x25B7, 0x25B8), (0x25C1, 0x25C2),
     (0x266F, 0x2670), (0x27F0, 0x2800), (0x2900, 0x2980), (0x2B00, 0x2C00), (0xFF00, 0xFFF0),
 )  # fmt: skip
+# A symbol between a word and a number, a word or the end, as in "about ±5 %", is of no formula,
+# where one has a letter alone, a bracket or a number before it.
+_WORD = "[A-Za-z\xc0-\u1fff\u2e80-\U0010ffff]{2}"
+_UNRELATED = re.compile(
+    f"(?:^|[\n.,:;!?(/–—-]|{_WORD}[.,:;!?(/–-]?)\\s*[±÷µ\u2202-\u22ff]+"
+    f"\\s*(?:\\d|{_WORD}|[.,:;!?)\n]|$)"
+)
 _MATH = ch.MATH
 _ALPHA = ch.ALPHA
 _TERMINAL = ch.TERMINAL
@@ -565,17 +574,9 @@ class StructureSpace(NamedTuple):
 
 def structure_space(lines: int) -> StructureSpace:
     """Arrays for texts of up to `lines` lines."""
-    return StructureSpace(
-        np.zeros(lines, np.uint8),
-        np.zeros(lines, np.uint8),
-        np.zeros(lines, np.int64),
-        np.zeros(lines, np.bool_),
-        np.zeros(lines, np.uint8),
-        np.zeros(lines, np.int64),
-        np.zeros(lines, np.int64),
-        np.zeros(lines, np.int64),
-        np.zeros(lines, np.bool_),
-    )
+    small, wide, is_so = np.uint8, np.int64, np.bool_
+    kinds: tuple[Any, ...] = small, small, wide, is_so, small, wide, wide, wide, is_so
+    return StructureSpace(*(np.zeros(lines, kind) for kind in kinds))
 
 
 class Structure(NamedTuple):
@@ -602,15 +603,17 @@ def structure(texts: Texts, found: npt.NDArray[np.float64] | None = None) -> Str
     space = structure_space(int(np.diff(doc_offsets).max(initial=0)))
     _structure(data, offsets, ch.properties(), space, doc_offsets, (starts, ends), kinds, shares)
     rows = np.flatnonzero(shares.sum(1) > 0)
-    if found is None:
-        some = noise(pa.array(texts, pa.large_string()).take(pa.array(rows)))
-    else:
-        some = found[rows]
+    column = pa.array(texts, pa.large_string())
+    some = noise(column.take(pa.array(rows))) if found is None else found[rows]
     # escapes look like code, mojibake like formulas
     for text in rows[some.sum(1) > MOST_NOISE]:
         lines = slice(doc_offsets[text], doc_offsets[text + 1])
         kinds[lines] = np.minimum(kinds[lines], PROSE)
         shares[text] = 0
+    for text in np.flatnonzero(shares[:, 1] >= MATH_RATIO):
+        written = column[text].as_py()
+        left = shares[text, 1] * len(written) - len(_UNRELATED.findall(written))
+        shares[text, 1] = left / len(written) if left > _FORMULA_MARKS - 0.5 else 0
     return Structure(starts, ends, kinds, doc_offsets, shares[:, 0].copy(), shares[:, 1].copy())
 
 

@@ -29,7 +29,9 @@ _LIKELY = st.sampled_from(
 @example("Ã©")
 @example("e\u0301")
 def test_settled_text_comes_back_as_it_is(text: str) -> None:
-    if normalized(text) and not misread(text, 0.9).encoding:  # which is seen on the page before
+    if (
+        normalized(text) and not misread(text.encode(), 0.9).encoding
+    ):  # which is seen on the page before
         assert normal(repaired(text)) == text
 
 

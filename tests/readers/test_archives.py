@@ -285,6 +285,20 @@ def test_the_type_that_the_crawler_identified_decides(
         assert isinstance(event, Skipped) and event.reason == kind
 
 
+@pytest.mark.parametrize("coding", ["", "gzip", "chunked"])
+def test_a_packed_body_without_a_type_is_looked_into(tmp_path: Path, coding: str) -> None:
+    body, head = gzip.compress(page_body(1)), b"HTTP/1.1 200 OK\r\n"
+    if coding == "chunked":
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(page_body(1)), page_body(1))
+        head += b"Transfer-Encoding: chunked\r\n"
+    elif coding:
+        head += b"Content-Encoding: gzip\r\n"
+    path = tmp_path / "x.warc"
+    path.write_bytes(warc_record(1, head + b"\r\n" + body))
+    (event,) = read(str(path), default_settings())
+    assert isinstance(event, Page) and (event.kind, event.content) == ("html", page_body(1))
+
+
 def _noise(size: int) -> bytes:
     return np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes()
 

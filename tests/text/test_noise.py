@@ -79,6 +79,15 @@ def test_other_scripts_read_as_latin_letters(language: str, encoding: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("language", "encoding", "wrong"),
+    [("fr", "cp437", "windows-1252"), ("ru", "mac-cyrillic", "cp1251")],
+)
+def test_signs_and_capitals_within_words(language: str, encoding: str, wrong: str) -> None:
+    texts = [read_as(encoding, wrong)(text) for text in written(language)]
+    assert sum(TEXT[_MOJIBAKE] in kinds for kinds in found(texts)) >= 0.85 * len(texts)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "What?Then they left. Is it so?Yes. Who knows?",

@@ -123,6 +123,25 @@ def test_paths() -> None:
     assert paths == [CODE_PATH, MATH_PATH, PROSE_PATH, PROSE_PATH]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The resistor has a tolerance of ±5 %, the sensor of ±0.5 °C and the clock of ±3 s a day. ",
+        "Guests ≤ 12 years stay free, rooms ≥ 20 m² cost more, the trip takes ≈ 3 hours. ",
+        "√ Free delivery √ Best price √ Friendly staff. We ♥ you to ∞ and beyond. ",
+        "Погрешность весов ±2 г, часов ±3 секунды, а дети ≤ 12 лет входят бесплатно. ",
+        "誤差は±3%で、価格は≈40ユーロ、参加者は≥10名です。",
+    ],
+)
+def test_signs_of_everyday_are_no_mathematics(text: str) -> None:
+    assert document_paths(structure([text * 6]))[0] == PROSE_PATH
+
+
+def test_signs_that_relate_letters_are() -> None:
+    text = "Let f be continuous. Then ∃ c ∈ (a, b) with f(x) ≥ 0 ∀ x ∈ (a, b), since x ≤ y ± z. "
+    assert document_paths(structure([text * 6]))[0] == MATH_PATH
+
+
 def test_python_s_library_is_code() -> None:
     files = sorted(pathlib.Path(sysconfig.get_path("stdlib")).glob("*.py"))[:120]
     texts = [f.read_text("utf-8", "replace") for f in files]
