@@ -92,13 +92,9 @@ def speed(texts: list[str]) -> None:
     lines_rules = defaults(LineDedupSettings)
     print(f"{len(texts)} documents, {characters / 1e6:.1f} M characters")
 
-    for scheme in ("affine32", "affine64", "legacy"):
-        settings = MINHASH.model_copy(update={"scheme": scheme})
-        signatures(array.slice(0, 1), settings)
-        with cpu_time(
-            per_second(f"characters: signatures, {settings.num_perm} values, {scheme}", characters)
-        ):
-            signatures(array, settings)
+    signatures(array.slice(0, 1), MINHASH)
+    with cpu_time(per_second(f"characters: signatures, {MINHASH.num_perm} values", characters)):
+        signatures(array, MINHASH)
     rules = defaults(DocumentDedupSettings).exact.normalization
     exact_keys(array.slice(0, 1), rules)
     with cpu_time(per_second("characters: exact keys", characters)):
@@ -106,10 +102,10 @@ def speed(texts: list[str]) -> None:
     lines = line_hashes(array, lines_rules)
     with cpu_time(per_second("characters: line hashes", characters)):
         lines = line_hashes(array, lines_rules)
-    frequent = frequent_lines(total_lines(count_lines(lines, doc64, lines_rules)), lines_rules)
-    remove_lines(array.slice(0, 1), doc64[:1], frequent, lines_rules)
+    frequent = frequent_lines(total_lines(count_lines(lines, doc64)), lines_rules)
+    remove_lines(array.slice(0, 1), frequent, lines_rules)
     with cpu_time(per_second("characters: removal of frequent lines", characters)):
-        remove_lines(array, doc64, frequent, lines_rules)
+        remove_lines(array, frequent, lines_rules)
 
 
 def url_speed(urls: int) -> None:

@@ -101,9 +101,7 @@ RESERVED = frozenset(
 )
 
 #: Columns made by the toolkit; all others come from the input table or user code.
-MADE = frozenset(
-    {*RESERVED, *COLUMN_TYPES} | {"language_score", "languages", "overruled", "quality", "scripts"}
-)
+MADE = frozenset({*RESERVED, *COLUMN_TYPES} | {"language_score", "overruled", "quality"})
 
 #: Column with the verdicts of a run that only measures, in the order of the stages.
 VERDICTS = pa.list_(

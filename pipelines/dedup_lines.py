@@ -245,24 +245,20 @@ class CutLines(Transform):
 
     settings: LineDedupSettings
     ranges: tuple[str, ...]
-    indexes: dict[str, int]
     buckets: Buckets | None = None
     frequent: LineTotals | None = None
-    index: int = 0
 
     def open(self, shard: str, folder: Folder) -> CutLines:
         return replace(
             self,
             buckets=_read_buckets(folder, self.settings),
             frequent=_read_frequent(folder, self.ranges),
-            index=self.indexes[shard],
         )
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.frequent is not None and self.buckets is not None
         removal = remove_lines(
             batch.column("text"),
-            document_numbers(self.index, batch.num_rows, first_row),
             self.frequent,
             self.settings,
             self.buckets.scopes(batch),
@@ -296,7 +292,7 @@ def _read_frequent(folder: Folder, ranges: Sequence[str]) -> LineTotals:
 
 def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
     """Return the files of the indexes in the settings. Raises ConfigError for an unusable one."""
-    shared = ["rule", "normalization", "per_language", "min_line_characters"]
+    shared = ["normalization", "per_language", "min_line_characters"]
     return checked_indexes(_STAGE, settings, shared)
 
 
@@ -314,7 +310,7 @@ def run(run: StageRun) -> dict[str, Any]:
     total = SumCensus(run.settings_key, shards)
     count = CountLines(run.settings_key, settings)
     find = FindFrequent(run.settings_key, settings, tuple(indexed), shards)
-    cut = CutLines(settings, tuple(t.name for t in ranges), {s: i for i, s in enumerate(shards)})
+    cut = CutLines(settings, tuple(t.name for t in ranges))
     apply = TransformShards(
         *(run.stage, run.settings_key, cut),
         writes_edits=True,

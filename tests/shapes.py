@@ -681,9 +681,9 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
 
     def lines_removed(texts: pa.Array) -> None:
         doc64 = np.arange(len(texts), dtype=np.uint64)
-        counts = line_dedup.count_lines(line_dedup.line_hashes(texts, lines), doc64, lines)
+        counts = line_dedup.count_lines(line_dedup.line_hashes(texts, lines), doc64)
         frequent = line_dedup.frequent_lines(line_dedup.total_lines(counts), lines)
-        line_dedup.remove_lines(texts, doc64, frequent, lines)
+        line_dedup.remove_lines(texts, frequent, lines)
 
     return {
         "normal form": lambda texts: [clean(text) for text in texts.to_pylist()],
@@ -694,7 +694,6 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
         "filter": filtered,
         "personal data": lambda texts: pii.redact(texts, filter_settings().pii),
         "language": language.apply,
-        "language by line": language.by_line,
         "classify": Classifier(classify_settings()).apply,
         "tokenize": load_tokenizer("curation-128k").encode_batch,
     }

@@ -53,12 +53,12 @@ def test_a_recipe_overrides_its_parent(tmp_path: Path) -> None:
         "base.yaml",
     )
     child = write(
-        tmp_path, {"name": "child", "extends": "base.yaml", "dedup-lines": {"keep_first": True}}
+        tmp_path, {"name": "child", "extends": "base.yaml", "dedup-lines": {"min_characters": 5}}
     )
     recipe = load(child)
-    assert (recipe.dedup_lines.max_occurrences, recipe.dedup_lines.keep_first) == (9, True)
+    assert (recipe.dedup_lines.max_occurrences, recipe.dedup_lines.min_characters) == (9, 5)
     assert recipe.dedup_documents == load("llama3").dedup_documents
-    assert load(base).dedup_lines.keep_first is False
+    assert load(base).dedup_lines.min_characters == 300
 
 
 def test_set_comes_last(tmp_path: Path) -> None:

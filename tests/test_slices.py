@@ -80,9 +80,7 @@ def _without_lines(
     numbers = np.arange(batch.num_rows, dtype=np.uint64)
     counts, places, hosts = lines_of(batch, numbers, buckets)
     frequent = frequent_lines(total_lines(with_pages(counts, hosts)), settings)
-    removal = remove_lines(
-        batch["text"], numbers, frequent, settings, buckets.scopes(batch), places
-    )
+    removal = remove_lines(batch["text"], frequent, settings, buckets.scopes(batch), places)
     return [{"text": text} for text in removal.texts.to_pylist()], verdicts(removal, settings)
 
 

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from curation.arrow import Texts, summed, text_buffers
 from curation.dedup.dedup_settings import GOOD_SHARE, VERDICTS, AlarmSettings
 from curation.dedup.lines import LineRemoval, LineTotals
-from curation.dedup.patterns import CUTS
 from curation.dedup.substrings import Cutting
 from curation.dedup.urls import hosts
 
@@ -94,20 +93,16 @@ def summary(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         for name in VERDICTS
         if (part := held.filter(pc.equal(held["verdict"], name))).num_rows
     ]
-    good = sum(GOOD_SHARE[v["verdict"]] * v["characters"] for v in verdicts if v["verdict"] in _CUT)
-    lost = sum(v["characters"] for v in verdicts if v["verdict"] in _CUT)
+    lost = sum(v["characters"] for v in verdicts if v["verdict"].startswith("cut"))
     return {
         "frequent lines by verdict": verdicts,
         "estimate of good text among what was cut": {
             "characters_cut": lost,
-            "good_characters": round(good),
+            "good_characters": round(GOOD_SHARE * lost),
         },
         "most frequent lines cut": _top(held.filter(cut)),
         "most frequent lines kept": _top(held.filter(pc.invert(cut))),
     }
-
-
-_CUT = {name for name, cut in zip(VERDICTS, CUTS, strict=True) if cut}
 
 
 def _top(table: pa.Table) -> list[dict[str, Any]]:

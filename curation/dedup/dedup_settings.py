@@ -24,30 +24,21 @@ OrderRule = Literal[
     "preferred",
     "id",
 ]
-Scheme = Literal["affine32", "affine64", "legacy"]
 
 #: What may become of a frequent line, in the order of the numbers in `patterns`.
 VERDICTS = (
     "",
-    "cut: frequent",
     "cut: edge",
     "cut: sentence",
     "cut: between",
     "kept: heading",
     "kept: item",
     "kept: inside",
-    "kept: first",
 )
 
 #: Share of cut text that is good, by verdict, from reading (docs/dedup.md): 7 of 620 lines at edges
-#: were arguable. Too few of the next two kinds were met, so the same is assumed of them. Of 100
-#: lines that the published rule cut, 65 were headings, code or content.
-GOOD_SHARE = {
-    "cut: edge": 0.012,
-    "cut: sentence": 0.012,
-    "cut: between": 0.012,
-    "cut: frequent": 0.65,
-}
+#: were arguable. Too few of the other kinds were met, so the same is assumed of them.
+GOOD_SHARE = 0.012
 
 
 class TextNormalization(Settings):
@@ -179,15 +170,11 @@ class MinHashSettings(Settings):
 
     enabled: bool = Field(description="Remove near duplicates")
     normalization: Normalization
-    unit: Literal["words", "characters"] = Field(description="What a shingle is made of")
-    ngram: int = Field(ge=1, le=64, description="Units per shingle")
-    short_documents: Literal["skip", "whole"] = Field(
-        description="Documents with fewer units than one shingle: skip gives no signature (never "
-        "a near duplicate), whole makes one shingle of all units"
+    ngram: int = Field(
+        ge=1, le=64, description="Words of a shingle; a document with fewer is no near duplicate"
     )
     num_perm: int = Field(ge=1, le=4096, description="Hash functions per signature")
     seed: int = Field(ge=0, lt=2**32, description="Seed of the hash functions")
-    scheme: Scheme = Field(description="Family of hash functions, as named by datasketch 2")
     bands: Positive = Field(description="Bands of a signature")
     rows: Positive = Field(description="Hash values per band")
 
@@ -204,9 +191,9 @@ class MinHashSettings(Settings):
 class VerifySettings(Settings):
     """Which candidate pairs count as duplicates."""
 
-    method: Literal["none", "signature", "jaccard"] = Field(
-        description="none: all that share a bucket; signature: by the share of equal values; "
-        "jaccard: by the true similarity of the shingle sets"
+    method: Literal["none", "jaccard"] = Field(
+        description="none: all that share a bucket; jaccard: by the true similarity of the "
+        "shingle sets"
     )
     threshold: Share = Field(description="Least similarity of a confirmed pair")
     normalization: Normalization = Field(
@@ -239,25 +226,13 @@ class DocumentDedupSettings(Settings):
 
 
 class LineDedupSettings(Settings):
-    rule: Literal["pattern", "published"] = Field(
-        description="pattern: a line counts once per document and is cut where it is boilerplate "
-        "(curation.dedup.patterns); lines and documents of code and formulas stay. published: "
-        "every line seen more than `max_occurrences` times is cut, as the Llama 3 report describes"
-    )
     normalization: Normalization
     max_occurrences: Positive = Field(
-        description="Lines seen more often than this are frequent: in documents under `pattern`, "
-        "in appearances under `published`"
-    )
-    min_hosts: Positive = Field(
-        description="Hosts on which a frequent line must occur. Documents without URL are "
-        "a host each. Only under `pattern`"
+        description="Lines in more documents than this are frequent, and cut where they are "
+        "boilerplate (curation.dedup.patterns)"
     )
     bucket_documents: Positive = Field(description="Documents whose lines are counted together")
     per_language: bool = Field(description="Count the lines of each language apart")
-    keep_first: bool = Field(
-        description="Keep the line in the first document that has it; otherwise all copies go"
-    )
     min_line_characters: Natural = Field(
         description="Normalised lines shorter than this (brackets, rulers) are neither counted "
         "nor removed. Blank lines never are"
@@ -269,9 +244,6 @@ class LineDedupSettings(Settings):
     max_share_left: Share = Field(
         description="It is removed only if this share of it is left, or less: a short "
         "page that lost its footer stays"
-    )
-    characters_per_letter: Positive = Field(
-        description="Characters that a letter of Han, kana or bopomofo counts as there"
     )
     index: IndexSettings
 

@@ -192,7 +192,7 @@ def bucketed(
     if not minhash.enabled:
         return
     values = signature_matrix(facts.column("signature"), minhash.num_perm)
-    signed = has_signature(values, minhash.scheme)
+    signed = has_signature(values)
     if settings.verify.method != "none":
         signed &= first
     values, own = values[signed], numbers[signed]

@@ -2,10 +2,10 @@
 
 Lines are what line feeds separate. Each is hashed once normalised (CCNet, Wenzek et al. 2019);
 those seen more than `max_occurrences` times in a bucket of documents are frequent, as in Llama 3
-(arXiv 2407.21783, 3.1.1). Under the rule `published` every frequent line is cut. Under `pattern` a
-line counts once per document, code and formulas do not count at all, and where a frequent line
-lies decides whether it is cut (`curation.dedup.patterns`). Documents are spread over buckets by a
-hash of their id. Language and bucket are mixed into the hashes of lines: one table has all buckets.
+(arXiv 2407.21783, 3.1.1). A line counts once per document, code and formulas do not count at all,
+and where a frequent line lies decides whether it is cut (`curation.dedup.patterns`). Documents are
+spread over buckets by a hash of their id. Language and bucket are mixed into the hashes of lines:
+one table has all buckets.
 
 Which lines are counted together, and their counts in a batch of documents.
 """
@@ -33,7 +33,6 @@ from curation.dedup.keys import (
     half_keys,
     run_lengths,
     run_starts,
-    sort_pairs,
     sort_with,
     within,
 )
@@ -48,14 +47,12 @@ from curation.text.words import is_dense
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
 IGNORED = np.uint64(0)
 
-#: In place of a document: one of an earlier run has the line.
-NOBODY = np.uint64(2**64 - 1)
-
-#: A line is of words where it has this many letters (a letter of Han or kana counting as three,
-#: as it does for lengths), and three for each other visible character.
+#: Characters that a letter of Han, kana or bopomofo counts as: XQuAD is three times as long in
+#: eight spaced languages as in Chinese, and as long as in Thai.
+_DENSE = 3
+#: A line is of words where it has this many letters, and three for each other visible character.
 _FEWEST_LETTERS = 10
 _LETTERS_PER_OTHER = 3
-_DENSE = 3
 
 
 class LineHashes(NamedTuple):
@@ -71,7 +68,7 @@ class LineCounts(NamedTuple):
 
     hashes: Ids  # [rows]
     hosts: Ids  # [rows], keys of hosts; 0 where hosts are not distinguished
-    counts: npt.NDArray[np.int64]  # [rows], documents (or appearances) with the line
+    counts: npt.NDArray[np.int64]  # [rows], documents with the line
     edges: npt.NDArray[np.int64]  # [rows], documents that have it near their beginning or end
     pages: npt.NDArray[np.int64]  # [rows], documents of the host, whether they have it or not
     first: Ids  # [rows], smallest doc64 of the documents that have the line
@@ -79,14 +76,13 @@ class LineCounts(NamedTuple):
 
 
 class LineTotals(NamedTuple):
-    """Counts of lines over all hosts. With NOBODY as `first`, an earlier run has the line."""
+    """Counts of lines over all hosts."""
 
     hashes: Ids  # [lines], ascending
     counts: npt.NDArray[np.int64]  # [lines]
     hosts: npt.NDArray[np.int64]  # [lines], how many hosts have the line
     edges: npt.NDArray[np.int64]  # [lines]
     pages: npt.NDArray[np.int64]  # [lines], documents of the hosts that have the line
-    first: Ids  # [lines]
     bytes: npt.NDArray[np.int64]  # [lines]
 
     def take(self, rows: npt.NDArray[np.generic]) -> LineTotals:
@@ -150,10 +146,8 @@ def _line_hashes(
 ) -> LineHashes:
     rules = settings.normalization
     folded = character_table(rules)
-    plain = folded
-    pattern = settings.rule == "pattern"
-    if pattern:  # digits are folded in lines of words only
-        plain = character_table(rules.model_copy(update={"digits": "keep"}))
+    # Digits are folded in lines of words only.
+    plain = character_table(rules.model_copy(update={"digits": "keep"}))
     starts, ends, doc_offsets = line_spans(buffers)
     begins = np.repeat(buffers.offsets[:-1], np.diff(doc_offsets))
     spans = np.stack([starts - begins, ends - begins], axis=1)
@@ -166,17 +160,14 @@ def _line_hashes(
         properties(),
         np.empty(scratch_bytes(buffers, max(folded.growth, plain.growth)), np.uint8),
     )
-    if pattern:
-        hashes[_exempt(buffers, settings, doc_offsets)] = IGNORED
+    hashes[_exempt(buffers, doc_offsets)] = IGNORED
     if scopes is not None:
         scoped = within(hashes, np.repeat(scopes, np.diff(doc_offsets)))
         hashes = np.where(hashes == IGNORED, IGNORED, np.maximum(scoped, np.uint64(1)))
     return LineHashes(hashes, doc_offsets, spans)
 
 
-def _exempt(
-    buffers: TextBuffers, settings: LineDedupSettings, doc_offsets: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
+def _exempt(buffers: TextBuffers, doc_offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Lines of code and formulas, and all lines of documents on their paths -> bool [lines]."""
     found = structure(from_buffers(buffers.offsets, buffers.data))
     other = document_paths(found) != PROSE_PATH
@@ -205,9 +196,7 @@ def assign_buckets(id_hashes: Ids, documents: int, bucket_documents: int) -> npt
     return (mix64(id_hashes) % np.uint64(buckets)).astype(np.int64)
 
 
-def count_lines(
-    lines: LineHashes, doc64: Ids, settings: LineDedupSettings, hosts: Ids | None = None
-) -> LineCounts:
+def count_lines(lines: LineHashes, doc64: Ids, hosts: Ids | None = None) -> LineCounts:
     """Count each line by host; IGNORED lines are left out.
 
     Args:
@@ -223,12 +212,10 @@ def count_lines(
     edge = patterns.at_edge(lines.spans, lines.doc_offsets)
     starts = run_starts(hashes, owners)
     places = rows.astype(np.int64)
-    appearances = run_lengths(starts, len(hashes))
-    once = settings.rule == "pattern"
     by_document = LineCounts(
         hashes[starts],
         np.zeros(len(starts), np.uint64) if hosts is None else hosts[of_line[places[starts]]],
-        np.ones(len(starts), np.int64) if once else appearances,
+        np.ones(len(starts), np.int64),
         np.maximum.reduceat(edge[places].astype(np.int64), starts),
         np.zeros(len(starts), np.int64),
         owners[starts],
@@ -244,9 +231,9 @@ def merge_counts(parts: Sequence[LineCounts]) -> LineCounts:
         joined.hashes, joined.hosts, np.arange(len(joined.hashes), dtype=np.uint64)
     )
     starts = run_starts(hashes, hosts)
-    return LineCounts(
-        hashes[starts], hosts[starts], **_sums(joined, order.astype(np.int64), starts)
-    )
+    rows = order.astype(np.int64)
+    first = np.minimum.reduceat(joined.first[rows], starts)
+    return LineCounts(hashes[starts], hosts[starts], first=first, **_sums(joined, rows, starts))
 
 
 _IDS, _NUMBERS = np.zeros(0, np.uint64), np.zeros(0, np.int64)
@@ -256,10 +243,9 @@ _NONE = LineCounts(_IDS, _IDS, _NUMBERS, _NUMBERS, _NUMBERS, _IDS, _NUMBERS)
 def _sums(
     counts: LineCounts, rows: npt.NDArray[np.int64] | slice, starts: npt.NDArray[np.int64]
 ) -> dict[str, npt.NDArray[Any]]:
-    """The columns but hashes and hosts, each summed over the runs of these rows."""
+    """The columns of numbers, each summed over the runs of these rows."""
     added = ("counts", "edges", "pages", "bytes")
-    sums = {name: np.add.reduceat(getattr(counts, name)[rows], starts) for name in added}
-    return sums | {"first": np.minimum.reduceat(counts.first[rows], starts)}
+    return {name: np.add.reduceat(getattr(counts, name)[rows], starts) for name in added}
 
 
 def with_pages(counts: LineCounts, hosts: Ids) -> LineCounts:
@@ -301,31 +287,25 @@ def add_known(
     columns = [totals.counts.copy(), totals.edges.copy(), totals.pages.copy()]
     for column, more in zip(columns, (counts, edges, pages), strict=True):
         column[rows] += more[found]
-    first = totals.first.copy()
-    first[rows] = NOBODY
-    return totals._replace(counts=columns[0], edges=columns[1], pages=columns[2], first=first)
+    return totals._replace(counts=columns[0], edges=columns[1], pages=columns[2])
 
 
 def frequent_lines(totals: LineTotals, settings: LineDedupSettings) -> LineTotals:
-    """Return the lines seen more than `max_occurrences` times, on `min_hosts` hosts or more."""
-    frequent = totals.counts > settings.max_occurrences
-    if settings.rule == "pattern":
-        frequent &= totals.hosts >= settings.min_hosts
-    return totals.take(frequent)
+    """Return the lines that more than `max_occurrences` documents have."""
+    return totals.take(totals.counts > settings.max_occurrences)
 
 
 def remove_lines(
     texts: Texts,
-    doc64: Ids,
     frequent: LineTotals,
     settings: LineDedupSettings,
     scopes: Ids | None = None,
     buckets: npt.NDArray[np.int64] | None = None,
 ) -> LineRemoval:
-    """Cut frequent lines out of documents, under `pattern` those whose place allows it.
+    """Cut frequent lines out of documents, those whose place allows it.
 
     Args:
-        texts, doc64: [documents].
+        texts: [documents].
         frequent: the frequent lines of all scopes and buckets, by ascending hash.
         scopes: [documents], as `line_hashes` had them.
         buckets: [documents], where hashes were put in buckets.
@@ -336,13 +316,7 @@ def remove_lines(
         of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
         lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
     places = _places(lines, frequent)
-    spared = _spared(lines, doc64, frequent, places) if settings.keep_first else None
-    if settings.rule == "pattern":
-        found = patterns.decide(buffers, lines, places, frequent)
-    else:
-        found = np.where(places >= 0, patterns.FREQUENT, patterns.NONE).astype(np.uint8)
-    if spared is not None:
-        found[spared] = patterns.FIRST
+    found = patterns.decide(buffers, lines, places, frequent)
     lost = patterns.CUTS[found]
     cut_rows, cuts = _cuts(buffers, lines, lost)
     kept, cut = cut_out(buffers, cut_rows, cuts)
@@ -389,7 +363,7 @@ def too_short(
     offsets, data = text_buffers(texts.take(pa.array(rows)))
     left = np.full(len(lost), np.inf)
     dense = _dense_letters(data, offsets, properties())
-    left[rows] = characters[rows] + dense * (settings.characters_per_letter - 1)
+    left[rows] = characters[rows] + dense * (_DENSE - 1)
     least = float(settings.min_characters)
     return Verdicts.where(left < least, reason, left, least)
 
@@ -402,18 +376,6 @@ def _places(lines: LineHashes, frequent: LineTotals) -> npt.NDArray[np.int64]:
     places[places == len(frequent.hashes)] = 0
     found = (frequent.hashes[places] == lines.hashes) & (lines.hashes != IGNORED)
     return np.where(found, places, -1)
-
-
-def _spared(
-    lines: LineHashes, doc64: Ids, frequent: LineTotals, places: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Index of the first occurrence of each frequent line in the first document that has it."""
-    if not len(frequent.hashes):
-        return np.zeros(0, np.int64)
-    owners = np.repeat(doc64.astype(np.uint64), np.diff(lines.doc_offsets))
-    own = np.flatnonzero((places >= 0) & (frequent.first[places] == owners))
-    hashes, positions = sort_pairs(lines.hashes[own], own.astype(np.uint64))
-    return positions[run_starts(hashes)].astype(np.int64)
 
 
 @kernel
@@ -493,9 +455,7 @@ class Buckets:
         return half_keys(languages(batch, self.settings))
 
     def hosts(self, batch: pa.RecordBatch, numbers: Ids) -> Ids:
-        """Host of each document, where the rule looks at hosts: those of a language and bucket."""
-        if self.settings.rule != "pattern":
-            return np.zeros(batch.num_rows, np.uint64)
+        """Host of each document, apart in each language and bucket."""
         hosts = within(host_keys(batch.column("url"), numbers), self.scopes(batch))
         return in_buckets(hosts, self.of(batch))
 
@@ -521,4 +481,4 @@ def lines_of(
     of_lines = np.repeat(places, np.diff(lines.doc_offsets))
     lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
     hosts = buckets.hosts(batch, numbers)
-    return count_lines(lines, numbers, settings, hosts), places, hosts
+    return count_lines(lines, numbers, hosts), places, hosts

@@ -159,18 +159,6 @@ def write_normalized(
     return last
 
 
-@borrowing
-def write_characters(data: Bytes, end: Int, starts: Int64s) -> Int:
-    """Put the start of each code point of data[:end] into `starts`, then `end`; return how many."""
-    characters = 0
-    for i in range(end):
-        if data[i] & 0xC0 != 0x80:
-            starts[characters] = i
-            characters += 1
-    starts[characters] = end
-    return characters
-
-
 def scratch_bytes(buffers: TextBuffers, growth: int) -> int:
     """Bytes that the longest text may take once normalised."""
     longest = int(np.diff(buffers.offsets).max()) if len(buffers) else 0

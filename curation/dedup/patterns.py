@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from curation.dedup.lines import LineHashes, LineTotals
 
 #: What becomes of a line: not frequent; cut; kept.
-NONE, FREQUENT, EDGE, SENTENCE, BETWEEN, HEADING, ITEM, INSIDE, FIRST = range(9)
+NONE, EDGE, SENTENCE, BETWEEN, HEADING, ITEM, INSIDE = range(7)
 #: Which verdicts cut.
 CUTS = np.array([name.startswith("cut") for name in VERDICTS])
 

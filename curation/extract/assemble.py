@@ -14,11 +14,10 @@ from curation.extract.extract_settings import Structure
 from curation.extract.formulas import tex
 from curation.extract.layout import Layout, laid_out
 from curation.extract.listings import Listings, StatedLanguages, is_copy_label
-from curation.extract.marks import Marks
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import Tables
 
-_PLAIN = Structure(paragraphs="line", marks=False, title=True, images=False)
+_PLAIN = Structure(paragraphs="line", title=True, images=False)
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,10 @@ def assemble(
 
     A block is a line (or the lines it has), cells of a row are on one line with ` | ` between
     them (in tables of data also around empty ones, so that columns stay what they are), code has an
-    empty line before and behind it. `structure` asks for more: blank lines between paragraphs, marks.
+    empty line before and behind it. `structure` asks for more: blank lines between paragraphs.
     """
     layout = laid_out(page, tables, kept)
-    if layout.plain and structure.is_plain:
+    if layout.plain and structure.paragraphs == "line":
         return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), bool(layout.normalized))
     return _Pieces(source, page, tables, layout, structure).assembly()
 
@@ -67,7 +66,6 @@ class _Pieces:
         self._texts = _Texts(source, page, layout.chosen)
         self._listings = Listings(page, layout.chosen)
         self._stated = StatedLanguages(source, page)
-        self._marks = Marks(source, page) if structure.marks else None
         self._blank_lines = structure.paragraphs == "blank_line"
         self._out: list[str] = []
         self._languages: dict[str, None] = {}  # in order
@@ -94,9 +92,6 @@ class _Pieces:
                 self._out.append(" | " if joined else self._between(previous, i))
             if empty[i]:
                 text = "| " * empty[i] + text
-            if self._marks and not joined and not self._goes_on(previous, i):
-                prefix = self._marks.of(self._elements[i], text)
-                text = prefix.first + text.replace("\n", "\n" + prefix.other)
             self._out.append(text)
             self._last, previous = previous, i
         return Assembly("".join(self._out), tuple(self._languages))
@@ -125,12 +120,6 @@ class _Pieces:
         if code or listed:
             return "\n\n"
         return "\n\n" if self._blank_lines and self._parts(previous, i) else "\n"
-
-    def _goes_on(self, previous: int, i: int) -> bool:
-        """Whether a block is one more line of the listing before it."""
-        if previous < 0 or not self._flags[i] & self._flags[previous] & s.PRE:
-            return False
-        return self._listings.continues(previous, i)
 
     def _parts(self, previous: int, i: int) -> bool:
         """Whether two blocks are paragraphs: not rows of a table, items or terms of one list."""

@@ -17,19 +17,10 @@ class Structure(Settings):
     paragraphs: Literal["line", "blank_line"] = Field(
         description="what parts paragraphs: a line feed, or a blank line"
     )
-    marks: bool = Field(
-        description="mark list items with `- ` or their number, indent definitions and nested lists, "
-        "and begin lines of quotations with `> `"
-    )
     title: bool = Field(
         description="keep the headline before the text that repeats the title of the page"
     )
     images: bool = Field(description="keep the alternative text of images that are not formulas")
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether text is lines without marks."""
-        return self.paragraphs == "line" and not self.marks
 
 
 #: Options that some engines don't read: the value that changes nothing, and the engines that do.

@@ -25,10 +25,9 @@ class Place(NamedTuple):
 
 
 class Outline:
-    """Items and quotes of a page; with `definitions` those of definition lists, too."""
+    """Items and quotes of a page."""
 
-    def __init__(self, page: s.Page, definitions: bool = False) -> None:
-        self._kinds = (_LI, _QUOTE, _DD) if definitions else (_LI, _QUOTE)
+    def __init__(self, page: s.Page) -> None:
         # Lists, because numbers of arrays are slow to take singly.
         self._parent, self._tag = page.e_parent.tolist(), page.e_tag.tolist()
         self._places = {-1: Place((), 0, False)}
@@ -62,7 +61,7 @@ class Outline:
         tag = self._tag[element]
         if _H1 <= tag <= _H6:
             return place._replace(level=tag - _H1 + 1)
-        if tag in self._kinds:
+        if tag in (_LI, _QUOTE):
             deep = len(place.path) >= _MAX_NESTING
             return Place(place.path if deep else (*place.path, element), 0, False)
         if tag in (_DT, _DD, _DL):

@@ -16,7 +16,6 @@ from curation.columns import PATHS
 from curation.errors import ConfigError
 from curation.filters import blocklists, pii
 from curation.filters.content import look_again, look_at
-from curation.filters.dialects import LITERAL
 from curation.filters.edits import Edited, edit
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.personal_hosts import count_hosts
@@ -71,7 +70,7 @@ class Filter:
             raise ConfigError(f"filter.{problem}")
         self._settings = settings
         self._meter = Meter(settings.signals)
-        self._reads_plain = settings.signals.gopher.dialect not in LITERAL
+        self._reads_plain = settings.signals.gopher.dialect != "dclm"
         self._rules = RuleBook(settings)
         self._blocked = blocklists.load(settings.blocklists)
 

@@ -17,8 +17,7 @@ import numpy as np
 from curation.bytes import ascii
 from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bytes, Float, Int, Record, Uint16s, Uint32s, borrowing
-from curation.filters.dialects import DCLM
-from curation.filters.gopher import count_symbols, ends_in_ellipsis
+from curation.filters.gopher import DCLM, count_symbols, ends_in_ellipsis
 from curation.filters.lexicon import is_flagged
 from curation.text import characters as ch
 from curation.text.lines import strip_left, strip_right
@@ -123,7 +122,7 @@ def _line_shares(data: Bytes, properties: Uint16s, n: Int, lines: Lines) -> tupl
             continue
         filled += 1
         bullets += code_point(data, a)[0] in _BULLETS
-        ellipses += ends_in_ellipsis(data, a, b, True) or _ends_in_spaced_ellipsis(data, a, b)
+        ellipses += ends_in_ellipsis(data, a, b) or _ends_in_spaced_ellipsis(data, a, b)
     return bullets / max(filled, 1), ellipses / max(filled, 1)
 
 

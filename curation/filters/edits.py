@@ -18,7 +18,7 @@ from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes.code_points import code_point, last_character
 from curation.columns import PROSE_PATH
 from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, borrowing, kernel
-from curation.filters import c4, dialects, line_ngrams, repeated, scratch
+from curation.filters import c4, line_ngrams, repeated, scratch
 from curation.filters.content import Content
 from curation.filters.filter_settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
@@ -159,7 +159,7 @@ def _find_cuts(
             data, lines, kit.properties, rule, space, copied
         )
         if wanted[1]:
-            tokens, kinds = load_tokens(data, begin, end, kit, space, dialects.DATATROVE)
+            tokens, kinds = load_tokens(data, begin, end, kit, space)
             if any_copied:
                 tokens, kinds = repeated.drop_tokens(tokens, space, copied)
             scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)

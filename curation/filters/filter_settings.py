@@ -36,15 +36,9 @@ PersonalKind = Literal[
 
 
 class GopherSettings(Settings):
-    dialect: Literal["datatrove", "dolma", "dclm", "unicode"] = Field(
+    dialect: Literal["datatrove", "dclm", "unicode"] = Field(
         description="tool whose meaning of words and lines the signals follow; `unicode`: dclm's, "
         "with words between all white space"
-    )
-
-
-class RepetitionSettings(Settings):
-    dialect: Literal["datatrove", "dolma", "dclm", "nemo"] = Field(
-        description="tool whose meaning of words and of repetition the signals follow"
     )
 
 
@@ -73,7 +67,6 @@ class SignalSettings(Settings):
     """What is measured; lists are folders with one file per language."""
 
     gopher: GopherSettings
-    repetition: RepetitionSettings
     c4: C4Settings
     fineweb: FineWebSettings
     stop_words: TextFolder | None = Field(description="folder of <language>.txt, one word a line")

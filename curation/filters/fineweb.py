@@ -8,9 +8,9 @@ import numpy as np
 
 from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing
-from curation.filters.repetition import drop_blank, duplicate_pieces
+from curation.filters.repetition import copied_pieces
 from curation.text import characters as ch
-from curation.text.lines import characters, ends_in_colon_mark
+from curation.text.lines import characters, ends_in_colon_mark, strip_left
 
 if TYPE_CHECKING:
     from curation.filters.scratch import Document, Scratch
@@ -58,7 +58,12 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     row.fineweb_char_dup = np.nan
     row.fineweb_newlines_per_word = np.nan
     feeds = doc.feeds - 1
-    n = drop_blank(data, doc.feeds, space.feeds, lines, kit.properties)
+    n = 0
+    for i in range(doc.feeds):
+        start, end = space.feeds.starts[i], space.feeds.ends[i]
+        if strip_left(data, start, end, kit.properties) < end:
+            lines.starts[n], lines.ends[n] = start, end
+            n += 1
     if n == 0:
         return
     ended = 0
@@ -67,9 +72,8 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
         ended += _ends_sentence(data, lines.starts[i], lines.ends[i], kit.properties, rule)
         if characters(data, lines.starts[i], lines.ends[i]) <= rule.short_line:
             brief += 1
-    _, copied = duplicate_pieces(data, n, lines, space, False)
     row.fineweb_line_punct = ended / n
     row.fineweb_short_lines = brief / n
-    row.fineweb_char_dup = copied / (doc.characters - feeds)
+    row.fineweb_char_dup = copied_pieces(data, n, doc.characters - feeds, space)[1]
     if doc.tokens:
         row.fineweb_newlines_per_word = feeds / doc.tokens

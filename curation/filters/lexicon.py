@@ -127,17 +127,13 @@ def is_flagged(token: Int, number: Int, table: Table) -> Bool:
 
 
 @borrowing
-def stop_words(doc: Document, kit: Kit, space: Scratch, every: Bool) -> Float:
-    """Stop words of the document's list: different ones as they are spelled, or all occurrences in
-    upper and lower case if `every`; NaN without a list."""
+def stop_words(doc: Document, kit: Kit, space: Scratch) -> Float:
+    """Different stop words of the document's list, as they are spelled; NaN without a list."""
     if doc.stop_words < 0:
         return np.nan
-    distinct = space.distinct
     found = 0
     for k in range(doc.kinds):
-        token = distinct.lows[k] if every else distinct.hashes[k]
-        if is_flagged(token, doc.stop_words, kit.stop_words):
-            found += distinct.counts[k] if every else 1
+        found += is_flagged(space.distinct.hashes[k], doc.stop_words, kit.stop_words)
     return float(found)
 
 

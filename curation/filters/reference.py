@@ -497,7 +497,7 @@ def _measure_batch(
             space.spelled.starts[:found] = -1
             space.spelled.filled[0] = 0
         for k in range(len(numbers)):
-            doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, numbers[k])
+            doc = Document(begin, end, 0, n, kinds, found, 0, 0, -1, -1, numbers[k])
             if out.shape[2] == len(PARTS):
                 total = _count_words(doc, space)
                 found_parts = _measure_parts(data, doc, references, space, total, np.inf)

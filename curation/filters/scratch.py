@@ -143,7 +143,6 @@ class Document(NamedTuple):
     classes: Int
     feeds: Int
     breaks: Int
-    supplied: Bool  # the tokens are of another tool
     stop_words: Int  # numbers of lists and models, negative for none
     dirty_words: Int
     reference: Int
@@ -168,12 +167,9 @@ def spelled(most: int) -> Spelled:
     )
 
 
-def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
-    """Work space for texts with these offsets (and up to `most` supplied words).
-
-    Raises ValueError where they reach 2 GB.
-    """
-    n = max(most, int(np.diff(offsets).max(initial=0))) + 2
+def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
+    """Work space for texts with these offsets. Raises ValueError where they reach 2 GB."""
+    n = int(np.diff(offsets).max(initial=0)) + 2
     if max(n, offsets[-1]) >= 1 << 31:
         raise ValueError("texts of 2 GB and more can't be measured together")
     size = 4
@@ -258,20 +254,6 @@ def count_up(counts: Bytes, place: Int, most: Int) -> None:
 def token_characters(tokens: Tokens, i: Int) -> Int:
     """Characters of token i."""
     return tokens.before[i + 1] - tokens.before[i]
-
-
-@borrowing
-def fill_tokens(data: Bytes, n: Int, properties: Uint16s, lower: Uint32s, tokens: Tokens) -> None:
-    """Describe the first n tokens, whose spans are set."""
-    total = 0
-    for i in range(n):
-        chars, flags, h, low = describe(data, tokens.starts[i], tokens.ends[i], properties, lower)
-        tokens.flags[i] = flags
-        tokens.hashes[i] = h
-        tokens.lows[i] = low
-        tokens.before[i] = total
-        total += chars
-    tokens.before[n] = total
 
 
 @inlined

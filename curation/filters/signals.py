@@ -25,7 +25,6 @@ from curation.filters import (
     c4,
     content,
     dclm,
-    dialects,
     fineweb,
     gopher,
     lexicon,
@@ -44,18 +43,12 @@ from curation.filters.reference import References, measure_references
 from curation.filters.scratch import Document
 from curation.text import characters as ch
 from curation.text.lines import all_lines, characters, feed_lines
-from curation.text.words import Spans
 
 #: A row of the table of signals, by name. The shares of n-grams are filled by number, too.
 _ROW = np.dtype([(name, np.float64) for name in NAMES])
 _FIRST_GRAM = NAMES.index(f"repetition_top_{TOP[0]}gram")
 _CONTENT = slice(NAMES.index(CONTENT[0]), NAMES.index(CONTENT[-1]) + 1)
 _KL, _QUALITY = NAMES.index("kl_divergence"), NAMES.index(QUALITY)
-_DATATROVE = dialects.DATATROVE
-_DOLMA = dialects.DOLMA
-_DCLM = (dialects.DCLM, dialects.UNICODE)
-_NEMO = dialects.NEMO
-
 
 #: Signals that are of the whole text, listings and formulas included: `_count_whole` finds them.
 _OF_WHOLE = ("gopher_word_count", "c4_characters")
@@ -66,8 +59,7 @@ class Kit(NamedTuple):
 
     properties: npt.NDArray[np.uint16]
     lower: npt.NDArray[np.uint32]
-    gopher: int  # dialects
-    repetition: int
+    gopher: int  # of `gopher.DIALECTS`
     c4_limits: c4.C4Limits
     c4_phrases: Phrases
     fineweb: fineweb.FineWeb
@@ -82,56 +74,23 @@ class _Batch(NamedTuple):
 
     offsets: npt.NDArray[np.int64]  # [texts + 1]
     lists: npt.NDArray[np.int64]  # [texts, 3] see Meter.list_numbers
-    tokens: Spans  # of another tool; without offsets there are none
-
-
-@borrowing
-def _find_tokens(
-    data: Bytes, begin: Int, end: Int, kit: Kit, tokens: scratch.Tokens, dialect: Int
-) -> Int:
-    """Find and describe the tokens of one text; return how many."""
-    if dialect == _DOLMA or dialect == _NEMO:
-        n = dialects.split_spaces(data, begin, end, kit.properties, tokens.starts, tokens.ends)
-        scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
-    else:
-        n = scratch.load_segments(data, begin, end, kit.properties, kit.lower, tokens)
-    return dialects.keep_words(n, tokens, dialect)
 
 
 @borrowing
 def load_tokens(
-    data: Bytes, begin: Int, end: Int, kit: Kit, space: scratch.Scratch, dialect: Int
+    data: Bytes, begin: Int, end: Int, kit: Kit, space: scratch.Scratch
 ) -> tuple[Int, Int]:
     """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
-    n = _find_tokens(data, begin, end, kit, space.tokens, dialect)
+    n = scratch.load_segments(data, begin, end, kit.properties, kit.lower, space.tokens)
     return n, scratch.number_tokens(n, space.tokens, space.distinct, space.interner)
 
 
 @borrowing
-def _load(
-    data: Bytes, d: Int, batch: _Batch, kit: Kit, space: scratch.Scratch, dialect: Int
-) -> tuple[Int, Int]:
-    """Do as `load_tokens`, with the tokens of another tool where the batch has them."""
-    given = batch.tokens
-    if not len(given.doc_offsets):
-        return load_tokens(data, batch.offsets[d], batch.offsets[d + 1], kit, space, dialect)
-    tokens, first = space.tokens, given.doc_offsets[d]
-    n = given.doc_offsets[d + 1] - first
-    for i in range(n):
-        tokens.starts[i], tokens.ends[i] = given.starts[first + i], given.ends[first + i]
-    scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
-    n = dialects.keep_words(n, tokens, dialect)
-    return n, scratch.number_tokens(n, tokens, space.distinct, space.interner)
-
-
-@borrowing
-def _document(
-    data: Bytes, d: Int, batch: _Batch, kit: Kit, space: scratch.Scratch, dialect: Int
-) -> Document:
+def _document(data: Bytes, d: Int, batch: _Batch, kit: Kit, space: scratch.Scratch) -> Document:
     """Find tokens and lines of one text."""
     begin, end = batch.offsets[d], batch.offsets[d + 1]
     stops, dirty, known = batch.lists[d]
-    n, kinds = _load(data, d, batch, kit, space, dialect)
+    n, kinds = load_tokens(data, begin, end, kit, space)
     return Document(
         begin,
         end,
@@ -141,7 +100,6 @@ def _document(
         scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner),
         feed_lines(data, begin, end, space.feeds.starts, space.feeds.ends),
         all_lines(data, begin, end, kit.properties, space.breaks.starts, space.breaks.ends),
-        len(batch.tokens.doc_offsets) > 0,
         stops,
         dirty,
         known,
@@ -156,13 +114,13 @@ def _count_whole(
     row = np.zeros(1, _ROW)[0]
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
-        if kit.gopher in _DCLM:
-            doc = Document(begin, end, 0, 0, 0, 0, 0, 0, False, -1, -1, -1)
+        if kit.gopher != gopher.DATATROVE:
+            doc = Document(begin, end, 0, 0, 0, 0, 0, 0, -1, -1, -1)
             dclm.measure(data, doc, kit, space, row)
             out[d, 0] = row.gopher_word_count
         else:
-            n = _find_tokens(data, begin, end, kit, space.tokens, kit.gopher)
-            out[d, 0] = gopher.count_words(n, space.tokens, kit.gopher)[0]
+            n = scratch.load_segments(data, begin, end, kit.properties, kit.lower, space.tokens)
+            out[d, 0] = gopher.count_words(n, space.tokens)[0]
         out[d, 1] = characters(data, begin, end)
 
 
@@ -173,7 +131,7 @@ def _measure(
     """Fill `rows`, but for signals of the content, and those of n-grams to `grams`."""
     for d in range(len(batch.offsets) - 1):
         row = rows[d]
-        doc = _document(data, d, batch, kit, space, _DATATROVE)
+        doc = _document(data, d, batch, kit, space)
         c4.measure(data, doc, kit, space, row)
         fineweb.measure(data, doc, kit, space, row)
         row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
@@ -181,16 +139,10 @@ def _measure(
             data, doc, kit.references, space, np.inf
         )
         row.llama3_line_ngram_coverage = line_ngrams.line_ngram_coverage(doc, kit, space)
-        loaded = _DATATROVE
-        if kit.gopher in _DCLM:
+        if kit.gopher != gopher.DATATROVE:
             dclm.measure(data, doc, kit, space, row)
         else:
-            if kit.gopher != loaded:
-                loaded = kit.gopher
-                doc = _document(data, d, batch, kit, space, loaded)
             gopher.measure(data, doc, kit, space, row)
-        if kit.repetition != loaded:
-            doc = _document(data, d, batch, kit, space, kit.repetition)
         repetition.measure(data, doc, kit, space, row, grams[d])
 
 
@@ -211,8 +163,7 @@ class Meter:
         self._kit = Kit(
             ch.properties(),
             ch.lower_case(),
-            dialects.CODES[settings.gopher.dialect],
-            dialects.CODES[settings.repetition.dialect],
+            gopher.DIALECTS.index(settings.gopher.dialect),
             c4.C4Limits(**settings.c4.model_dump()),
             c4.line_phrases(),
             fineweb.FineWeb(fineweb.SHORT_LINE, **settings.fineweb.model_dump()),
@@ -257,34 +208,26 @@ class Meter:
         return np.ascontiguousarray(table[encoded.indices.to_numpy(zero_copy_only=False)])
 
     def measure(
-        self,
-        texts: Texts,
-        languages: pa.Array | None = None,
-        tokens: Spans | None = None,
-        paths: bool = False,
+        self, texts: Texts, languages: pa.Array | None = None, paths: bool = False
     ) -> pa.StructArray:
         """Signals of every text as a struct of float64 fields (NAMES).
 
         With `paths`, signals of prose are measured without the lines of code and formulas, but for
-        the counts of words and characters, which are of the whole text. `tokens` replaces our
-        segmentation, with byte spans into the batch's data buffer (see
-        `curation.arrow.text_buffers`): for comparison with tools that split words differently, and
-        without `paths`.
+        the counts of words and characters, which are of the whole text.
         """
-        return self.measured(texts, content.look_at(texts, paths), languages, tokens, paths)
+        return self.measured(texts, content.look_at(texts, paths), languages, paths)
 
     def measured(
         self,
         texts: Texts,
         found: content.Content,
         languages: pa.Array | None = None,
-        tokens: Spans | None = None,
         paths: bool = False,
     ) -> pa.StructArray:
         """Do as `measure`, with the structure of the texts known."""
         blocks = content.has_blocks(found) if paths else np.zeros(len(texts), bool)
         prose = content.prose_of(texts, found, blocks)
-        out = self._table(prose, languages, tokens)
+        out = self._table(prose, languages)
         self._look_again(prose, languages, out[:, _KL])
         if blocks.any():
             whole = self._whole(pa.array(texts, pa.large_string()).filter(pa.array(blocks)))
@@ -316,24 +259,15 @@ class Meter:
         _count_whole(data, offsets, self._kit, space, out)
         return out
 
-    def _table(
-        self, texts: Texts, languages: pa.Array | None, tokens: Spans | None
-    ) -> npt.NDArray[np.float64]:
+    def _table(self, texts: Texts, languages: pa.Array | None) -> npt.NDArray[np.float64]:
         """Signals but those of content -> float64 [texts, signals]."""
         offsets, data = text_buffers(texts)
         rows = len(offsets) - 1
         # Columns of one row alone would be contiguous: another type, compiled anew.
         out = np.full((max(rows, 2), len(NAMES)), np.nan)
-        most = 0
-        if tokens is None:
-            none = np.zeros(0, np.int64)
-            tokens = Spans(none, none, none)
-        else:
-            most = int(np.diff(tokens.doc_offsets).max(initial=0))
-            tokens = Spans(*(np.ascontiguousarray(part, np.int64) for part in tokens))
-        batch = _Batch(offsets, self.list_numbers(languages, rows), tokens)
+        batch = _Batch(offsets, self.list_numbers(languages, rows))
         table, grams = out.view(_ROW).reshape(-1), out[:, _FIRST_GRAM:]
-        _measure(data, batch, self._kit, scratch.allocate(offsets, most), table, grams)
+        _measure(data, batch, self._kit, scratch.allocate(offsets), table, grams)
         return out[:rows]
 
 
@@ -342,14 +276,9 @@ def _meter(settings: str) -> Meter:
     return Meter(SignalSettings.model_validate_json(settings))
 
 
-def measure(
-    texts: Texts,
-    languages: pa.Array | None,
-    settings: SignalSettings,
-    tokens: Spans | None = None,
-) -> pa.StructArray:
+def measure(texts: Texts, languages: pa.Array | None, settings: SignalSettings) -> pa.StructArray:
     """Signals of every text; see Meter.measure. Lists are loaded once per settings."""
-    return _meter(settings.model_dump_json(round_trip=True)).measure(texts, languages, tokens)
+    return _meter(settings.model_dump_json(round_trip=True)).measure(texts, languages)
 
 
 #: Share of the characters that prose must have; a text with less is a table, and measured as one.

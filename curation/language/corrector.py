@@ -62,21 +62,15 @@ class Corrector:
         """Labels that the first model does not have."""
         return np.arange(len(self.labels)) >= self.given.shape[1]
 
-    def combine(
-        self, first: Floats, second: Floats, lines: Texts, firsts: Ints, prior: Floats | None = None
-    ) -> Floats:
+    def combine(self, first: Floats, second: Floats, lines: Texts, firsts: Ints) -> Floats:
         """Probabilities [texts, K + 1] from those of the two models, [texts, k] and [texts, K].
 
         The last column is for a language of neither model. The second model read
-        `lines[firsts[i]:firsts[i + 1]]` of text i, letters only. `prior` [texts, K] are
-        probabilities known beforehand. All are 0 for a text of which the second model knows
-        nothing.
+        `lines[firsts[i]:firsts[i + 1]]` of text i, letters only. All are 0 for a text of which
+        the second model knows nothing.
         """
         one, two = self.logarithms(first, second)
         likely = self.weighed(one, two, lines, firsts)
-        if prior is not None:
-            likely *= prior
-            likely /= likely.sum(1, keepdims=True)
         refused = self.evidence.refused(self.seen(one, two, likely, lines, firsts))
         out = np.zeros((len(likely), likely.shape[1] + 1))
         out[:, :-1] = likely * (1 - refused)[:, None]

@@ -14,7 +14,7 @@ from curation.arrow import Texts
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
-from curation.language.evidence import DECIMALS, listed
+from curation.language.evidence import DECIMALS
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import read_labels
 from curation.language.language_settings import UNKNOWN, LanguageSettings, default_settings
@@ -29,8 +29,6 @@ NONE = 0.5
 #: lines tell close languages, such as Bosnian and Croatian, less well than the page does.
 OWN = 0.1
 
-#: Probability, before it is read, that a line is in a language of its page.
-PAGE = 0.5
 #: Windows of a document, at its beginning, middle and end, since pages often begin in another
 #: language, and characters of each; three keep long documents above 3,000 per CPU second.
 _WINDOWS, _CHARACTERS = 3, 400
@@ -149,23 +147,8 @@ class LanguageIdentifier:
         named = own.labels if isinstance(own.labels, tuple) and own.corrector is not None else ()
         return {*_labels(own.model), *named, UNKNOWN}
 
-    def by_line(self, texts: Texts) -> pa.Array:
-        """Languages of the lines of every text: list of struct<language: string, share: float>.
-
-        Shares are of letters, highest first. Lines are judged knowing the languages of their text
-        and of its other lines.
-        One with fewer letters than _LINE_LETTERS counts for the language of the line before it,
-        or of the text's first longer line.
-        """
-        lines = self._lines(texts, self._evidence(self._cut(texts))[:, : len(self._every)])
-        return _shares(lines.labels, lines.long, lines.letters, lines.firsts)
-
-    def _lines(self, texts: Texts, pages: npt.NDArray[np.float64] | None = None) -> _Lines:
-        """Identify the lines of every text, given each text's probabilities of labels, if any.
-
-        As a whole a text may look like one of its languages alone, so that its lines, each by
-        itself, tell as much of what to expect.
-        """
+    def _lines(self, texts: Texts) -> _Lines:
+        """Identify the lines of every text."""
         lines, firsts = split_lines(texts)
         longest = pc.max(pc.utf8_length(lines)).as_py() or 1
         windows = cut(lines, 1, longest)  # whole lines: letters beyond what is judged count, too
@@ -173,14 +156,7 @@ class LanguageIdentifier:
         letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
         long = letters >= _LINE_LETTERS
         judged = self._cut(lines.filter(pa.array(long)))
-        evidence = self._evidence(judged)
-        if pages is not None:
-            begins = np.concatenate([[0], np.cumsum(long)])[firsts]  # among the long lines
-            of_texts = Windows(judged.texts, letters[long], begins)
-            means = average(evidence[:, : len(self._every)], of_texts)
-            prior = PAGE * (pages + means) / 2 + (1 - PAGE) / len(self._every)
-            evidence = self._evidence(judged, prior=np.repeat(prior, np.diff(begins), axis=0))
-        labels, scores = self._decide(evidence)
+        labels, scores = self._decide(self._evidence(judged))
         return _Lines(long, letters, firsts, labels, scores.to_numpy())
 
     def _cut(self, texts: Texts) -> Windows:
@@ -194,12 +170,7 @@ class LanguageIdentifier:
             return _load(own.model).labels
         return _load_corrector(own.corrector, own.model).labels
 
-    def _evidence(
-        self,
-        windows: Windows,
-        lines: pa.Array | None = None,
-        prior: npt.NDArray[np.float64] | None = None,
-    ) -> npt.NDArray[np.float64]:
+    def _evidence(self, windows: Windows, lines: pa.Array | None = None) -> npt.NDArray[np.float64]:
         """Probability of every label of the models, and of none where there is a corrector.
 
         `lines` are the windows' `letters_only`, where they are known.
@@ -207,14 +178,11 @@ class LanguageIdentifier:
         model = _load(self.settings.model)
         first = average(model.probabilities(windows.texts), windows)
         if self.settings.corrector is None:
-            if prior is None:
-                return first
-            weighed = first * prior
-            return weighed / np.maximum(weighed.sum(1, keepdims=True), 1e-12)
+            return first
         corrector = _load_corrector(self.settings.corrector, self.settings.model)
         lines = letters_only(windows.texts) if lines is None else lines
         second = average(corrector.model.probabilities(lines), windows)
-        return corrector.combine(first, second, lines, windows.firsts, prior)
+        return corrector.combine(first, second, lines, windows.firsts)
 
     def _decide(self, probabilities: npt.NDArray[np.float64]) -> tuple[pa.Array, pa.Array]:
         """Best label of every document; of equal scores the one that the model lists first."""
@@ -273,34 +241,6 @@ def _of_most(
     means = several * np.bincount(texts, letters * known * lines.scores, rows) / total
     best = np.where(enough, own, names[spoken.argmax(1)])
     return best, means.round(DECIMALS).astype(np.float32)
-
-
-def _shares(
-    labels: pa.Array,
-    long: npt.NDArray[np.bool_],
-    letters: npt.NDArray[np.int64],
-    firsts: npt.NDArray[np.int64],
-) -> pa.Array:
-    """Share of letters by language for each text, whose lines are `firsts[i]:firsts[i + 1]`."""
-    encoded = labels.dictionary_encode()
-    names = np.array([*encoded.dictionary.to_pylist(), UNKNOWN], object)
-    code = np.full(len(letters), len(names) - 1, np.int64)
-    code[long] = encoded.indices.to_numpy(zero_copy_only=False)
-    text = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
-    where = np.arange(len(letters))
-    # number of the line each takes its language from: the last long one, of the same text
-    before = np.maximum.accumulate(np.where(long, where, -1))
-    after = np.minimum.accumulate(np.where(long, where, len(letters))[::-1])[::-1]
-    source = np.where((before >= 0) & (text[before] == text), before, after)
-    ours = source < len(letters)
-    ours[ours] = text[source[ours]] == text[ours]
-    code[ours] = code[source[ours]]
-    spoken = letters > 0
-    keys, inverse = np.unique(text[spoken] * len(names) + code[spoken], return_inverse=True)
-    sums = np.bincount(inverse, letters[spoken], len(keys))
-    owner = keys // len(names)
-    shares = sums / np.bincount(owner, sums, len(firsts) - 1)[owner]
-    return listed("language", owner, names[keys % len(names)], shares, len(firsts) - 1)
 
 
 @functools.cache

@@ -24,14 +24,6 @@ class LanguageSettings(Settings):
         "the corrector knows; or a list of them, by ISO 639-3 and script (`xho_Latn`)"
     )
     unknown_below: Share = Field(description="below this score the language is `und`")
-    by_line: bool = Field(
-        description="add the column `languages`: the languages of a document's lines with their "
-        "shares of its letters"
-    )
-    by_script: bool = Field(
-        description="add the column `scripts`: the scripts of a document's letters (ISO 15924) "
-        "with their shares"
-    )
     lines_below: Share = Field(
         description="documents that score less are identified line by line: they may be in several "
         "languages"

@@ -16,7 +16,7 @@ from curation.hashing import mix64
 from curation.inputs import source_names
 from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks
-from curation.mix.repeats import BUCKETS, UNIT, Scales, bucket_of, repeating
+from curation.mix.repeats import BUCKETS, UNIT, bucket_of, repeating
 from curation.rights.licences import matches_licence
 from curation.schema import RIGHTS, column_of
 
@@ -177,13 +177,11 @@ def rows(
     cells: list[tuple[str, str]],
     settings: Mixture,
     ranks: Ranks | None = None,
-    scales: Scales | None = None,
     copies: Sequence[Sequence[float]] = (),
 ) -> Rows:
     """Columns of `NARROW` as flat arrays; InputError on a (source, domain) not in `cells`.
 
-    Without `ranks` the rates of domains that repeat mean nothing; without `scales` rates are those
-    of the curves as they are written.
+    Without `ranks` the rates of domains that repeat mean nothing.
     """
     places = {cell: k for k, cell in enumerate(cells)}
     for cell in cell_names(batch):
@@ -197,8 +195,7 @@ def rows(
     rates, on_curves = np.ones(batch.num_rows), np.full(batch.num_rows, np.nan)
     if ranks is not None:
         for group in repeating(batch, settings, ranks):
-            scale = scales[group.domain][group.label] if scales else 1.0
-            rates[group.rows] = group.units / UNIT * scale
+            rates[group.rows] = group.units / UNIT
             on_curves[group.rows] = group.places
     found = Rows(
         _cells(batch, places),

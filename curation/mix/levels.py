@@ -15,14 +15,14 @@ from curation.mix.columns import F64, NARROW, Bools, Rows, cell_names, grouped, 
 from curation.mix.mix_settings import Mixture
 from curation.mix.plan import Learned, MixPlan, Supply, check_shares, most_epochs, plan
 from curation.mix.ranks import Batch, learn
-from curation.mix.repeats import BUCKETS, UNIT, bucket_of, fitted, learn_scales
+from curation.mix.repeats import BUCKETS, UNIT, bucket_of, fitted
 from curation.mix.schedule import spans, streams
 
 I64 = npt.NDArray[np.int64]
 
 
 def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) -> MixPlan:
-    """Plan a mix: ranks, scales, targets, copies by quality, levels; `tables` are of `NARROW`.
+    """Plan a mix: ranks, targets, copies by quality, levels; `tables` are of `NARROW`.
 
     Raises ConfigError as `plan`, InputError on documents without a domain.
     """
@@ -31,7 +31,7 @@ def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) 
     check_shares({domain for _, domain in cells}, settings)
     eligible = [rows(table, cells, settings).eligible for table in held]
     drawn = streams(settings)
-    learned = [_learn(held, eligible, stream) for stream in drawn]
+    learned = [Learned(learn(held, stream.ranked)) for stream in drawn]
     own = _rows(held, eligible, cells, drawn[0], learned[0])
     mix = plan(supplies(own, cells), settings)
     used = {span.stream for span in spans(settings)}
@@ -57,11 +57,6 @@ def _fit(mix: MixPlan, r: Rows, stream: Mixture, place: int, cell: int) -> list[
     tokens = np.bincount(bucket_of(ours.places), ours.tokens, BUCKETS).astype(np.float64)
     most = most_epochs(chosen.domain, chosen.source, stream)
     return fitted(tokens, target, most, stream.is_limited)
-
-
-def _learn(held: Sequence[Batch], eligible: Sequence[Bools], stream: Mixture) -> Learned:
-    ranks = learn(held, stream.ranked)
-    return Learned(ranks, learn_scales(held, eligible, stream, ranks))
 
 
 def _rows(

@@ -47,8 +47,8 @@ class Repeats(Settings):
     )
     within: Literal["domain", "topic", "format"] = Field(
         default="domain",
-        description="The group in which ranks and `mean` are taken: all documents of a domain, or "
-        "those of them that have the same topic or format",
+        description="The group in which ranks are taken: all documents of a domain, or those of "
+        "them that have the same topic or format",
     )
     curve: Points = Field(default=[], description="Points (place, copies) joined by straight lines")
     steps: Points = Field(
@@ -63,21 +63,13 @@ class Repeats(Settings):
     undated: Copies = Field(
         default=1.0, description="Copies of a document without a date, where `by` is date"
     )
-    mean: Weight | None = Field(
-        default=None,
-        description="Scale the copies so that each group's tokens repeat this often on average; "
-        "null: the copies are meant as they are",
-    )
-    means: dict[str, Weight] = Field(
-        default={}, description="`mean` of single topics or formats, where `within` names these"
-    )
 
     @model_validator(mode="after")
     def _one_shape(self) -> Self:
         given = [name for name in ("curve", "steps", "half_life") if getattr(self, name)]
-        if self.by == "budget" and (given or self.mean or self.means):
-            raise ValueError("repeats by budget take no curve or mean: set by: quality")
-        if not given and self.by in ("quality", "budget") and not (self.mean or self.means):
+        if self.by == "budget" and given:
+            raise ValueError("repeats by budget take no curve: set by: quality")
+        if not given and self.by in ("quality", "budget"):
             return self
         if len(given) != 1:
             named = " and ".join(given) or "none"
@@ -87,8 +79,6 @@ class Repeats(Settings):
             raise ValueError("give both half_life and as_of, the date from which it counts back")
         if self.half_life is not None and self.by != "date":
             raise ValueError(f"half_life is for repeats by date, not by {self.by}")
-        if self.means and self.within == "domain":
-            raise ValueError("means name topics or formats: set within to topic or format")
         return self
 
     @model_validator(mode="after")
@@ -118,10 +108,6 @@ class Repeats(Settings):
         """Whether the copies follow from the tokens wanted, not from a curve."""
         return not self.points and self.half_life is None
 
-    def mean_of(self, label: str) -> float | None:
-        """`mean` of a topic or format; the empty label is the whole domain."""
-        return self.means.get(label, self.mean)
-
 
 class DomainMix(Settings):
     """What a domain gets of the budget."""
@@ -137,9 +123,6 @@ class Phase(Settings):
     """A part of training with shares of its own."""
 
     name: str = Field(default="", description="For people, in tables")
-    start: float | None = Field(
-        default=None, ge=0, description="Where it begins: the end of the phase before it"
-    )
     end: float = Field(
         gt=0,
         description="Where it ends, in steps, tokens or parts of training: what counts is its "
@@ -251,9 +234,6 @@ class Mixture(Settings):
     def _phases_follow_each_other(self) -> Self:
         last = 0.0
         for k, phase in enumerate(self.phases):
-            if phase.start is not None and phase.start != last:
-                ends = f"phases[{k - 1}] ends at {last:g}" if k else "training begins at 0"
-                raise ValueError(f"phases[{k}] starts at {phase.start:g}, but {ends}")
             if phase.end <= last:
                 raise ValueError(f"phases[{k}] ends at {phase.end:g}, where it begins or before")
             for name in phase.shares:

@@ -113,7 +113,7 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
     key = f"{_key(mix, short.domain)}.max_epochs"
     epochs = f"{short.epochs_needed:.2f} epochs ({key})"
     if mix.settings.curve_of(short.domain):
-        epochs = f"an average of {short.epochs_needed:.2f} epochs (`mean` of its repeats, {key})"
+        epochs = f"a curve of {short.epochs_needed:.2f} epochs on average (its repeats, {key})"
     return (
         f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
         f"{epochs} or {more} would fill it"

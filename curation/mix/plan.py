@@ -14,7 +14,6 @@ from curation.config import nearest
 from curation.errors import ConfigError
 from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks
-from curation.mix.repeats import Scales
 from curation.mix.schedule import shares, spans
 from curation.schema import DOMAINS
 
@@ -70,7 +69,6 @@ class Learned(NamedTuple):
     """What a stream of draws takes from the corpus."""
 
     ranks: Ranks  # of domains whose documents are ranked
-    scales: Scales  # of groups that repeat by a curve
     #: By cell: copies of each bucket of quality, the worst first; empty where no budget gives them.
     copies: Sequence[Sequence[float]] = ()
 

@@ -1,7 +1,7 @@
 """Expected copies of a document by quality, date or length; the distinct part of its tokens."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -18,9 +18,6 @@ from curation.mix.ranks import Batch, Ranks, groups, rank
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
-
-#: By domain and group: what copies are multiplied by, so that the group has its mean.
-Scales = Mapping[str, Mapping[str, float]]
 
 #: Copies are whole multiples of 1 / UNIT, so that sums don't depend on their order.
 UNIT = 1 << 16
@@ -48,11 +45,9 @@ _POWERS = 20  # of the series of the exponential: its error is under 1e-18 for 0
 class Group(NamedTuple):
     """Documents of one group that repeat by one curve."""
 
-    domain: str
-    label: str  # topic or format; empty: the whole domain
     rows: npt.NDArray[np.bool_]  # [documents of the batch]: those of the group
     places: F64  # [documents of the group] rank, days since 1970 (NaN: none), tokens, documents
-    units: I64  # copies expected before any scaling, in 1 / UNIT
+    units: I64  # copies expected, in 1 / UNIT
 
 
 def repeating(batch: Batch, settings: Mixture, ranks: Ranks) -> Iterator[Group]:
@@ -69,11 +64,11 @@ def repeating(batch: Batch, settings: Mixture, ranks: Ranks) -> Iterator[Group]:
                 else:
                     places = _PLACES[repeats.by](ours)
                 units = np.rint(copies(places, repeats) * UNIT).astype(np.int64)
-                yield Group(domain, label, rows, places, units)
+                yield Group(rows, places, units)
 
 
 def copies(places: F64, repeats: Repeats) -> F64:
-    """Return the copies expected at each place, before any scaling."""
+    """Return the copies expected at each place."""
     if repeats.fitted:
         return np.ones_like(places)
     if repeats.half_life is not None:
@@ -142,29 +137,6 @@ def first_place(repeats: Repeats, fitted: Sequence[float] = ()) -> float:
 def position(place: Place) -> float:
     """Return a place on a curve as a number: a date as days since 1970."""
     return float((place - date(1970, 1, 1)).days) if isinstance(place, date) else float(place)
-
-
-def learn_scales(
-    tables: Sequence[Batch],
-    eligible: Sequence[npt.NDArray[np.bool_]],
-    settings: Mixture,
-    ranks: Ranks,
-) -> Scales:
-    """Return what brings each group to its mean, from the documents that may be drawn."""
-    sums: dict[tuple[str, str], list[int]] = {}
-    for table, allowed in zip(tables, eligible, strict=True):
-        for group in repeating(table, settings, ranks):
-            tokens = np.where(allowed, _tokens(table).astype(np.int64), 0)[group.rows]
-            total = sums.setdefault((group.domain, group.label), [0, 0])
-            total[0] += int(tokens.sum())
-            total[1] += int((tokens * group.units).sum())
-    scales: dict[str, dict[str, float]] = {}
-    for (domain, label), (available, expected) in sorted(sums.items()):
-        repeats = settings.repeats_of(domain)
-        mean = repeats.mean_of(label) if repeats else None
-        scale = 1.0 if mean is None or not expected else mean * available * UNIT / expected
-        scales.setdefault(domain, {})[label] = scale
-    return scales
 
 
 def _tokens(batch: Batch) -> F64:

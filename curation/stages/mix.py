@@ -73,10 +73,6 @@ class _Mix(Stage[MixSettings]):
             for kind, names in (("topic", mixture.topics), ("format", mixture.formats)):
                 if kind in known:
                     check_labels(kind, names, known[kind], f"{key}.{kind}s")
-            for where, repeats in mixture.all_repeats:
-                if repeats.within in known:
-                    labels = known[repeats.within]
-                    check_labels(repeats.within, repeats.means, labels, f"{key}.{where}.means")
 
     def check_unnamed(self, settings: MixSettings, path: str) -> None:
         for name in ("", *self.mixes(settings)):

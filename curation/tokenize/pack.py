@@ -1,6 +1,5 @@
 """Lay documents into sequences of equal length, keeping where each document went."""
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +32,6 @@ class Spans(NamedTuple):
 _FINEST = 8
 #: Sequences more than the tokens need, as a share: if there are more, parts are made larger.
 _MOST_PADDING = 0.003
-#: Tries to bring copies apart by their order, before sequences stay short.
-_TURNS = 16
 
 
 def together(sequences: I64, groups: I64) -> I64:
@@ -43,44 +40,6 @@ def together(sequences: I64, groups: I64) -> I64:
     pairs = sequences[copies] * (groups.max(initial=0) + 1) + groups[copies]
     order = np.argsort(pairs, kind="stable")
     return np.sort(copies[order[1:][np.diff(pairs[order]) == 0]])
-
-
-def concatenate(lengths: I64, context_length: int, groups: I64 | None = None) -> Spans:
-    """Documents end to end, cut every `context_length` tokens; only the last sequence is short.
-
-    Documents of a group are copies of one text. One that would begin in the sequence of another
-    comes a sequence later, or first of all behind the last one. If that does not help (there are
-    few sequences), it begins a sequence, and the one before stays short.
-    """
-    groups = np.arange(len(lengths)) if groups is None else groups
-    counts, order = np.bincount(groups)[groups], np.arange(len(lengths))
-    starts = np.cumsum(lengths) - lengths
-    for turn in itertools.count():
-        spans = _cut(lengths, starts, context_length)
-        late = spans.documents[together(spans.sequences, groups[spans.documents])]
-        late = late[counts[late] <= spans.sequence_count]
-        if not len(late):
-            break
-        if turn < _TURNS:
-            starts[late] = (starts[late] + context_length) % lengths.sum()
-            order = order[np.argsort(starts[order], kind="stable")]
-            starts[order] = np.cumsum(lengths[order]) - lengths[order]
-        else:
-            starts[starts >= starts[late[0]]] += -starts[late[0]] % context_length
-    return spans
-
-
-def _cut(lengths: I64, starts: I64, context_length: int) -> Spans:
-    """Cut documents that begin at these tokens of a stream."""
-    ends = starts + lengths
-    cuts = np.where(lengths > 0, (ends - 1) // context_length - starts // context_length + 1, 0)
-    documents, nth = repeated(cuts)
-    sequences = starts[documents] // context_length + nth
-    begin = np.maximum(starts[documents], sequences * context_length)
-    end = np.minimum(ends[documents], (sequences + 1) * context_length)
-    columns = sequences, begin % context_length, end - begin, documents, begin - starts[documents]
-    order = np.argsort(begin, kind="stable")
-    return Spans(*(column[order] for column in columns))
 
 
 class _Bins(NamedTuple):

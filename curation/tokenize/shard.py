@@ -19,7 +19,7 @@ from curation.errors import InputError
 from curation.hashing import hash_spans, mix64
 from curation.schema import MADE, PLACES, RIGHTS, SOURCE, column_of
 from curation.tokenize.megatron import IndexedWriter, token_dtype
-from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill, together
+from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, fill, together
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 
@@ -196,9 +196,8 @@ def write_rows(
     order = np.argsort(encoded.column("key").to_numpy(), kind="stable")
     flat = Tokens(tokens, offsets[:-1][order], np.diff(offsets)[order])
     lengths = flat.counts + settings.marks
-    pack = best_fit if settings.packing == "best_fit" else concatenate
     groups = alike(encoded)[order]
-    spans = pack(lengths, settings.context_length, groups)
+    spans = best_fit(lengths, settings.context_length, groups)
     writer = IndexedWriter(bin_file, token_dtype(tokenizer.vocab_size))
     for rows in _blocks(spans, flat, tokenizer, settings):
         writer.write(rows)

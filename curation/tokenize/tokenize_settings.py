@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -10,7 +10,6 @@ from curation.config import Positive, Settings
 from curation.resources import ModelPath
 from curation.user_code import CodeSettings, UserCode
 
-Packing = Literal["best_fit", "concat"]
 Context = Annotated[int, Field(ge=2, le=1 << 24)]
 
 
@@ -18,7 +17,6 @@ class Shape(Settings):
     """Settings of the sequences that a named mix may change."""
 
     context_length: Context | None = Field(default=None, description="Tokens of every sequence")
-    packing: Packing | None = Field(default=None, description="As in tokenize.packing")
 
 
 class EncodeSettings(Settings):
@@ -56,10 +54,6 @@ class TokenizeSettings(EncodeSettings):
     """How documents become token sequences. Defaults: `configs/defaults/tokenize.yaml`."""
 
     context_length: Context = Field(description="Tokens of every sequence")
-    packing: Packing = Field(
-        description="`best_fit`: a document is cut only where it is longer than a sequence; "
-        "`concat`: documents end to end, cut at every sequence"
-    )
     shard_tokens: Positive = Field(description="About as many tokens go into one shard")
     formats: tuple[CustomFormat, ...] = Field(
         default=(),

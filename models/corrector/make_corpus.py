@@ -22,7 +22,7 @@ from pathlib import Path
 
 import regex
 
-from curation.language.scripts import CODES
+from curation.language.codes import SCRIPTS
 from models.corrector import other_script
 
 FILE, LISTS_FILE = "languages.jsonl.gz", "words.jsonl.gz"
@@ -50,7 +50,7 @@ WITHOUT_WORDS = {"ze_en", "ze_zh", "th"}  # mixed languages; lines instead of wo
 
 def script(text: str) -> str:
     """Code of the script of most letters; `Zyyy` where there is none."""
-    counts = {c: len(regex.findall(rf"\p{{Script={n}}}", text)) for n, c in CODES.items()}
+    counts = {c: len(regex.findall(rf"\p{{Script={n}}}", text)) for n, c in SCRIPTS.items()}
     best = max(counts, key=lambda code: counts[code])
     return best if counts[best] else "Zyyy"
 

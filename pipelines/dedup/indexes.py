@@ -114,9 +114,8 @@ def kept_shards(paths: Sequence[str], stage: str) -> list[Shard]:
 
 #: Settings that must be equal in an index and the run that uses it.
 _SHARED = [
-    *("exact.normalization", "minhash.enabled", "minhash.normalization", "minhash.unit"),
-    *("minhash.ngram", "minhash.short_documents", "minhash.num_perm", "minhash.seed"),
-    *("minhash.scheme", "per_language"),
+    *("exact.normalization", "minhash.enabled", "minhash.normalization", "minhash.ngram"),
+    *("minhash.num_perm", "minhash.seed", "per_language"),
 ]
 
 

@@ -12,12 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.dedup.candidates import ShingleSets, estimated_jaccard, jaccard
+from curation.dedup.candidates import ShingleSets, jaccard
 from curation.dedup.components import cluster_sizes, confirmed_clusters, same_text
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import choose_survivors
 from curation.dedup.keys import within
-from curation.dedup.minhash import DTYPES
 from pipelines.dedup.duplicates import OverRanges, read_key_range
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import UInt64, read_range, scratch, write_run
@@ -191,7 +190,7 @@ class _Group:
 
 @dataclass
 class Similarity:
-    """Similarities of members, from the sets (or signatures) of a range of groups.
+    """Similarities of members, from the sets of a range of groups.
 
     Sets stay in their files, memory-mapped on local disks; each block of pairs loads those it
     needs.
@@ -225,12 +224,7 @@ class Similarity:
     ) -> npt.NDArray[np.float64]:
         offsets = np.frombuffer(data.buffers()[1], np.int64)[: len(data) + 1]
         content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
-        if self.settings.verify.method == "jaccard":
-            sets = ShingleSets(content.view(np.uint32), offsets // 4)
-            return jaccard(sets, first, second)
-        minhash = self.settings.minhash
-        values = content.view(DTYPES[minhash.scheme]).reshape(len(data), minhash.num_perm)
-        return estimated_jaccard(values, first, second)
+        return jaccard(ShingleSets(content.view(np.uint32), offsets // 4), first, second)
 
     def _open(self) -> None:
         if self._pieces:

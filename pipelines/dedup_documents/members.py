@@ -93,10 +93,9 @@ class Members:
     ) -> dict[str, FileRecord]:
         """Return the data for similarity, once per text and group."""
         first = carriers(self.settings, keys, texts)
-        if self.settings.verify.method == "jaccard":
-            data = self._shingles(folder, place, rows[first], aside)
-        else:
-            data = signature_data(self.settings, own, first)
+        if self.settings.verify.method == "none":
+            first = first[:0]
+        data = self._shingles(folder, place, rows[first], aside)
         name = scratch("sets", place.name)
         columns = {"key": keys[first], "text": texts[first], "data": data}
         return {name: write_run(folder, name, "key", columns)}
@@ -116,7 +115,7 @@ class Members:
                 raise
             raise InputError(
                 f"{error}: verification by jaccard reads the texts that an index was made of; "
-                "with dedup-documents.verify.method=signature it doesn't"
+                "with dedup-documents.verify.method=none it doesn't"
             ) from error
         return pa.concat_arrays(parts)
 
@@ -162,13 +161,6 @@ def carriers(settings: DocumentDedupSettings, keys: UInt64, texts: UInt64) -> An
     _, first = np.unique(within(texts, keys), return_index=True)
     first.sort()
     return first if settings.minhash.enabled else first[:0]
-
-
-def signature_data(settings: DocumentDedupSettings, own: pa.RecordBatch, rows: Any) -> pa.Array:
-    """Return the signatures of the given rows of facts: large_binary [rows]."""
-    if not settings.minhash.enabled:
-        return pa.array([], pa.large_binary())
-    return own.column("signature").take(pa.array(rows)).cast(pa.binary()).cast(pa.large_binary())
 
 
 def shingle_data(settings: DocumentDedupSettings, texts: pa.Array) -> pa.Array:

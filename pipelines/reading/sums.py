@@ -238,7 +238,7 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
             for count in ("occurrences", "characters"):
                 known[count] += row[count]
     for row in totals.values():
-        row["good_share"] = GOOD_SHARE.get(row["verdict"])
+        row["good_share"] = GOOD_SHARE if row["verdict"].startswith("cut") else None
     wanted = [
         *("line", "verdict", "documents", "hosts", "edge_share", "host_share"),
         *("occurrences", "characters", "good_share"),

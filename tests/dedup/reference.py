@@ -81,28 +81,18 @@ def components(edges: list[tuple[int, int]]) -> dict[int, int]:
 
 def line_key(line: str, settings: LineDedupSettings) -> int | None:
     """Hash of a line, None for one that is neither counted nor removed."""
-    text = normalized([line], settings.normalization)[0]
+    # Digits count in short lines, as all here are.
+    rules = settings.normalization.model_copy(update={"digits": "keep"})
+    text = normalized([line], rules)[0]
     if not text or len(text) < settings.min_line_characters:
         return None
     return xxhash.xxh64_intdigest(text.encode())
 
 
-def without_lines(texts: list[str], settings: LineDedupSettings) -> list[str]:
-    """Texts of one scope once frequent lines are gone; document i has identifier i."""
+def frequent(texts: list[str], settings: LineDedupSettings) -> list[str]:
+    """Frequent lines of texts of one scope, in order; lines count once per document."""
     counts: Counter[int | None] = Counter()
     for text in texts:
-        keys = [line_key(line, settings) for line in text.split("\n")]
-        counts.update(keys)
-    seen: set[int] = set()
-    result = []
-    for text in texts:
-        kept = []
-        for line in text.split("\n"):
-            key = line_key(line, settings)
-            if key is not None and counts[key] > settings.max_occurrences:
-                if not settings.keep_first or key in seen:
-                    continue
-                seen.add(key)
-            kept.append(line)
-        result.append("\n".join(kept))
-    return result
+        counts.update({line_key(line, settings) for line in text.split("\n")} - {None})
+    lines = (line for text in texts for line in text.split("\n"))
+    return [x for x in lines if counts[line_key(x, settings)] > settings.max_occurrences]

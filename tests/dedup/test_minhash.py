@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from curation.dedup import minhash_signatures
-from curation.dedup.dedup_settings import DocumentDedupSettings, Scheme, defaults
+from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
 from curation.dedup.minhash import (
-    DTYPES,
     band_hashes,
     band_threshold,
     has_signature,
@@ -23,33 +22,27 @@ from curation.errors import ConfigError
 from tests.dedup import reference
 
 MINHASH = defaults(DocumentDedupSettings).minhash
-SCHEMES: tuple[Scheme, ...] = ("affine32", "affine64", "legacy")
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma", "日", "本", "12", "ü"]), max_size=40)
 NEARDUP = Path(__file__).resolve().parents[3] / "shared/data/neardup"
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
 @given(words=WORDS, seed=st.integers(0, 50), num_perm=st.integers(1, 40))
 @settings(max_examples=30)
-def test_signatures_are_datasketch_hash_values(
-    scheme: Scheme, words: list[str], seed: int, num_perm: int
-) -> None:
-    expected = MinHash(num_perm=num_perm, seed=seed, scheme=scheme, hashfunc=hash_function(scheme))
+def test_signatures_are_datasketch_hash_values(words: list[str], seed: int, num_perm: int) -> None:
+    expected = MinHash(num_perm=num_perm, seed=seed, scheme="affine32", hashfunc=hash_function)
     tokens = reference.tokens(reference.fineweb(" ".join(words)))
     for shingle in reference.shingle_bytes(tokens, 3):
         expected.update(shingle)
-    found = minhash_signatures(
-        [" ".join(words)], num_perm=num_perm, seed=seed, ngram=3, scheme=scheme
-    )
-    assert found.dtype == expected.hashvalues.dtype == DTYPES[scheme]
+    found = minhash_signatures([" ".join(words)], num_perm=num_perm, seed=seed, ngram=3)
+    assert found.dtype == expected.hashvalues.dtype
     assert found[0].tolist() == expected.hashvalues.tolist()
-    assert has_signature(found, scheme)[0] == (not expected.is_empty())
+    assert has_signature(found)[0] == (not expected.is_empty())
 
 
 def test_datasketch_reads_signatures() -> None:
     base = "the quick brown fox jumps over the lazy dog and runs far away into the dark wood"
     rows = minhash_signatures([base, base.upper() + "!", base + " today"])
-    first, second, third = (MinHash(hashvalues=row, scheme=MINHASH.scheme) for row in rows)
+    first, second, third = (MinHash(hashvalues=row, scheme="affine32") for row in rows)
     assert first.jaccard(second) == 1.0
     assert 0.5 < first.jaccard(third) < 1.0
     lsh = MinHashLSH(num_perm=rows.shape[1], params=(MINHASH.bands, MINHASH.rows))

@@ -36,18 +36,6 @@ def test_shingles_are_hashes_of_joined_tokens(texts: list[str], n: int) -> None:
         assert found.hashes[found.offsets[i] : found.offsets[i + 1]].tolist() == expected
 
 
-@given(TEXTS, st.integers(1, 5))
-@settings(max_examples=100)
-def test_character_shingles(texts: list[str], n: int) -> None:
-    found = shingles(texts, MINHASH.model_copy(update={"ngram": n, "unit": "characters"}))
-    for i, text in enumerate(texts):
-        plain = reference.fineweb(text)
-        expected = [
-            xxhash.xxh64_intdigest(plain[k : k + n].encode()) for k in range(len(plain) - n + 1)
-        ]
-        assert found.hashes[found.offsets[i] : found.offsets[i + 1]].tolist() == expected
-
-
 @given(TEXTS)
 @settings(max_examples=100)
 def test_exact_keys_are_hashes_of_the_normalised_text(texts: list[str]) -> None:
@@ -92,11 +80,3 @@ def test_slices_and_nulls_are_read_in_place() -> None:
     found = shingles(array, MINHASH)
     assert found.counts.tolist() == [2, 0, 1]
     assert found.hashes[1] == found.hashes[2]
-
-
-def test_short_documents_by_setting() -> None:
-    texts = ["one two", "", "one two three four five"]
-    assert shingles(texts, MINHASH).counts.tolist() == [0, 0, 1]
-    whole = shingles(texts, MINHASH.model_copy(update={"short_documents": "whole"}))
-    assert whole.counts.tolist() == [1, 0, 1]
-    assert whole.hashes[0] == xxhash.xxh64_intdigest(b"one two")

@@ -32,9 +32,9 @@ def run(
     doc64 = np.arange(len(texts), dtype=np.uint64)
     urls = urls or [f"https://site{i}.example/" for i in range(len(texts))]
     hosts = host_keys(pa.array(urls), doc64)
-    counts = merge_counts([count_lines(line_hashes(texts, rules), doc64, rules, hosts)])
+    counts = merge_counts([count_lines(line_hashes(texts, rules), doc64, hosts)])
     frequent = frequent_lines(total_lines(with_pages(counts, hosts)), rules)
-    return remove_lines(texts, doc64, frequent, rules), frequent
+    return remove_lines(texts, frequent, rules), frequent
 
 
 def body(i: int, lines: int = 12) -> str:
@@ -111,14 +111,6 @@ def test_digits_are_folded_in_lines_of_words_only() -> None:
     )
     assert lines.hashes[0] == lines.hashes[1]
     assert lines.hashes[2] != lines.hashes[3]
-
-
-def test_min_hosts() -> None:
-    texts = [f"{body(i)}\nAll rights reserved by the owner." for i in range(8)]
-    one_site = [f"https://www.one.example/{i}" for i in range(8)]
-    rules = DEFAULT.model_copy(update={"min_hosts": 2})
-    assert run(texts, one_site, rules)[0].texts.to_pylist() == texts
-    assert run(texts, None, rules)[0].texts.to_pylist() == [body(i) for i in range(8)]
 
 
 @pytest.mark.parametrize(

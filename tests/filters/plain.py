@@ -164,35 +164,20 @@ def gopher_dclm(text: str, stop: Sequence[str]) -> dict[str, float]:
 def gopher(text: str, tokens: list[str], dialect: str, stop: Sequence[str]) -> dict[str, float]:
     if dialect == "dclm":
         return gopher_dclm(text, stop)
-    words = tokens
-    if dialect == "dolma":
-        tokens = words = text.split()
-        lines = text.split("\n")
-        bullets = sum(line.startswith(("*", "-")) for line in lines)
-        dots = sum(line.endswith("…") for line in lines)
-        hashes = sum("#" in t or "…" in t for t in tokens)
-        ellipses = sum("…" in t for t in tokens)
-        lengths = [len(w) for w in words]
-        mean = float(np.median(lengths)) if lengths else NAN
-        found = sum(lower(t) in stop for t in tokens)
-    else:
-        words = [t for t in tokens if any(not has(c, ch.PUNCTUATION) for c in t)]
-        found = len(set(tokens) & set(stop))
-        lines = text.splitlines()
-        bullets = sum(line.lstrip().startswith(("•", "-")) for line in lines)
-        dots = sum(line.rstrip().endswith(("...", "…")) for line in lines)
-        hashes = text.count("#")
-        ellipses = text.count("...") + text.count("…")
-        mean = ratio(sum(map(len, words)), len(words))
+    words = [t for t in tokens if any(not has(c, ch.PUNCTUATION) for c in t)]
+    lines = text.splitlines()
+    bullets = sum(line.lstrip().startswith(("•", "-")) for line in lines)
+    dots = sum(line.rstrip().endswith(("...", "…")) for line in lines)
+    ellipses = text.count("...") + text.count("…")
     return {
         "gopher_word_count": len(words),
-        "gopher_mean_word_length": mean,
-        "gopher_symbol_hash_ratio": ratio(hashes, len(tokens)),
+        "gopher_mean_word_length": ratio(sum(map(len, words)), len(words)),
+        "gopher_symbol_hash_ratio": ratio(text.count("#"), len(tokens)),
         "gopher_ellipsis_ratio": ratio(ellipses, len(tokens)),
         "gopher_bullet_line_ratio": share(bullets, len(lines)),
         "gopher_ellipsis_line_ratio": share(dots, len(lines)),
         "gopher_alpha_word_ratio": ratio(sum(map(has_letter, tokens)), len(tokens)),
-        "gopher_stop_words": found,
+        "gopher_stop_words": len(set(tokens) & set(stop)),
     }
 
 

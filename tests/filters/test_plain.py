@@ -20,7 +20,7 @@ from curation.filters.names import CONTENT, NAMES, QUALITY
 from curation.filters.reference import load_reference
 from curation.filters.signals import Meter
 from tests.filters.plain import PlainReference, lower, measured
-from tests.filters.test_repetition import PLAIN
+from tests.filters.test_repetition import datatrove
 from tests.text.strings import word_list
 
 CASES = int(os.environ.get("CURATION_CASES", "3000"))
@@ -82,7 +82,7 @@ PARTS = [
     *("բառ", "բառ:", "բառ»: ", "ቃል", "ቃል::", "ቃል፡፡", ":", "::", "፡", "፡፡", "word:"),
     *(LOG, f"{LOG}\n{LOG}\n{LOG}\n{LOG}\n", "w " * 8, "\0", "\x7f", "é\u0301.", "字。", "K", "ſ"),
 ]
-DIALECTS = ["datatrove", "dolma", "dclm", "nemo"]
+DIALECTS = ["datatrove", "dclm"]
 
 
 def case(number: int) -> str:
@@ -120,9 +120,8 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
         },
     }
     changes = {
-        "gopher": {"dialect": "datatrove" if dialect == "nemo" else dialect},
-        "repetition": {"dialect": dialect},
-        **(odd if dialect in ("dolma", "nemo") else {}),
+        "gopher": {"dialect": dialect},
+        **(odd if dialect == "dclm" else {}),
         **lists,
     }
     settings = default_settings(signals=changes).signals
@@ -141,7 +140,7 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
         found = meter.measure(pa.array(texts, pa.large_string()), None).to_pylist()
         for number, text, row in zip(numbers, texts, found, strict=True):
             expected = dict(measured(text, settings, STOP, flagged, everyday, allowed, reference))
-            expected |= {f"repetition_{k}": v for k, v in PLAIN[dialect](text).items()}
+            expected |= {f"repetition_{k}": v for k, v in datatrove(text).items()}
             odd = [name for name in of_texts if name not in expected and not np.isnan(row[name])]
             assert not odd, f"{odd}: add a plain version to tests/filters/plain.py"
             for name, value in expected.items():

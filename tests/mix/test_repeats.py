@@ -54,27 +54,21 @@ def copies_of(table: pa.Table, s: Mixture) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("mean", [None, 1.5])
-def test_every_bucket_has_the_copies_that_the_curve_expects(mean: float | None) -> None:
+def test_every_bucket_has_the_copies_that_the_curve_expects() -> None:
     table = general(100_000)
-    by = {"by": "quality", "curve": OLMO} | ({"mean": mean} if mean else {})
-    found = copies_of(table, one(by))
+    found = copies_of(table, one({"by": "quality", "curve": OLMO}))
     ranks = np.empty(len(table))
     for language in ("de", "fr"):
         rows = np.flatnonzero(np.array(table["language"]) == language)
         order = np.argsort(np.array(table["quality"])[rows])
         ranks[rows[order]] = (np.arange(len(rows)) + 0.5) / len(rows)
-    curve = np.interp(ranks, *zip(*OLMO, strict=True))
-    tokens = np.array(table["tokens"])
-    expected = curve * (mean * tokens.sum() / (curve * tokens).sum() if mean else 1)
+    expected = np.interp(ranks, *zip(*OLMO, strict=True))
     for bucket in range(20):
         rows = (ranks * 20).astype(int) == bucket
         assert_near(found[rows], expected[rows])
         assert bucket >= 8 or not found[rows].any()
     # whole copies, drawn as floor and one more by chance: none is off by a whole one
     assert np.abs(found - expected).max() < 1.1
-    if mean:
-        assert (found * tokens).sum() / tokens.sum() == pytest.approx(mean, rel=1e-4)
 
 
 def plain(table: pa.Table, rates: list[float], phases: list[float], target: int) -> list[int]:
@@ -99,12 +93,12 @@ def plain(table: pa.Table, rates: list[float], phases: list[float], target: int)
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(0.05, 3))
-def test_draws_equal_copies_given_out_one_by_one(seed: int, rows: int, mean: float) -> None:
+def test_draws_equal_copies_given_out_one_by_one(seed: int, rows: int, most: float) -> None:
     from curation.mix.columns import cell_names
     from curation.mix.columns import rows as rows_of
 
     table = general(rows, seed)
-    s = one({"by": "length", "curve": [[0, 0.5], [2000, 3]], "mean": mean}, seed=seed)
+    s = one({"by": "length", "curve": [[0, most / 6], [2000, most]]}, seed=seed)
     mix = plan_tables([table], s)
     r = rows_of(table, cell_names(table), s, *mix.streams[0])
     (cell,) = mix.cells
@@ -126,7 +120,7 @@ def test_shares_stay_exact_with_curves() -> None:
 @given(st.lists(st.integers(0, 600), max_size=5), st.sampled_from(["domain", "topic", "format"]))
 def test_partition_and_order_change_nothing(cuts: list[int], within: str) -> None:
     table = narrow(600, 4)
-    repeats = {"by": "quality", "within": within, "curve": OLMO, "mean": 1.1}
+    repeats = {"by": "quality", "within": within, "curve": OLMO}
     s = mixing(budget=200_000, repeats=repeats)
     whole = plan_tables([table], s)
     places = [0, *sorted(cuts), 600]
@@ -185,17 +179,6 @@ def test_long_documents_repeat_more_often_in_their_domain_alone() -> None:
     assert (found == others)[~ours].all()
 
 
-def test_each_topic_has_its_mean() -> None:
-    table = general(40_000, 6)
-    by_topic = {"by": "quality", "within": "topic", "curve": OLMO, "mean": 0.5}
-    found = copies_of(table, one(by_topic | {"means": {"sport": 2}}))
-    tokens, topics = np.array(table["tokens"]), np.array(table["topic"])
-    for topic, mean in (("art", 0.5), ("sport", 2)):
-        rows = topics == topic
-        got = (found[rows] * tokens[rows]).sum() / tokens[rows].sum()
-        assert got == pytest.approx(mean, rel=0.01)
-
-
 def test_a_document_without_copies_has_its_place_and_where_copies_begin() -> None:
     table = general(2000, 7)
     verdicts = draw(table, plan_tables([table], one({"by": "quality", "curve": OLMO}))).verdicts
@@ -211,7 +194,7 @@ def test_a_curve_limits_what_a_domain_can_give() -> None:
     mix = plan_tables([table], s)
     (row,) = mix.rows()
     assert row["epochs"] == pytest.approx(1, rel=0.01)
-    assert "an average of" in advice(mix)[0] and "mean" in advice(mix)[0]
+    assert "epochs on average (its repeats" in advice(mix)[0]
 
 
 @given(st.floats(0, 1000))
@@ -234,8 +217,7 @@ def test_curves_by_quality_never_fall(points: list[tuple[float, float]]) -> None
     ("repeats", "message"),
     [
         ({"by": "length"}, "one of curve, steps and half_life, not none"),
-        ({"by": "quality", "mean": 2}, "one of curve, steps and half_life, not none"),
-        ({"by": "budget", "curve": OLMO}, "by budget take no curve or mean"),
+        ({"by": "budget", "curve": OLMO}, "by budget take no curve"),
         ({"by": "quality", "curve": OLMO, "steps": OLMO}, "not curve and steps"),
         ({"by": "quality", "curve": [[0, 2], [1, 1]]}, "better documents must not repeat less"),
         ({"by": "quality", "curve": [[0, 0], [2, 1]]}, "2.0 is not a rank"),
@@ -246,7 +228,6 @@ def test_curves_by_quality_never_fall(points: list[tuple[float, float]]) -> None
         ({"by": "quality", "steps": [["2020-01-01", 1]]}, "2020-01-01 is not a place"),
         ({"by": "date", "half_life": 9}, "give both half_life and as_of"),
         ({"by": "length", "half_life": 9, "as_of": date(2024, 1, 1)}, "not by length"),
-        ({"by": "quality", "curve": OLMO, "means": {"art": 2}}, "set within to topic or format"),
     ],
 )
 def test_impossible_curves_are_refused(repeats: dict[str, Any], message: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import regex
 import yaml
@@ -195,18 +194,6 @@ def test_strange_letters_speak_for_another_language(corrector: Corrector) -> Non
     assert found[1, -1] > 10 * found[0, -1]
 
 
-def test_a_prior_decides_where_there_is_little_evidence(corrector: Corrector) -> None:
-    both, k = len(corrector.labels), corrector.given.shape[1]
-    pair = [corrector.labels.index(name) for name in ("da", "no")]
-    first, second = np.full((1, k), 0.1 / k), np.full((1, both), 0.1 / both)
-    first[:, pair] = second[:, pair] = 0.45
-    for known, other in (pair, pair[::-1]):
-        prior = np.full((1, both), 0.5 / both)
-        prior[0, known] += 0.5
-        found = corrector.combine(first, second, ["hav og land"], np.arange(2), prior)
-        assert found[0].argmax() == known and found[0, known] > 10 * found[0, other]
-
-
 def test_saving_and_loading(corrector: Corrector, tmp_path: Path) -> None:
     paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
     for path in paths:
@@ -289,34 +276,6 @@ def test_lines_against_split(texts: list[str]) -> None:
     found = lines.to_pylist()
     assert len(firsts) == len(texts) + 1
     assert [found[a:b] for a, b in itertools.pairwise(firsts)] == [t.split("\n") for t in texts]
-
-
-def test_a_line_of_a_page_in_several_languages_has_its_own() -> None:
-    """As a whole the page looks like German and French alone."""
-    page = (
-        "Der Zug fährt um acht Uhr vom Hauptbahnhof ab.\n"
-        "The train leaves the main station at eight o'clock.\n"
-        "Le train part de la gare centrale à huit heures."
-    )
-    (found,) = LanguageIdentifier(default_settings()).by_line([page]).to_pylist()
-    assert {row["language"] for row in found} == {"de", "en", "fr"}
-    assert all(0.3 < row["share"] < 0.37 for row in found)
-
-
-def test_languages_by_line() -> None:
-    mixed = "\n".join(["Start", GERMAN, "Menü", ENGLISH, GERMAN, ""])
-    texts = pa.array([mixed, "", "Zu kurz", "12\n34", None, ENGLISH])
-    found = LanguageIdentifier(default_settings()).by_line(texts).to_pylist()
-    assert [e["language"] for e in found[0]] == ["de", "en"]
-    assert sum(e["share"] for e in found[0]) == pytest.approx(1, abs=1e-3)
-    german = sum(map(str.isalpha, "Start" + GERMAN + "Menü" + GERMAN))
-    assert found[0][0]["share"] == pytest.approx(
-        german / (german + sum(map(str.isalpha, ENGLISH))), abs=1e-3
-    )
-    assert found[1] == found[3] == found[4] == []
-    assert found[2] == [{"language": "und", "share": 1.0}]
-    assert found[5] == [{"language": "en", "share": 1.0}]
-    assert LanguageIdentifier(default_settings()).by_line([]).to_pylist() == []
 
 
 def test_training_is_reproducible(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from curation.errors import ConfigError
 from curation.language import LanguageIdentifier, identify
 from curation.language.decide import decide
 from curation.language.language_settings import LanguageSettings, default_settings
-from curation.language.scripts import by_script
 from curation.language.windows import OPTIONAL, cut, letters_only
 from curation.language.windows import kinds as kinds_of
 from curation.models import ModelFile
@@ -219,14 +218,6 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_shares_of_long_lines_are_of_all_their_letters() -> None:
-    german, english = (SENTENCES["de"] + " ") * 40, (SENTENCES["en"] + " ") * 4
-    (found,) = LanguageIdentifier(settings()).by_line([f"{german}\n{english}"]).to_pylist()
-    letters = [sum(map(str.isalpha, text)) for text in (german, english)]
-    assert [entry["language"] for entry in found] == ["de", "en"]
-    assert found[0]["share"] == pytest.approx(letters[0] / sum(letters), abs=1e-4)
-
-
 @pytest.mark.parametrize(
     "pair", [("de", "fr"), ("de", "ru"), ("ru", "ar"), ("th", "ar"), ("fr", "zh")]
 )
@@ -253,17 +244,6 @@ def test_looking_at_lines_never_lowers_a_score(lines: list[str]) -> None:
     (label,), (after,) = identify(["\n".join(lines)])
     # Lines of three alphabets may count as misread in the language of most.
     assert after >= before or (label, after) == ("und", 0)
-
-
-def test_shares_of_scripts() -> None:
-    """The lengthening mark belongs to two scripts and counts for none."""
-    found = by_script(["Привет, worlds! 123", "東タワーへ", "12 + 3", "𐌰"]).to_pylist()
-    shares = [[(row["script"], row["share"]) for row in rows] for rows in found]
-    halves, quarters = (
-        [("Cyrl", 0.5), ("Latn", 0.5)],
-        [("Kana", 0.5), ("Hani", 0.25), ("Hira", 0.25)],
-    )
-    assert shares == [halves, quarters, [], [("Zzzz", 1.0)]]
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.tokenize import TokenShards
 from curation.tokenize import shard as shard_module
-from curation.tokenize.pack import Spans, best_fit, concatenate
+from curation.tokenize.pack import Spans, best_fit
 from curation.tokenize.shard import clusters, document_keys
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.cli import main
@@ -123,32 +123,6 @@ def plain_sequences(documents: Documents, context: int) -> list[int]:
     return [order[number] for number in best]
 
 
-@given(copied(), st.integers(2, 17))
-@settings(max_examples=300)
-@example(Documents(np.full(5, 3), np.zeros(5, np.int64)), 16)
-@example(Documents(np.tile([5, 9, 7], 4), np.tile([0, 1, 2], 4)), 16)
-def test_best_fit_does_what_trying_every_bin_does(documents: Documents, context: int) -> None:
-    spans = best_fit(documents.lengths, context, documents.groups)
-    check_apart(spans, documents, context)
-    order = np.lexsort((spans.offsets, spans.documents))
-    assert spans.sequences[order].tolist() == plain_sequences(documents, context)
-
-
-@given(copied(), st.integers(2, 17))
-@settings(max_examples=300)
-@example(Documents(np.full(5, 3), np.zeros(5, np.int64)), 16)
-def test_concatenation_lets_copies_wait(documents: Documents, context: int) -> None:
-    spans = concatenate(documents.lengths, context, documents.groups)
-    check_apart(spans, documents, context)
-    short = Counter(spans.sequences.tolist())
-    for sequence in range(spans.sequence_count - 1):
-        inside = spans.sequences == sequence
-        if spans.lengths[inside].sum() < context:  # only copies are left behind it
-            rest = set(documents.groups[spans.documents[spans.sequences > sequence]].tolist())
-            assert rest & set(documents.groups[spans.documents[inside]].tolist())
-    assert sum(short.values()) == len(spans.sequences)
-
-
 def drawn(count: int, times: int, seed: int, median: float = 550) -> Documents:
     """Documents of lengths as on the web, drawn and put into order as a mix does it."""
     rng = np.random.default_rng(seed)
@@ -174,25 +148,20 @@ def test_copies_cost_little_padding_and_stay_apart(count: int, times: int) -> No
         if copies[group] == len(found) > 1
     ]
     assert min(gaps) > 0.3 and np.quantile(gaps, 0.05) > 0.6
-    joined = concatenate(documents.lengths, 8192, documents.groups)
-    assert joined.sequence_count == -(-documents.lengths.sum() // 8192)
-    check_apart(joined, documents, 8192)
 
 
 def test_members_of_a_large_cluster_are_apart() -> None:
     documents = drawn(5000, 1, 3)
     documents = documents._replace(groups=np.where(documents.groups < 100, 0, documents.groups))
-    for pack in (best_fit, concatenate):
-        spans = pack(documents.lengths, 8192, documents.groups)
-        check_apart(spans, documents, 8192)
-        assert spans.sequence_count <= 1.02 * documents.lengths.sum() / 8192
+    spans = best_fit(documents.lengths, 8192, documents.groups)
+    check_apart(spans, documents, 8192)
+    assert spans.sequence_count <= 1.02 * documents.lengths.sum() / 8192
 
 
 def test_without_copies_packing_is_best_fit_decreasing() -> None:
     documents = drawn(2000, 1, 5)
-    for pack in (best_fit, concatenate):
-        with_groups = pack(documents.lengths, 4096, documents.groups)
-        assert all(map(np.array_equal, with_groups, pack(documents.lengths, 4096)))
+    with_groups = best_fit(documents.lengths, 4096, documents.groups)
+    assert all(map(np.array_equal, with_groups, best_fit(documents.lengths, 4096)))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=20), st.integers(0, 99))
@@ -264,13 +233,10 @@ def test_verify_finds_copies_in_a_sequence(
     assert curate("verify", "--run", sample_run).returncode == 0
 
 
-@pytest.mark.parametrize(("packing", "context"), [("best_fit", 65536), ("concat", 262144)])
 def test_a_run_says_that_it_has_fewer_sequences_than_copies(
-    sample_run: Path, tmp_path: Path, packing: str, context: int
+    sample_run: Path, tmp_path: Path
 ) -> None:
-    large = f"--set=tokenize.context_length={context}"
-    packed = f"--set=tokenize.packing={packing}"
-    run, said = tokenized(sample_run, tmp_path / "out", large, packed)
+    run, said = tokenized(sample_run, tmp_path / "out", "--set=tokenize.context_length=65536")
     (path,) = (run / "tokenize/index").glob("*.parquet")
     index = pq.read_table(path)
     together = Counter(zip(index["sequence"].to_pylist(), index["id"].to_pylist(), strict=True))
@@ -303,8 +269,7 @@ def test_clusters_of_a_table_are_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not NEARDUP.exists(), reason="real documents are not here")
-@pytest.mark.parametrize("packing", ["best_fit", "concat"])
-def test_near_duplicates_of_real_pages_are_apart(packing: str) -> None:
+def test_near_duplicates_of_real_pages_are_apart() -> None:
     with lzma.open(NEARDUP / "docs.jsonl.xz", "rt") as lines:
         rows = [json.loads(line) for line in itertools.islice(lines, 1500)]
     parents = {row["id"]: row["id"] for row in rows}
@@ -328,7 +293,7 @@ def test_near_duplicates_of_real_pages_are_apart(packing: str) -> None:
             "repeats": pa.array([1 + k % 3 for k in range(len(rows))], pa.int32()),
         }
     )
-    values = {"tokenizer": "curation-128k", "context_length": 2048, "packing": packing}
+    values = {"tokenizer": "curation-128k", "context_length": 2048}
     values |= {"bos": True, "eos": True, "shard_tokens": 1 << 30, "seed": 7}
     chosen = TokenizeSettings.model_validate(values)
     index, stats = write_shard([batch], chosen, io.BytesIO(), io.BytesIO())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from curation.errors import ConfigError, InputError
 from curation.tokenize import TokenShards
 from curation.tokenize.megatron import IndexedWriter, read_index, token_dtype
-from curation.tokenize.pack import Spans, best_fit, concatenate
+from curation.tokenize.pack import Spans, best_fit
 from curation.tokenize.reader import permute
 from curation.tokenize.shard import DOCUMENT_INDEX
 from curation.tokenize.tokenize_settings import TokenizeSettings
@@ -39,19 +39,6 @@ def check_spans(spans: Spans, lengths: np.ndarray, context: int) -> None:
         assert offset + length <= lengths[document]
     assert list(seen.values()) == lengths.tolist()
     assert sorted(rows) == list(range(spans.sequence_count))
-
-
-@given(LENGTHS, st.integers(2, 17))
-def test_concatenation_fills_every_sequence_but_the_last(lengths: np.ndarray, context: int) -> None:
-    spans = concatenate(lengths, context)
-    check_spans(spans, lengths, context)
-    assert spans.sequence_count == -(-lengths.sum() // context)
-    flat = [
-        (d, o + k)
-        for d, o, n in zip(spans.documents, spans.offsets, spans.lengths, strict=True)
-        for k in range(n)
-    ]
-    assert flat == sorted(flat)
 
 
 def reference_best_fit(lengths: list[int], context: int) -> int:
@@ -126,7 +113,6 @@ def shard_settings(tokenizer: str, **changes: object) -> TokenizeSettings:
     values: dict[str, object] = {
         "tokenizer": tokenizer,
         "context_length": 16,
-        "packing": "best_fit",
         "bos": True,
         "eos": True,
         "shard_tokens": 1 << 20,
@@ -156,12 +142,9 @@ def written(
     return bin_file.getvalue(), idx_file.getvalue(), index, stats.as_dict()
 
 
-@pytest.mark.parametrize("packing", ["best_fit", "concat"])
 @pytest.mark.parametrize(("bos", "eos"), [(True, True), (False, True), (False, False)])
-def test_every_document_can_be_read_back(
-    byte_vocabulary: str, packing: str, bos: bool, eos: bool
-) -> None:
-    s = shard_settings(byte_vocabulary, packing=packing, bos=bos, eos=eos)
+def test_every_document_can_be_read_back(byte_vocabulary: str, bos: bool, eos: bool) -> None:
+    s = shard_settings(byte_vocabulary, bos=bos, eos=eos)
     batch = documents()
     bin_data, idx_data, index, stats = written([batch], s)
     sequences = megatron_sequences(bin_data, idx_data)
