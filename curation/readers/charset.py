@@ -336,11 +336,15 @@ def _converted(content: bytes, start: int, encoding: str) -> bytes:
 
 
 def _mostly_utf8(content: bytes) -> bool:
+    """Return whether bytes are UTF-8, some of it broken.
+
+    They are if more characters beyond ASCII are sound than broken, whatever the page is about.
+    """
     characters = broken = 0
     for piece in _pieces(content, 0, "utf-8", "replace"):
         characters += len(piece)
         broken += piece.count("\ufffd")
-    return _counts_as_utf8(content, characters, broken)
+    return broken == 0 or characters - len(content) + _beyond(content) > 2 * broken
 
 
 def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, str]:
@@ -389,12 +393,3 @@ def _is_utf8(content: bytes) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _counts_as_utf8(content: bytes, characters: int, broken: int) -> bool:
-    """Return whether bytes that decode to so many characters, so many of them broken, are UTF-8.
-
-    They are if more characters beyond ASCII are sound than broken, whatever the page is about.
-    """
-    ascii_bytes = len(content.translate(None, _HIGH_BYTES))
-    return broken == 0 or characters - ascii_bytes > 2 * broken

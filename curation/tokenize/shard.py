@@ -118,9 +118,8 @@ def encoded_rows(
     documents, copies = repeated(times)
     about = with_rights(batch).select(["id", "source", "url", "rights"])
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(tokens))
-    more = ("cluster", clusters(batch)), ("own", _own(batch, settings)), ("tokens", lists)
-    for name, values in more:
-        about = about.append_column(name, values)
+    for n, v in (("cluster", clusters(batch)), ("own", _own(batch, settings)), ("tokens", lists)):
+        about = about.append_column(n, v)
     about = about if np.all(times == 1) else taken(about, documents)
     placed = batch.schema.get_field_index(PLACES) >= 0
     if placed and len(batch.column(PLACES).flatten()) != len(documents):
