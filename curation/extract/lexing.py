@@ -67,19 +67,6 @@ def hash_lower(src: Bytes, i: Int, j: Int) -> Int:
 
 
 OPEN, _CLOSE, _DASHES = (eight_of.py_func(byte) for byte in (ch.LESS, ch.GREATER, ch.DASH))
-_COUNTED = 128  # bytes in a row, of which a byte counts those of one value
-
-
-@borrowing
-def count_open(src: Bytes) -> Int:
-    """How many `<` the page has."""
-    count = 0
-    for begin in range(0, len(src), _COUNTED):
-        some = np.uint8(0)
-        for k in range(begin, min(begin + _COUNTED, len(src))):
-            some = np.uint8(some + np.uint8(src[k] == ch.LESS))
-        count += int(some)
-    return count
 
 
 @borrowing

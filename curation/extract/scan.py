@@ -790,10 +790,9 @@ def _begin(elements: Elements, stack: Stack, now: f.State) -> None:
 
 
 @kernel
-def _scan(src: Bytes, n: Int, max_nodes: Int, options: tuple[Any, ...]) -> s.Page:
-    """The Page of a source that is padded to be longer than n."""
+def _scan(src: Bytes, n: Int, nodes: Int, options: tuple[Any, ...]) -> s.Page:
+    """The Page of a source that is padded to be longer than n, with room for so many nodes."""
     options = Options(*options)
-    nodes = min(x.count_open(src), max_nodes) + 2
     deep = options.max_depth + 2
     state = np.zeros(1, f.STATE)
     now = state[0]
@@ -878,5 +877,6 @@ def scan(
     source = np.frombuffer(content + bytes(_PADDING), np.uint8)
     # Plain tuples are handed over in a fifth of the time that named ones take.
     options = tuple(Options(max_depth, noscript_bytes, keep_hidden, images))
-    page: s.Page = _scan(source, len(content), max_nodes, options)
+    nodes = min(np.count_nonzero(source == ch.LESS), max_nodes) + 2
+    page: s.Page = _scan(source, len(content), nodes, options)
     return page

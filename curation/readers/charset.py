@@ -13,13 +13,14 @@ Two departures, because wrong labels are common:
 """
 
 import codecs
-import collections
 import contextlib
 import functools
 import operator
 import re
 from collections.abc import Iterator
 
+import numpy as np
+import pyarrow as pa
 import webencodings
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
@@ -335,11 +336,15 @@ def _converted(content: bytes, start: int, encoding: str) -> bytes:
 
 
 def _mostly_utf8(content: bytes) -> bool:
+    """Return whether bytes are UTF-8, some of it broken.
+
+    They are if more characters beyond ASCII are sound than broken, whatever the page is about.
+    """
     characters = broken = 0
     for piece in _pieces(content, 0, "utf-8", "replace"):
         characters += len(piece)
         broken += piece.count("\ufffd")
-    return _counts_as_utf8(content, characters, broken)
+    return broken == 0 or characters - len(content) + _beyond(content) > 2 * broken
 
 
 def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, str]:
@@ -360,7 +365,7 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
     # Signs that ASCII bytes are text in an encoding that shifts: ISO-2022 with ESC, HZ with ~{.
     # Single bytes are found many times faster than pairs.
     odd = is_ascii and (nul or b"\x1b" in content or (b"~" in content and b"~{" in content))
-    if _is_utf8(content) and not wide and not odd:
+    if (is_ascii or _is_utf8(content)) and not wide and not odd:
         return None
     mostly_utf8 = functools.cache(lambda: _mostly_utf8(content))
     for name in (
@@ -380,18 +385,11 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Return whether bytes are sound UTF-8, in pieces: a text may take four times the room."""
+    """Return whether bytes are sound UTF-8; no text is made of them."""
+    ends = pa.py_buffer(np.array([0, len(content)]))
+    text = pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(content)])
     try:
-        collections.deque(_pieces(content, 0, "utf-8", "strict"), maxlen=0)
-    except UnicodeDecodeError:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
         return False
     return True
-
-
-def _counts_as_utf8(content: bytes, characters: int, broken: int) -> bool:
-    """Return whether bytes that decode to so many characters, so many of them broken, are UTF-8.
-
-    They are if more characters beyond ASCII are sound than broken, whatever the page is about.
-    """
-    ascii_bytes = len(content.translate(None, _HIGH_BYTES))
-    return broken == 0 or characters - ascii_bytes > 2 * broken

@@ -35,7 +35,7 @@ except ImportError:  # not built for this kind of machine
 CHUNK = 1 << 16  # bytes read at once from a compressed file
 OUTPUT = 1 << 18  # bytes that one step of decoding gives at most
 PLAIN_CHUNK = 1 << 20  # bytes read at once from a file that is not compressed
-_AT_ONCE = 1 << 20  # bytes of output of a member that is decoded in one piece
+_AT_ONCE = 1 << 22  # bytes of output of a member that is decoded in one piece
 _FIRST_CHUNK = 1 << 10  # bytes that a member is fed first: most possible ones are none
 _TRIAL_INPUT = 1 << 16  # bytes that a possible member may take to prove itself
 _TRIAL_OUTPUT = 512

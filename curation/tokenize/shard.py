@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from curation.arrow import Texts, as_json, plain, repeated, text_buffers
 from curation.errors import InputError
 from curation.hashing import hash_spans, mix64
-from curation.schema import MADE, PLACES, RIGHTS, SOURCE, column_of
+from curation.schema import MADE, PLACES, RIGHTS, SOURCE, column_of, taken
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, fill, together
 from curation.tokenize.tokenize_settings import TokenizeSettings
@@ -117,8 +117,10 @@ def encoded_rows(
         times = column.to_numpy(zero_copy_only=False).astype(np.int32)
     documents, copies = repeated(times)
     about = with_rights(batch).select(["id", "source", "url", "rights"])
-    about = about.append_column("cluster", clusters(batch)).take(pa.array(documents))
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(tokens))
+    for n, v in (("cluster", clusters(batch)), ("own", _own(batch, settings)), ("tokens", lists)):
+        about = about.append_column(n, v)
+    about = about if np.all(times == 1) else taken(about, documents)
     placed = batch.schema.get_field_index(PLACES) >= 0
     if placed and len(batch.column(PLACES).flatten()) != len(documents):
         raise InputError(f"column `{PLACES}` has not as many places as `repeats` has copies")
@@ -126,10 +128,8 @@ def encoded_rows(
         "key": batch.column(PLACES).flatten()
         if placed
         else pa.array(document_keys(batch.column("id"), times, settings.seed)),
-        "tokens": lists if np.all(times == 1) else lists.take(pa.array(documents)),
         "repeat": pa.array(copies, pa.int32()),
         **{name: about.column(name) for name in about.schema.names},
-        "own": _own(batch, settings).take(pa.array(documents)),
     }
     return pa.RecordBatch.from_arrays(
         [columns[f.name].cast(f.type) for f in ENCODED], schema=ENCODED

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.schema import taken
 from pipelines.storage.files import SCRATCH, FileRecord, Folder, HashingSink, LocalFolder
 from pipelines.storage.runs import read_batches_between, read_batches_of, write_batches
 
@@ -67,7 +68,7 @@ def write_run(
     batch = _batch(columns)
     order = _stable_order(batch.column(key).to_numpy())
     if not np.array_equal(order, np.arange(len(order))):
-        batch = batch.take(pa.array(order))
+        batch = taken(batch, order)
     return write_batches(folder, name, batch, key)
 
 

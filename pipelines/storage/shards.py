@@ -243,6 +243,7 @@ class TableWriter:
             schema,
             compression="zstd",
             compression_level=3,
+            use_dictionary=False,  # zstd finds what repeats; to look for it twice only costs
             write_page_index=False,
             write_page_checksum=True,
             write_statistics=_with_statistics(schema),
