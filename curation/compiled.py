@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core import caching, compiler, environment
+from numba.core import caching, codegen, compiler, environment
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.np import numpy_support
@@ -75,11 +75,14 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
                 if content := read_kept(file):
                     pickle.load(content)
                     held = _Unpickler(content).load()
-                    return compiler.CompileResult._rebuild(target_context, *held)
+                    rebuild = _part if self.is_part else compiler.CompileResult._rebuild
+                    return rebuild(target_context, *held)
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compile result."""
+        for env in () if self.is_part else data._find_referenced_environments():
+            data.codegen.set_env(env.env_name, env)  # of its parts
         if not data.lifted and not data.library.has_dynamic_globals:
             library, *rest = data._reduce()
             if not self.is_part:
@@ -127,6 +130,61 @@ def _names_only(name: str, kind: str, data: tuple[bytes, bytes]) -> tuple[str, s
     defined = sorted(value.name for value in values if not value.is_declaration)
     names = llvm.parse_assembly("\n".join(f'@"{each}" = global i8 0' for each in defined))
     return name, kind, (machine_code, names.as_bitcode())
+
+
+class _PartLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """A part's code, which is optimised and becomes machine code in the kernels that call it."""
+
+    def __init__(self, codegen: Any, name: str, bitcode: bytes = b"") -> None:
+        super().__init__(codegen, name)
+        if bitcode:
+            self._final_module, self._finalized = llvm.parse_bitcode(bitcode), True
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: there is no machine code that would have one."""
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        self._ensure_finalized()
+        return self.name, "bitcode", self._get_module_for_linking().as_bitcode()
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+def _part(
+    context: Any, code: tuple[str, str, bytes], fndesc: Any, env: Any, signature: Any, *_: Any
+) -> Any:
+    """Return a part's compile result from what is kept of it."""
+    library = _PartLibrary(context.codegen(), code[0], code[2])
+    return compiler.compile_result(
+        typing_context=context.typing_context,
+        target_context=context,
+        entry_point=context.get_executable(library, fndesc, env),
+        signature=signature,
+        objectmode=False,
+        lifted=(),
+        fndesc=fndesc,
+        library=library,
+        environment=env,
+        reload_init=(),
+    )
+
+
+class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, _PartLibrary(target.codegen(), "part"), *rest)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -215,7 +273,8 @@ def _decorator(
 
         @functools.cache  # most kernels are loaded, none is compiled
         def part() -> Any:
-            made = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+            bare: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+            made = numba.njit(**options, **bare, pipeline_class=_PartCompiler)(function)
             made._cache = KernelCache(function, is_part=True)
             return made
 

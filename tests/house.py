@@ -249,7 +249,7 @@ def _leaves(tree: Any) -> int:
 def machine_code() -> tuple[str, int | None]:
     """Return the processor, and the bytes of instructions of all listed kernels for it.
 
-    None where one isn't compiled (`curate warm-up`). Names are not counted: they have the path of
+    Parts have none. None where one isn't compiled (`curate warm-up`). Names are not counted: they have the path of
     the checkout and the order of compiling in them.
     """
     import llvmlite.binding as llvm
@@ -258,11 +258,11 @@ def machine_code() -> tuple[str, int | None]:
     from curation import compiled, kernels, warm_up
 
     total = 0
-    for known in warm_up.known_kernels():
+    for known in (each for each in warm_up.known_kernels() if not each.is_part):
         module, _, name = known.kernel.partition(":")
         dispatcher = getattr(importlib.import_module(module), name)
         signature = tuple(compiled.type_of(each) for each in known.types)
-        cached = compiled.KernelCache(dispatcher.py_func, is_part=known.is_part)
+        cached = compiled.KernelCache(dispatcher.py_func)
         content = kernels.read_kept(next(cached._files(signature, cpu_target.target_context)))
         if content is None:
             return llvm.get_host_cpu_name(), None
