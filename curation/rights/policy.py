@@ -247,7 +247,8 @@ class Policy:
         lengths, flat = pc.fill_null(pc.list_value_length(lists), 0), lists.flatten()
         counts = pc.is_in(pc.struct_field(flat, "kind"), pa.array(_SPEAKING))
         if not self._settings.retroactive:
-            counts = pc.and_not(counts, pc.starts_with(pc.struct_field(flat, "place"), LATEST))
+            later = pc.starts_with(pc.struct_field(flat, "place"), LATEST)
+            counts = pc.and_not(counts, pc.fill_null(later, False))  # tables may name no place
         rows = np.repeat(np.arange(len(column)), lengths)[counts.to_numpy(zero_copy_only=False)]
         flat, codes = flat.filter(counts), np.zeros(len(rows), np.int64)
         for name in _NOTHING:
