@@ -80,8 +80,12 @@ def is_copy(one: Document, other: Document) -> bool | None:
     here, there = (site_name(document["url"] or "") for document in (one, other))
     if here and here == there:
         return True
+    said = [(d["rights"] or {}).get("signals") or () for d in (one, other)]
+    stated = {signal["kind"] for signals in said for signal in signals}
     for kinds in _NAMING:
-        names, named = there in _hosts(one, kinds), here in _hosts(other, kinds)
+        if stated.isdisjoint(kinds):
+            continue
+        names, named = there in _hosts(said[0], kinds), here in _hosts(said[1], kinds)
         if names != named:
             return names
     dates: list[datetime | None] = [one["date"], other["date"]]
@@ -111,11 +115,10 @@ def original_of(
     return None
 
 
-def _hosts(document: Document, kinds: Sequence[str]) -> set[str]:
-    """Return the hosts in the values of a document's signals of some kinds."""
-    signals = (document["rights"] or {}).get("signals") or ()
-    values = [s["value"] or "" for s in signals if s["kind"] in kinds]
-    return {site_name(a) for v in values for a in _ADDRESS.findall(v)} - {""} if values else set()
+def _hosts(signals: Signals, kinds: Sequence[str]) -> set[str]:
+    """Return the hosts in the values of signals of some kinds."""
+    values = (s["value"] or "" for s in signals if s["kind"] in kinds)
+    return {site_name(a) for value in values for a in _ADDRESS.findall(value)} - {""}
 
 
 class Policy:
