@@ -69,7 +69,7 @@ _TERMS = re.compile(
 )
 _RSL = word(MEDIA_TYPE.encode())
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
-_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 #: What words that name a licence have: an abbreviation, a name, an address or a reference.
 _MAY_NAME = re.compile(rb"[Cc][Cc]|[Cc][Oo][Mm][Mm][Oo][Nn][Ss]|[.&]")
 _TAG_NAME = re.compile(rb"<\s*([a-z:]+)", re.I)

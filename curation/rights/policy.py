@@ -80,8 +80,12 @@ def is_copy(one: Document, other: Document) -> bool | None:
     here, there = (site_name(document["url"] or "") for document in (one, other))
     if here and here == there:
         return True
+    said = [(d["rights"] or {}).get("signals") or () for d in (one, other)]
+    stated = {signal["kind"] for signals in said for signal in signals}
     for kinds in _NAMING:
-        names, named = there in _hosts(one, kinds), here in _hosts(other, kinds)
+        if stated.isdisjoint(kinds):
+            continue
+        names, named = there in _hosts(said[0], kinds), here in _hosts(said[1], kinds)
         if names != named:
             return names
     dates: list[datetime | None] = [one["date"], other["date"]]
@@ -111,11 +115,10 @@ def original_of(
     return None
 
 
-def _hosts(document: Document, kinds: Sequence[str]) -> set[str]:
-    """Return the hosts in the values of a document's signals of some kinds."""
-    signals = (document["rights"] or {}).get("signals") or ()
-    values = [s["value"] or "" for s in signals if s["kind"] in kinds]
-    return {site_name(a) for v in values for a in _ADDRESS.findall(v)} - {""} if values else set()
+def _hosts(signals: Signals, kinds: Sequence[str]) -> set[str]:
+    """Return the hosts in the values of signals of some kinds."""
+    values = (s["value"] or "" for s in signals if s["kind"] in kinds)
+    return {site_name(a) for value in values for a in _ADDRESS.findall(value)} - {""}
 
 
 class Policy:
@@ -247,7 +250,8 @@ class Policy:
         lengths, flat = pc.fill_null(pc.list_value_length(lists), 0), lists.flatten()
         counts = pc.is_in(pc.struct_field(flat, "kind"), pa.array(_SPEAKING))
         if not self._settings.retroactive:
-            counts = pc.and_not(counts, pc.starts_with(pc.struct_field(flat, "place"), LATEST))
+            later = pc.starts_with(pc.struct_field(flat, "place"), LATEST)
+            counts = pc.and_not(counts, pc.fill_null(later, False))  # tables may name no place
         rows = np.repeat(np.arange(len(column)), lengths)[counts.to_numpy(zero_copy_only=False)]
         flat, codes = flat.filter(counts), np.zeros(len(rows), np.int64)
         for name in _NOTHING:

@@ -29,6 +29,7 @@ SIGNAL, USAGE, LICENCE = "content-signal", "content-usage", "license"
 #: Lines of a group that are no rules of access.
 _TERMS = re.compile(r"[ \t]*(content-signal|content-usage|license)[ \t]*:([^#]*)", re.I)
 _PRODUCT = re.compile(r"[\w-]+")
+_AUTHORITY = re.compile(r"^[^/?#]*//[^/?#]*/*")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 #: What a URL can hold unescaped (RFC 3986), but `$` and `*`, which mean something in patterns.
 _PLAIN = frozenset(b"!&'()+,;=:@/?#[]%")
@@ -185,8 +186,8 @@ def path_of(url: str) -> str:
     """Return path, parameters and query of a URL, normalised, beginning with `/`."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # brackets that hold no address
-        parts = urlsplit(re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", "", url))
+    except ValueError:  # brackets that hold no address; breaks are no part of a URL
+        parts = urlsplit(_AUTHORITY.sub("/", re.sub("[\t\r\n]", "", url)))
     path = parts.path or "/"
     query = f"?{parts.query}" if parts.query or f"{parts.path}?" in url else ""
     return normalised((path if path.startswith("/") else f"/{path}") + query)

@@ -64,7 +64,9 @@ _SAYING = frozenset(("x-robots-tag", "tdm-reservation", "link", "content-signal"
 _SPDX = "SPDX-License-Identifier:"
 #: `<address>; rel="license"` in a Link header.
 _LINK = re.compile(r"""<([^<>]{0,2000})>((?:[^<"]|"(?:[^"\\]|\\.)*")*)""")
-_PARAMETER = re.compile(r"""([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;,"']+))""")
+_PARAMETER = re.compile(  # names are read whole, or a long one takes the square of it
+    r"""(?<![\w*-])([\w*-]++)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;,"']+))"""
+)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#]\S*", re.I)
 
 _MALFORMED = {

@@ -329,12 +329,14 @@ def test_denials_of_many_are_those_of_each(honour: list[str]) -> None:
         ALLOWED,
         ("robots", "robots.txt", "*", "Disallow: /\x1f"),
         ("tdm", "head", None, "0"),
+        ("noindex", None, None, None),  # as a table may have it
     ]
     draw = np.random.default_rng(5)
     drawn = (draw.integers(0, len(said), draw.integers(0, 5)).tolist() for _ in range(300))
     rows = [{"licence": None, "signals": signals(*(said[i] for i in some))} for some in drawn]
     column = pa.array([*rows, None], RIGHTS)
-    settings = default_settings().model_copy(update={"honour": tuple(honour)})
+    update = {"honour": tuple(honour), "retroactive": False}
+    settings = default_settings().model_copy(update=update)
     each = [Policy(settings).rulings(column.slice(i, 1))[0] for i in range(len(column))]
     assert Policy(settings).rulings(column) == each and any(each) and not all(each)
     for start in (0, 7, 299):

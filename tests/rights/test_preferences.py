@@ -259,7 +259,7 @@ def test_addresses_that_are_none_are_kept_as_they_are(address: str) -> None:
     rel = 'rel="license"; type="application/rsl+xml"'
     html = f'<body><link {rel.replace(";", "")} href="{address}">'.encode()
     link = ("Link", f'<{address}>; {rel}, <{address}>; rel="canonical"')
-    for url in (URL, "https://[::1", ""):
+    for url in (URL, "https://[::1", "https://a]//b]/", " //[", ""):
         robots = f"User-agent: *\nLicense: {address}\n".encode()
         found = preferences(url=url, headers=[link], html=html, robots=robots)
         assert found["train"] == "unstated"
@@ -404,6 +404,7 @@ def test_parameters_of_links() -> None:
     begun = time.process_time()
     for part in ('<a>"', '<a>"\\', '"\\"<', "<a>;a=", '<a>;a="'):
         preferences(url=URL, headers={"Link": part * 20_000})
+    preferences(url=URL, headers={"Link": "<a>;" + "a" * 60_000})
     assert time.process_time() - begun < 5
 
 
