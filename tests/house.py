@@ -249,8 +249,8 @@ def _leaves(tree: Any) -> int:
 def machine_code() -> tuple[str, int | None]:
     """Return the processor, and the bytes of instructions of all listed kernels for it.
 
-    Parts have none. None where one isn't compiled (`curate warm-up`). Names are not counted: they have the path of
-    the checkout and the order of compiling in them.
+    Parts have none. None where one isn't compiled (`curate warm-up`). Names are not counted: they
+    have the path of the checkout and the order of compiling in them.
     """
     import llvmlite.binding as llvm
     from numba.core.registry import cpu_target

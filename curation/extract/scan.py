@@ -877,6 +877,6 @@ def scan(
     source = np.frombuffer(content + bytes(_PADDING), np.uint8)
     # Plain tuples are handed over in a fifth of the time that named ones take.
     options = tuple(Options(max_depth, noscript_bytes, keep_hidden, images))
-    nodes = min(np.count_nonzero(source == ch.LESS), max_nodes) + 2
+    nodes = min(int(np.count_nonzero(source == ch.LESS)), max_nodes) + 2
     page: s.Page = _scan(source, len(content), nodes, options)
     return page
