@@ -42,6 +42,7 @@ _OF_ALL = 5  # parts of a kind, one of which at least says the same
 _ASKING = (
     0.8  # mean probability that a part needs which asks for something: tabs and spoilers have it
 )
+_NAMED = 0.5  # by which class names of something beside an article score lower than its own
 _POINTS = 0.3  # share of links from which a part points elsewhere
 # Elements that hold text of an article, whatever its site; others say nothing by themselves.
 _TEXT = np.zeros(OTHER + 1, np.bool_)
@@ -276,7 +277,8 @@ def _is_beside(parts: Parts, k: Int, last: Int, page: s.Page, where: Places) -> 
     """Whether part k asks for something, or is outside what the kept block `last` is in."""
     start, end = parts.start[k], parts.start[k + 1]
     above = page.e_above[page.b_element[start:end]]
-    beside = where.names[start:end].min() < where.names[last] or (above & _BESIDE).any()
+    named = where.names[start:end].min() < where.names[last] - _NAMED
+    beside = named or (above & _BESIDE).any()
     return parts.asks[k] or beside or where.comments[start:end].any()
 
 
@@ -313,6 +315,8 @@ def keep_end(
         if end <= last + 1:
             continue
         if _is_beside(parts, k, last, page, where):
+            if start > last and parts.chars[k] < _LABEL:
+                continue  # as above an advertisement
             break
         if end - start == 1 and page.e_above[page.b_element[start]] & _HEADING:
             begin = start if begin < 0 else begin

@@ -261,14 +261,12 @@ def _judge(
             yield name, start + places[a], start + places[b]
     elif kind == pc.IPV6:
         text = bytes(view[start : min(start + _LONGEST_IP6, last)]).decode(errors="ignore")
-        length = _ip6_length(text)
-        if length:
+        if length := _ip6_length(text):
             yield "ip", start, start + length
     elif kind == pc.CODE:
         plain = bytes(view[start : min(start + _LONGEST_CODE, last)]).decode(errors="ignore")
         text = fold_number(plain)
-        length = checks.iban_length(text)
-        if length:
+        if length := checks.iban_length(text):
             yield "iban", start, start + _size(plain[:length])
         for pattern, check in CERTAIN_CODES:
             match = pattern.match(text)
@@ -276,8 +274,7 @@ def _judge(
                 yield "national_id", start, start + match.end()
     else:
         text = bytes(view[start : min(start + LONGEST, last)]).decode("latin-1")
-        secret = match_secret(text)
-        if secret:
+        if secret := match_secret(text):
             yield secret[0], start + secret[1], start + secret[2]
 
 

@@ -43,7 +43,11 @@ _GROUPS = re.compile(
     r"(?<!\d)(?:1[3-9]\d([ -])\d{4}\1\d{4}|8[ -]\d{3}[ -]\d{3}[ -]\d\d[ -]\d\d)(?!\d)"
 )
 _AREA = r"(?:0(?: ?\d){1,5}|[1-9]\d{1,2})\)? [-/] (?=[1-9])"
-_LOOSE = re.compile(rf"(?<!\d)[(+]{{0,2}}(?:{_AREA})?\d(?:{_JOIN}?\d){{3,14}}(?!\d)")
+# 0221 / 470 - 2240, with an extension; 07071 / 29-0; any other
+_LOOSE = re.compile(
+    rf"(?<!\d)[(+]{{0,2}}(?:{_AREA}\d(?:{_JOIN}?\d){{0,3}} - \d(?:{_JOIN}?\d){{0,6}}"
+    rf"|{_AREA}\d(?:{_JOIN}?\d){{2,14}}|\d(?:{_JOIN}?\d){{3,14}})(?!\d)"
+)
 
 _DATE = re.compile(
     r"(?<!\d)(?:(?:19|20)\d\d[-./ ][01]?\d[-./ ][0-3]?\d"
@@ -87,8 +91,7 @@ def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[
         if not certain and (_DATE.search(text) or _YEARS.search(text) or _hyphen_isbn(text)):
             continue
         if end == len(run):
-            extension = _EXTENSION.match(after)
-            if extension:
+            if extension := _EXTENSION.match(after):
                 end += extension.end()
             elif _GOES_ON.match(after):
                 continue

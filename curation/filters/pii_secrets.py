@@ -90,8 +90,7 @@ def match_secret(text: str) -> tuple[PersonalKind, int, int] | None:
     """(kind, start, end) of the secret at the very beginning of `text`, a prefix being there."""
     for secret in SECRETS:
         if text.startswith(secret.prefixes):
-            found = secret.pattern.match(text)
-            if found:
+            if found := secret.pattern.match(text):
                 group = "secret" if "secret" in secret.pattern.groupindex else 0
                 return secret.kind, found.start(group), found.end(group)
     return None

@@ -163,10 +163,8 @@ def _prescan(head: bytes) -> str | None:
         if label is None and values.get(b"http-equiv", b"").strip().lower() == b"content-type":
             found = _CONTENT_CHARSET.search(values.get(b"content", b""))
             label = _first(found) if found else None
-        if label:
-            encoding = encoding_of_label(label.decode("latin-1"))
-            if encoding:
-                return encoding
+        if label and (encoding := encoding_of_label(label.decode("latin-1"))):
+            return encoding
     return None
 
 

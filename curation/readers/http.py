@@ -214,8 +214,7 @@ def _unchunk(body: bytes) -> Body:
         at = size.end()
         if not length:
             return Body(b"".join(parts), "", True)
-        behind = _CHUNK_END.match(body, at + length)
-        if not behind:
+        if not (behind := _CHUNK_END.match(body, at + length)):
             if not parts and at + length < len(body):
                 return Body(body, "", False)
             parts.append(body[at : at + length])

@@ -36,7 +36,7 @@ _INSIDE = f"{_LATIN}[‚„ƒ]{_LATIN}|{_LATIN}[ŒŠŽŸ]|[а-яё][ЯЏ]"
 # between cells, stars and pictures, marks of brands.
 _SIGN = (
     "[\xa2-\xa9\xac\xae-\xb3\xb5\xb6\xb8-\xba\xbc-\xbf\xd7\xf7\u02c6\u02c7\u02d8\u02da-\u02dd†‡‰‹›€™"
-    "\u2190-\u22ff\u2310\u2320\u2321\u2400-\u2501\u2504-\u2550\u2552-\u259f\u25a0-\u25ff\ufb01\ufb02]"
+    "\u2190-\u22ff\u2310\u2320\u2321\u2400-\u2501\u2504-\u2550\u2552-\u2570\u2574-\u259f\u25a0-\u25ff\ufb01\ufb02]"
 )
 # Hexadecimal code points of letters: not those up to BF, and from 2000 to 2FFF.
 _CODE = (

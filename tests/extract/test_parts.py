@@ -232,6 +232,9 @@ ENDS = {
     "divs": "<div>{0}</div><div>{1}</div>",
     "spans": "<div><span>{0}</span></div><div><span>{1}</span></div>",
     "named divs": '<div class="txt-b1">{0}</div><div class="txt-b2">{1}</div>',
+    "named texts": '<div class="text-block"><div class="inner">{0}</div></div>'
+    '<div class="text-block"><div class="inner">{1}</div></div>',
+    "behind a label": '<div class="ad">{word}</div><div><p>{0}</p></div><div><p>{1}</p></div>',
     "quotation": "<blockquote><p>{0}</p><p>{1}</p></blockquote>",
     "quotations": "<blockquote>{0}</blockquote><blockquote>{1}</blockquote>",
     "section": "<section><p>{0}</p><p>{1}</p></section>",

@@ -100,7 +100,7 @@ def test_signs_and_capitals_within_words(language: str, encoding: str, wrong: st
         "AT&amp;T, a&nbsp;b, &copy; 2024, &quot;x&quot;, R&D; &lt;b&gt; &hellip; &#8217; &#160;",
         r"C:\users\xavier\unit, \usepackage{x}, \xi \upsilon \frac12, \303, '\n\t\0'",
         "x=FF0000; bgcolor=CCDDEE; key=AB; a=BADC0DE; q=C3PO",
-        "日本語★星の話☆そして♪音楽", "ÅÄÖ ÄÄRETÖN ÉÉN MÊME",
+        "報導╱林明佳、張佩玉 攝影╱施偉平", "日本語★星の話☆そして♪音楽", "ÅÄÖ ÄÄRETÖN ÉÉN MÊME",
         "name│value, a•b, price|count, one·two",
     ],
 )  # fmt: skip
