@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import InputError
+from curation.schema import taken
 from pipelines.storage import runs
 from pipelines.storage.exchange import (
     document_numbers,
@@ -28,6 +29,16 @@ def test_document_numbers_name_shard_and_row() -> None:
     numbers = document_numbers(7, 5, first=3)
     assert (numbers >> np.uint64(32)).tolist() == [7] * 5
     assert row_of(numbers).tolist() == [3, 4, 5, 6, 7]
+
+
+@given(lists=st.lists(st.lists(st.integers(0, 9))), data=st.data())
+def test_lists_are_taken_as_arrow_takes_them(lists: list[list[int]], data: st.DataObject) -> None:
+    column = pa.array(lists, pa.large_list(pa.uint32()))
+    batch = pa.record_batch({"row": pa.array(range(len(lists))), "tokens": column}).slice(1)
+    rows = data.draw(
+        st.lists(st.integers(0, batch.num_rows - 1)) if batch.num_rows else st.just([])
+    )
+    assert taken(batch, np.array(rows, np.int64)).equals(batch.take(pa.array(rows, pa.int64())))
 
 
 Shards = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=30), min_size=1, max_size=4)

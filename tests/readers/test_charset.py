@@ -142,6 +142,14 @@ def test_utf8_stays(text: str, charset: str | None) -> None:
     assert decode_html(text.encode(), charset) == (text, "utf-8")
 
 
+@given(
+    content=st.binary() | st.text(st.characters()).map(lambda t: t.encode("utf-8", "surrogatepass"))
+)
+def test_utf8_is_told_as_python_tells_it(content: bytes) -> None:
+    sound = content.decode("utf-8", "ignore").encode() == content
+    assert charset_module._is_utf8(content) is sound
+
+
 def test_labelled_pages() -> None:
     folder = root().parent / "shared/data/charset/tests"
     if not folder.is_dir():
