@@ -137,27 +137,30 @@ _PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>Caf\u00c3\u00
 <script>var note = "Copyright 2024";</script><p>\u00a9 2024 The authors. <a href="/terms">Terms</a></p>
 </body></html>
 """
+_STATED = """<!DOCTYPE html><html><body><div id="app"></div><script id="__NEXT_DATA__" type="application/json">
+%s</script></body></html>"""
 _MANY = 3000  # documents, of which two are near duplicates: a graph with few nodes
 
 
 def measure_rare(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Rows of stages on what the samples lack."""
-    page, table = folder / "page.html", folder / "many.jsonl"
+    page, table, odd = folder / "page.html", folder / "many.jsonl", folder / "odd.jsonl"
     page.write_text(_PAGE, encoding="utf-8")
+    told = "".join(
+        f"<p>The ferry left the harbour at {n}, and gulls followed it.</p>" for n in range(40)
+    )
+    page.with_name("state.html").write_text(_STATED % json.dumps({"props": {"body": told}}))
+    line = "The fer\u00adry left the har\u00adbour at six, and the gulls went with it."
+    odd.write_text(json.dumps({"text": "\n".join([line, "lorem {ipsum}", *[line] * 9])}) + "\n")
     words = [f"word{number}" for number in range(60)]
     texts = [" ".join(words), " ".join([*words[:-1], "other"])]
     texts += [f"Text {number} of its own, {number * number}." for number in range(_MANY)]
     table.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     found = {}
-    for stage, source in (("extract", page), ("dedup-documents", table)):
-        inputs = [
-            "--recipe",
-            "llama3",
-            "--input",
-            str(source),
-            "--output",
-            str(folder / f"rare-{stage}"),
-        ]
+    of = {"extract": page.with_name("*.html"), "dedup-documents": table, "filter": odd}
+    for stage, source in of.items():
+        output = str(folder / f"rare-{stage}")
+        inputs = ["--recipe", "llama3", "--input", str(source), "--output", output]
         found[stage] = _rows_of(stage, [stage, *inputs], folder)
     return found
 
