@@ -23,8 +23,6 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 #: ASCII letters and digits.
 ALNUM = byte_set(_LETTERS + "0123456789")
-#: ASCII white space as str.isspace.
-SPACES = byte_set("\t\n\v\f\r\x1c\x1d\x1e\x1f ")
 #: Bytes that end no sentence, whatever is around them.
 INNER = ~byte_set(".!?", beyond=True)
 
@@ -36,18 +34,6 @@ ZERO, NINE = b"09"
 COLON, SEMICOLON, LESS, EQUALS, GREATER, QUESTION, AT = b":;<=>?@"
 UPPER_A, UPPER_X, UPPER_Z = b"AXZ"
 BRACKET, BACKSLASH, END_BRACKET, CARET, UNDERSCORE, BACKTICK = b"[\\]^_`"
-(
-    LOWER_A,
-    LOWER_E,
-    LOWER_F,
-    LOWER_I,
-    LOWER_K,
-    LOWER_M,
-    LOWER_S,
-    LOWER_U,
-    LOWER_V,
-    LOWER_W,
-    LOWER_X,
-    LOWER_Z,
-) = b"aefikmsuvwxz"
+LOWER_A, LOWER_E, LOWER_F, LOWER_I, LOWER_M, LOWER_S = b"aefims"
+LOWER_U, LOWER_V, LOWER_X = b"uvx"
 BRACE, BAR, END_BRACE = b"{|}"

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from curation.config import Natural, Settings, built_in_settings, nearest, read_values
+from curation.config import Settings, built_in_settings, nearest, read_values
 from curation.errors import ConfigError
 from curation.models import ModelFile
 from curation.resources import NamedFile, NamedPath, root
@@ -174,7 +174,6 @@ class DecontaminationSettings(Settings):
     threshold: float = Field(gt=0, le=1, description="share of an item's weight")
     touched: float = Field(gt=0, le=1, description="share from which an item counts as touched")
     rules: NamedFile = Field(description="limits by which a match is another text")
-    margin: Natural = Field(description="bytes cut on each side of a span, to white space")
     background: ModelFile = Field(description="counts of ordinary texts")
 
     def parts_of(self, name: str) -> tuple[str, ...]:

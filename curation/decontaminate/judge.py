@@ -71,7 +71,6 @@ _QUESTION_MARK = regex.compile("[?\u037e\u061f\uff1f\u2753]")
 _AFTER = 4
 #: Bytes of a text whose matches are looked up together.
 _CELL = 256
-_SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
 
@@ -167,7 +166,7 @@ class Decontaminator:
             [row for i, some in enumerate(found) for row in self._rows(batch, i, some)], FOUND
         )
         marks = [[_mark(f) for f in some if f.action != _TOUCHED] or None for some in found]
-        cut = _cut(texts, found, self._settings.margin)
+        cut = _cut(texts, found)
         reasons = [_reason(some, left) for some, left in zip(found, cut.texts, strict=True)]
         edits = [row for row in cut.edits if reasons[row["row"]] is None]
         batch = with_column(batch, "text", _texts_after(texts, cut.texts, reasons))
@@ -473,7 +472,7 @@ class _Cut(NamedTuple):
     edits: list[dict[str, Any]]  # columns of EDITS but for the id, and the document's `row`
 
 
-def _cut(texts: pa.Array, found: Sequence[Sequence[Found]], margin: int) -> _Cut:
+def _cut(texts: pa.Array, found: Sequence[Sequence[Found]]) -> _Cut:
     result = _Cut([], [])
     for i, some in enumerate(found):
         spans = sorted((*piece, f.set) for f in some if f.action == "cut" for piece in f.pieces)
@@ -482,7 +481,7 @@ def _cut(texts: pa.Array, found: Sequence[Sequence[Found]], margin: int) -> _Cut
             continue
         text = texts[i].as_py().encode()
         kept, at = [], 0
-        for start, end, name in _joined(text, spans, margin):
+        for start, end, name in _joined(text, spans):
             kept.append(text[at:start])
             at = end
             edit = {"row": i, "reason": f"{REASON}.{name}", "position": start}
@@ -491,13 +490,11 @@ def _cut(texts: pa.Array, found: Sequence[Sequence[Found]], margin: int) -> _Cut
     return result
 
 
-def _joined(
-    text: bytes, spans: Sequence[tuple[int, int, str]], margin: int
-) -> list[tuple[int, int, str]]:
-    """Spans with their margins, those that overlap as one."""
+def _joined(text: bytes, spans: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Spans up to whole characters, those that overlap as one."""
     joined: list[tuple[int, int, str]] = []
     for start, end, name in spans:
-        start, end = _widened(text, start, end, margin)
+        end = _whole(text, end)
         if joined and start <= joined[-1][1]:
             first = joined.pop()
             start, end, name = first[0], max(end, first[1]), first[2]
@@ -505,17 +502,11 @@ def _joined(
     return joined
 
 
-def _widened(text: bytes, start: int, end: int, margin: int) -> tuple[int, int]:
-    """Return the span with its margin, up to white space, or to a whole character without a
-    margin."""
-    start, end = max(0, start - margin), min(len(text), end + margin)
-    while margin and start > 0 and text[start - 1] not in _SPACES:
-        start -= 1
-    while end < len(text) and (
-        text[end] & 0xC0 == 0x80 or (text[end] not in _SPACES if margin else text[end] in _CLOSING)
-    ):
+def _whole(text: bytes, end: int) -> int:
+    """Return where a span ends with its last character and the signs that close its sentence."""
+    while end < len(text) and (text[end] & 0xC0 == 0x80 or text[end] in _CLOSING):
         end += 1
-    return start, end
+    return end
 
 
 def _texts_after(

@@ -122,6 +122,17 @@ def jaccard(
     return _jaccard(sets.hashes, sets.offsets, *pairs)
 
 
+def estimated_jaccard(
+    signatures: npt.NDArray[Any], first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Share of equal values of two signatures, the MinHash estimate (Broder 1997).
+
+    Its standard error is sqrt(s (1 - s) / values): 0.043 at s = 0.7 with 112 values.
+    """
+    equal: npt.NDArray[np.bool_] = signatures[first] == signatures[second]
+    return equal.mean(axis=1)
+
+
 @kernel
 def _jaccard(hashes: Uint32s, offsets: Int64s, first: Int64s, second: Int64s) -> Float64s:
     out = np.zeros(len(first), np.float64)

@@ -362,8 +362,7 @@ def too_short(
     rows = np.flatnonzero((lost > 0) & (characters < settings.min_characters) & gutted)
     offsets, data = text_buffers(texts.take(pa.array(rows)))
     left = np.full(len(lost), np.inf)
-    dense = _dense_letters(data, offsets, properties())
-    left[rows] = characters[rows] + dense * (_DENSE - 1)
+    left[rows] = _sizes(data, offsets, properties())
     least = float(settings.min_characters)
     return Verdicts.where(left < least, reason, left, least)
 
@@ -379,16 +378,12 @@ def _places(lines: LineHashes, frequent: LineTotals) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def _dense_letters(data: Bytes, text_offsets: Int64s, properties: Uint16s) -> Int64s:
-    """Letters of Han, kana and bopomofo in each document -> int64 [documents]."""
-    letters = np.zeros(len(text_offsets) - 1, np.int64)
-    for d in range(len(letters)):
-        i = text_offsets[d]
-        while i < text_offsets[d + 1]:
-            c, size = code_point(data, i)
-            letters[d] += is_dense(properties[c])
-            i += size
-    return letters
+def _sizes(data: Bytes, text_offsets: Int64s, properties: Uint16s) -> Int64s:
+    """Characters of each document, as `patterns.size` counts them -> int64 [documents]."""
+    sizes = np.zeros(len(text_offsets) - 1, np.int64)
+    for d in range(len(sizes)):
+        sizes[d] = patterns.size(data, text_offsets[d], text_offsets[d + 1], properties)
+    return sizes
 
 
 @borrowing

@@ -144,7 +144,7 @@ def _begins_as_item(data: Bytes, base: Int, span: Int64s, properties: Uint16s) -
 
 
 @borrowing
-def _size(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
+def size(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
     """Characters of a line, a letter of Han, kana and bopomofo counting as three."""
     n = 0
     i = start
@@ -230,10 +230,10 @@ def _decide(
                 continue
             a = strip_left(data, base + spans[line, 0], base + spans[line, 1], properties)
             b = strip_right(data, a, base + spans[line, 1], properties)
-            size = _size(data, a, b, properties)
+            length = size(data, a, b, properties)
             sentence = _is_sentence(data, a, b, properties)
             if line < first or line > last:  # the run at the top or at the bottom
-                heading = not sentence and size <= limits.heading_characters
+                heading = not sentence and length <= limits.heading_characters
                 heading = heading and below != NONE and not CUTS[below]
                 out[line] = _edge_verdict(places[line], heading, table, limits)
                 if last < line < stop:
@@ -242,7 +242,7 @@ def _decide(
                 out[line] = ITEM
             else:
                 ended = sentence or _is_unmarked(data, a, b, properties)
-                long = ended and size >= limits.sentence_characters
+                long = ended and length >= limits.sentence_characters
                 seen = table.documents[places[line]]
                 # On many pages of each of its hosts, as an invitation to subscribe.
                 notice = long and seen >= limits.sentence_repeats * table.hosts[places[line]]

@@ -17,7 +17,7 @@ from curation.extract.listings import Listings, StatedLanguages, is_copy_label
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import Tables
 
-_PLAIN = Structure(paragraphs="line", title=True, images=False)
+_PLAIN = Structure(paragraphs="line", title=True)
 
 
 @dataclass(frozen=True)

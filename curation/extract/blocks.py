@@ -58,7 +58,6 @@ class Page(NamedTuple):
     e_signature: npt.NDArray[np.uint64]  # [m] of tag and class
     e_tokens: Ints  # [m + 1] where the class tokens of each element start
     e_class: Ints  # [m, 2] where its class is in the source
-    e_at: Ints  # [m] where its start tag is in the source
     e_span: Ints  # [m] columns and rows of a cell that has several: columns + 65,536 * rows, or 0
     tokens: npt.NDArray[np.uint64]  # [k] hashes of class and id names and their parts
     a_at: Ints  # [a]

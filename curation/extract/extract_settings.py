@@ -20,7 +20,6 @@ class Structure(Settings):
     title: bool = Field(
         description="keep the headline before the text that repeats the title of the page"
     )
-    images: bool = Field(description="keep the alternative text of images that are not formulas")
 
 
 #: Options that some engines don't read: the value that changes nothing, and the engines that do.

@@ -766,19 +766,6 @@ def verbatim(src: Bytes, i: Int, stop: Int, flow: Flow) -> None:
             i += 1
 
 
-@borrowing
-def alternative(src: Bytes, i: Int, stop: Int, flow: Flow) -> None:
-    """Take the alternative text of an image, in src[i:stop], as words."""
-    now = flow.now
-    now.space_due = BLANK
-    _space(flow.text, now)
-    around = now.pre_top
-    now.pre_top = now.top  # the text has no markup, and is read to its end
-    verbatim(src, i, stop, flow)
-    now.pre_top = around
-    now.space_due = BLANK
-
-
 @inlined
 def class_of_code(flow: Flow, start: Int, end: Int) -> None:
     """A <code> with a class opens in a listing: the class may say the language."""

@@ -127,7 +127,6 @@ class Elements(NamedTuple):
     signature: Any
     tokens: Any
     class_: Any
-    at: Any
     span: Any
 
 
@@ -159,7 +158,6 @@ class Options(NamedTuple):
     max_depth: Int
     noscript_bytes: Int
     keep_hidden: Bool
-    images: Bool
 
 
 @borrowing
@@ -405,7 +403,6 @@ def _open(scan: Scan, at: Int, i: Int, tag: Int, kind: Int, above: Int) -> Bool:
     elements.above[e] = elements.above[parent] | ANCESTOR_OF_TAG[tag] | above
     elements.flags[e] = kinds(scan.src, given)
     elements.tokens[e + 1] = now.tokens
-    elements.at[e] = at
     elements.span[e] = _span(scan.src, at, i) if tag == _TD or tag == _TH else 0
     elements.signature[e] = (kind ^ np.uint64(tag)) * FNV_PRIME
     elements.class_[e, 0] = max(given.start[_AT_CLASS], 0)
@@ -654,19 +651,13 @@ def _inline_formula(flow: f.Flow, tag: Tag, tex_end: Int) -> Int:
 
 
 @merged
-def _inline_tag(scan: Scan, tag: Tag, look: Look, images: Bool) -> Bool:
+def _inline_tag(scan: Scan, tag: Tag, look: Look) -> Bool:
     """The tag of an inline element that is no formula. Whether it ends the block, as lines do."""
-    src, i, flow, given = scan.src, tag.end, scan.flow, scan.given
-    now, alt = flow.now, given.start[_AT_ALT]
+    src, i, flow = scan.src, tag.end, scan.flow
+    now = flow.now
     if not tag.opening:
         f.inline_end(flow, tag.number)
         f.inline_closed(src, tag.at, i, tag.number, flow.text, now)
-        return False
-    if images and tag.number == _IMG and alt >= 0 and not look.hidden:
-        before = now.atoms
-        _image(src, tag.at, i, given, look.mark, flow)
-        if now.atoms == before:
-            f.alternative(src, alt, given.end[_AT_ALT], flow)
         return False
     code = tag.number == _TT or tag.number == _SAMP
     if look.typed or code or look.mark == MARK_NAMED_CODE:
@@ -734,7 +725,7 @@ def _element(scan: Scan, tag: Tag, options: Options) -> Int:
     if not is_block:
         now.tokens = first_token
         behind = _inline_formula(scan.flow, tag, tex_end)
-        if behind >= 0 or not _inline_tag(scan, tag, look, options.images):
+        if behind >= 0 or not _inline_tag(scan, tag, look):
             return max(behind, i)
         return i if f.close_block(scan.flow, scan.blocks, True) else np.int64(-1)
     if now.pre_top >= 0 and not ends_code(stack, now, tag.number, not tag.opening):
@@ -784,7 +775,7 @@ def _begin(elements: Elements, stack: Stack, now: f.State) -> None:
     elements.parent[0] = -1
     elements.tag[0] = stack.tags[0] = _BODY
     elements.depth[0] = elements.above[0] = elements.flags[0] = 0
-    elements.at[0] = elements.span[0] = elements.tokens[0] = elements.tokens[1] = 0
+    elements.span[0] = elements.tokens[0] = elements.tokens[1] = 0
     elements.class_[0] = 0
     elements.signature[0] = 0
 
@@ -806,7 +797,6 @@ def _scan(src: Bytes, n: Int, nodes: Int, options: tuple[Any, ...]) -> s.Page:
         np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
         np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.uint64),
         np.empty(nodes + 1, np.int32), np.empty((nodes, 2), np.int32), np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32),
     )  # fmt: skip
     atoms = f.Atoms(
         np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
@@ -852,7 +842,7 @@ def _scan(src: Bytes, n: Int, nodes: Int, options: tuple[Any, ...]) -> s.Page:
         blocks.formulas[:b], blocks.flags[:b],
         elements.parent[:m], elements.tag[:m], elements.depth[:m], elements.above[:m],
         elements.flags[:m], elements.signature[:m], elements.tokens[: m + 1],
-        elements.class_[:m], elements.at[:m], elements.span[:m],
+        elements.class_[:m], elements.span[:m],
         tokens[: end.tokens],
         atoms.at[:a], atoms.kind[:a], atoms.start[:a], atoms.end[:a], facts,
     )  # fmt: skip
@@ -864,19 +854,18 @@ def scan(
     max_nodes: int,
     noscript_bytes: int,
     keep_hidden: bool = False,
-    images: bool = False,
 ) -> s.Page:
     """Scan a page, UTF-8 without a byte order mark.
 
     A <noscript> shorter than `noscript_bytes` holds counting pixels, pictures loaded late and
     requests to turn scripts on; a longer one the page as those without scripts see it.
-    `keep_hidden` treats hidden elements as visible, `images` reads alternative texts. The status is
+    `keep_hidden` treats hidden elements as visible. The status is
     STATUS_TOO_MANY when the page has more than `max_nodes` elements, blocks or formulas, and
     STATUS_UNCLOSED_HIDDEN when a hidden element ran to the end of the page.
     """
     source = np.frombuffer(content + bytes(_PADDING), np.uint8)
     # Plain tuples are handed over in a fifth of the time that named ones take.
-    options = tuple(Options(max_depth, noscript_bytes, keep_hidden, images))
+    options = tuple(Options(max_depth, noscript_bytes, keep_hidden))
     nodes = min(int(np.count_nonzero(source == ch.LESS)), max_nodes) + 2
     page: s.Page = _scan(source, len(content), nodes, options)
     return page

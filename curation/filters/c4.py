@@ -60,10 +60,8 @@ class C4Limits(NamedTuple):
     """Settings in the form kernels take; see filter_settings.C4Settings for their meaning."""
 
     terminal_punctuation: bool
-    any_script: bool
-    min_words: int
-    max_word_length: int
-    citations: bool
+    min_words: int = 3  # of a line: C4 paper and datatrove; the code in TensorFlow Datasets says 5
+    max_word_length: int = 1000  # characters: that code
     long_line: int = 200  # mC4: characters of a line that counts as a paragraph
 
 
@@ -130,8 +128,8 @@ def _without_citations(data: Bytes, start: Int, end: Int, buffer: Bytes) -> Int:
 
 
 @borrowing
-def _ends_well(data: Bytes, start: Int, end: Int, properties: Uint16s, any_script: Bool) -> Bool:
-    """Whether a line ends in `. ? ! " '` but not in `...`; in any script's mark if `any_script`."""
+def _ends_well(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Bool:
+    """Whether a line ends in `. ? ! " '` or any script's mark, but not in `...`."""
     if start == end:
         return False
     b = data[end - 1]
@@ -140,22 +138,20 @@ def _ends_well(data: Bytes, start: Int, end: Int, properties: Uint16s, any_scrip
             return not (end - start >= 3 and data[end - 2] == 46 and data[end - 3] == 46)
         if b == 33 or b == 63 or b == 34 or b == 39:
             return True
-    if not any_script:
-        return False
     if ends_in_colon_mark(data, start, end, properties):
         return True
     last = last_character(data, start, end)
-    return properties[code_point(data, last)[0]] & (_TERMINAL | _CLOSE) != 0
+    return b >= 0x80 and properties[code_point(data, last)[0]] & (_TERMINAL | _CLOSE) != 0
 
 
 @borrowing
 def _count_words(
-    data: Bytes, start: Int, end: Int, properties: Uint16s, any_script: Bool, enough: Int
+    data: Bytes, start: Int, end: Int, properties: Uint16s, enough: Int
 ) -> tuple[Int, Int]:
     """(pieces between white space, characters of the longest).
 
-    With `any_script` every letter of an unspaced script is a piece. Counting stops at `enough`
-    pieces, unless that is negative.
+    Every letter of an unspaced script is a piece (ours: Chinese has no word between spaces).
+    Counting stops at `enough` pieces, unless that is negative.
     """
     words = 0
     longest = 0
@@ -167,7 +163,7 @@ def _count_words(
         i += size
         if p & _SPACE:
             current = 0
-        elif any_script and p & _SINGLE:
+        elif p & _SINGLE:
             words += 1
             current = 0
         else:
@@ -184,9 +180,7 @@ def _judge(
     data: Bytes, start: Int, end: Int, properties: Uint16s, words: Int, limits: C4Limits, found: Int
 ) -> tuple[Int, Int, Int]:
     """(code, document bits, sentences) of a line without citations that holds phrases `found`."""
-    if limits.terminal_punctuation and not _ends_well(
-        data, start, end, properties, limits.any_script
-    ):
+    if limits.terminal_punctuation and not _ends_well(data, start, end, properties):
         return NO_TERMINAL, 0, 0
     if words < limits.min_words:
         return FEW_WORDS, 0, 0
@@ -220,7 +214,7 @@ def judge_line(
     """
     # a line that is no longer than the longest word allowed needs no look at all of its words
     enough = limits.min_words if end - start <= limits.max_word_length else -1
-    words, longest = _count_words(data, start, end, properties, limits.any_script, enough)
+    words, longest = _count_words(data, start, end, properties, enough)
     if longest > limits.max_word_length:
         return LONG_WORD, 0, 0
     found, beyond, after = find_phrases(data, start, end, stop, phrases, properties)
@@ -231,17 +225,16 @@ def judge_line(
             if properties[c] & _BREAK:
                 break
             rest += size
-        more, _ = _count_words(data, end, rest, properties, limits.any_script, limits.min_words)
+        more, _ = _count_words(data, end, rest, properties, limits.min_words)
         if more >= limits.min_words:
             return KEEP, LOREM, 0
-    if limits.citations:
-        brackets = 0
-        for i in range(start, end):
-            brackets += data[i] == _OPEN
-        if brackets:
-            n = _without_citations(data, start, end, buffer)
-            found, _, _ = find_phrases(buffer, 0, n, n, phrases, properties)
-            return _judge(buffer, 0, n, properties, words, limits, found)
+    brackets = 0
+    for i in range(start, end):
+        brackets += data[i] == _OPEN
+    if brackets:
+        n = _without_citations(data, start, end, buffer)
+        found, _, _ = find_phrases(buffer, 0, n, n, phrases, properties)
+        return _judge(buffer, 0, n, properties, words, limits, found)
     return _judge(data, start, end, properties, words, limits, found)
 
 

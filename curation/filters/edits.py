@@ -186,7 +186,7 @@ def _find_cuts(
                 code = _judge(data, a, b, end, k, wanted, kit, space)
             if code < 0:
                 blank = False
-                if wanted[0] and kit.c4_limits.citations and not protected:
+                if wanted[0] and not protected:
                     n = _cut_citations(data, d, a, b, cuts, n)
                 k += 1
                 continue

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from curation.config import Natural, Positive, Settings, Share, merge, nearest, read_yaml
+from curation.config import Positive, Settings, Share, merge, nearest, read_yaml
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
 from curation.resources import (
@@ -44,17 +44,9 @@ class GopherSettings(Settings):
 
 class C4Settings(Settings):
     terminal_punctuation: bool = Field(description="drop lines without a terminal mark at the end")
-    any_script: bool = Field(
-        description="accept terminal marks of every script, and count letters of unspaced scripts "
-        "as words; otherwise only . ? ! \" ' and words between spaces, as published"
-    )
-    min_words: Natural = Field(description="words a line needs")
-    max_word_length: Positive = Field(description="characters of the longest word a line may hold")
-    citations: bool = Field(description="cut [1], [edit] and [citation needed]")
 
 
 class FineWebSettings(Settings):
-    quotes_end_lines: bool = Field(description="count ' and \" as terminal marks")
     closers_end_lines: bool = Field(
         description="count quotes and brackets that close behind a terminal mark"
     )

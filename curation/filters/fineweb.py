@@ -25,7 +25,6 @@ class FineWeb(NamedTuple):
     """Settings in the form kernels take; see filter_settings.FineWebSettings."""
 
     short_line: int
-    quotes_end_lines: bool
     closers_end_lines: bool
     colons_end_lines: bool
 
@@ -35,8 +34,6 @@ def _ends_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s, rule:
     """Whether the line data[start:end], which is not empty, ends in a terminal mark."""
     last = last_character(data, start, end)
     c = code_point(data, last)[0]
-    if rule.quotes_end_lines and (c == 34 or c == 39):
-        return True
     while rule.closers_end_lines and last > start and properties[c] & _CLOSE:
         end = last
         last = last_character(data, start, end)

@@ -22,7 +22,6 @@ from curation.text.words import (
     NOT_PUNCTUATION,
     PRIME,
     SEED,
-    STARTS_ALNUM,
     describe,
     finish,
     token_end,
@@ -292,7 +291,7 @@ def load_segments(
         k = i
         h = SEED
         low = SEED
-        flags = np.int64(STARTS_ALNUM | IS_WORD | NOT_PUNCTUATION)
+        flags = np.int64(IS_WORD | NOT_PUNCTUATION)
         while k < end and _ALNUM[data[k]]:
             c = np.int64(data[k])
             flags |= HAS_NUMBER if c < _FIRST_LETTER else HAS_ALPHA

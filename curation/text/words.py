@@ -32,7 +32,6 @@ HAS_NUMBER = 2
 IS_WORD = 4  # not a symbol
 NOT_PUNCTUATION = 8  # holds a character outside characters.PUNCTUATION
 IS_SINGLE = 16  # a letter of an unspaced script
-STARTS_ALNUM = 32
 IS_SPELLING = 64  # of IS_SINGLE, a letter of Thai, Lao, Khmer or Myanmar
 
 SEED = np.uint64(0xCBF29CE484222325)
@@ -136,8 +135,6 @@ def describe(
     while i < end:
         c, size = code_point(data, i)
         p = np.int64(properties[c])
-        if chars == 0 and p & (_ALPHA | _NUMBER):
-            flags |= STARTS_ALNUM
         bits |= p
         common &= p
         h = (h ^ np.uint64(c)) * PRIME

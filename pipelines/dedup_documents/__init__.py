@@ -11,9 +11,8 @@ from typing import Any
 from curation.dedup.audit import losing_alarm
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import check_preferred, range_tasks, verdict_passes
-from pipelines.dedup.graph import Solve
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
-from pipelines.dedup_documents.buckets import Link, Sign
+from pipelines.dedup_documents.buckets import Link, Sign, Solve
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.verdicts import DocumentVerdicts, FindLosses

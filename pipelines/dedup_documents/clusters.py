@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.dedup.candidates import ShingleSets, jaccard
+from curation.dedup.candidates import ShingleSets, estimated_jaccard, jaccard
 from curation.dedup.components import cluster_sizes, confirmed_clusters, same_text
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import choose_survivors
@@ -190,7 +190,7 @@ class _Group:
 
 @dataclass
 class Similarity:
-    """Similarities of members, from the sets of a range of groups.
+    """Similarities of members, from the sets (or signatures) of a range of groups.
 
     Sets stay in their files, memory-mapped on local disks; each block of pairs loads those it
     needs.
@@ -224,7 +224,10 @@ class Similarity:
     ) -> npt.NDArray[np.float64]:
         offsets = np.frombuffer(data.buffers()[1], np.int64)[: len(data) + 1]
         content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
-        return jaccard(ShingleSets(content.view(np.uint32), offsets // 4), first, second)
+        if self.settings.verify.method == "jaccard":
+            return jaccard(ShingleSets(content.view(np.uint32), offsets // 4), first, second)
+        values = content.view(np.uint32).reshape(len(data), self.settings.minhash.num_perm)
+        return estimated_jaccard(values, first, second)
 
     def _open(self) -> None:
         if self._pieces:

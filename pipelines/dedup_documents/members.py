@@ -93,9 +93,10 @@ class Members:
     ) -> dict[str, FileRecord]:
         """Return the data for similarity, once per text and group."""
         first = carriers(self.settings, keys, texts)
-        if self.settings.verify.method == "none":
-            first = first[:0]
-        data = self._shingles(folder, place, rows[first], aside)
+        if self.settings.verify.method == "jaccard":
+            data = self._shingles(folder, place, rows[first], aside)
+        else:
+            data = signature_data(self.settings, own, first)
         name = scratch("sets", place.name)
         columns = {"key": keys[first], "text": texts[first], "data": data}
         return {name: write_run(folder, name, "key", columns)}
@@ -161,6 +162,13 @@ def carriers(settings: DocumentDedupSettings, keys: UInt64, texts: UInt64) -> An
     _, first = np.unique(within(texts, keys), return_index=True)
     first.sort()
     return first if settings.minhash.enabled else first[:0]
+
+
+def signature_data(settings: DocumentDedupSettings, own: pa.RecordBatch, rows: Any) -> pa.Array:
+    """Return the signatures of the given rows of facts: large_binary [rows]."""
+    if not settings.minhash.enabled:
+        return pa.array([], pa.large_binary())
+    return own.column("signature").take(pa.array(rows)).cast(pa.binary()).cast(pa.large_binary())
 
 
 def shingle_data(settings: DocumentDedupSettings, texts: pa.Array) -> pa.Array:

@@ -212,13 +212,6 @@ def test_cuts_take_the_span_and_keep_the_rest() -> None:
         assert raw[cut["position"] :].startswith(cut["text"].encode())
 
 
-def test_a_margin_goes_to_white_space() -> None:
-    text = f"{FILLER} seventeen eighteen {TRAIN} nineteen twenty {FILLER}"
-    (left,) = judged(text, sums={"action": "cut"}, margin=3)[0]["text"].to_pylist()
-    assert "seventeen" in left and "eighteen" not in left
-    assert "twenty" in left and "nineteen" not in left
-
-
 def test_nothing_left_is_removed() -> None:
     result = judged(TRAIN, sums={"action": "cut"})
     assert result.verdicts.reason.to_pylist() == ["contamination.sums"]

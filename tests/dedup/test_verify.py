@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from curation.dedup.candidates import (
     bucket_order,
     bucket_pairs,
+    estimated_jaccard,
     jaccard,
     shingle_sets,
 )
@@ -102,6 +103,12 @@ def test_similarity_of_sets(texts: list[str]) -> None:
         for a, b in zip(first, second, strict=True)
     ]
     assert jaccard(sets, first, second).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_estimate_is_the_share_of_equal_values() -> None:
+    values = np.array([[1, 2, 3, 4], [1, 2, 0, 4], [9, 9, 9, 9]], np.uint32)
+    first, second = np.array([0, 0, 1]), np.array([1, 2, 1])
+    assert estimated_jaccard(values, first, second).tolist() == [0.75, 0.0, 1.0]
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=10)

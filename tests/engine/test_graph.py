@@ -9,8 +9,8 @@ import pytest
 
 from curation.dedup.components import connected_components
 from curation.errors import StoreError
-from pipelines.dedup import graph
-from pipelines.dedup.graph import Solve, write_edges
+from pipelines.dedup_documents import buckets as graph
+from pipelines.dedup_documents.buckets import Solve, write_edges
 from pipelines.runners.tasks import Task, no_progress
 from pipelines.storage.exchange import read_columns, scratch
 from pipelines.storage.files import Folder

@@ -197,10 +197,8 @@ def without_citations(line: str) -> str:
     return out
 
 
-def pieces(line: str, any_script: bool) -> list[str]:
-    """Pieces between white space; with `any_script` letters of unspaced scripts are their own."""
-    if not any_script:
-        return line.split()
+def pieces(line: str) -> list[str]:
+    """Pieces between white space; letters of unspaced scripts are their own."""
     apart = "".join(f" {c} " if has(c, ch.SINGLE) else c for c in line)
     return apart.split()
 
@@ -211,15 +209,14 @@ def holds(text: str, phrases: Sequence[str]) -> bool:
     return any(re.search(p, ascii_lower(text)) for p in patterns)
 
 
-def lorem_goes_on(text: str, start: int, end: int, settings: SignalSettings) -> bool:
+def lorem_goes_on(text: str, start: int, end: int) -> bool:
     """Whether "lorem ipsum" begins in text[start:end] and ends in a line of enough words."""
-    held = settings.c4
     small = ascii_lower(text)
     for i in range(start, end):
         match = re.compile(r"lorem\s+ipsum").match(small, i)
         if match and match.end() > end:
             rest = text[end : match.end()] + (text[match.end() :].splitlines() or [""])[0]
-            return len(pieces(rest, held.any_script)) >= held.min_words
+            return len(pieces(rest)) >= 3
     return False
 
 
@@ -231,24 +228,20 @@ def c4(text: str, settings: SignalSettings) -> dict[str, float]:
         start = at + len(raw) - len(raw.lstrip())
         at += len(raw)
         line = raw.strip()
-        found = pieces(line, held.any_script)
-        if any(len(w) > held.max_word_length for w in found):
+        found = pieces(line)
+        if any(len(w) > 1000 for w in found):
             continue
-        if lorem_goes_on(text, start, start + len(line), settings):
+        if lorem_goes_on(text, start, start + len(line)):
             lorem += 1
             continue
-        if held.citations:
-            line = without_citations(line)
+        line = without_citations(line)
         if held.terminal_punctuation:
             end = line[-1:]
-            good = (
-                end in ".?!\"'"
-                if end.isascii()
-                else held.any_script and has(end, ch.TERMINAL | ch.CLOSE)
-            ) or (held.any_script and bool(colons(line)))
+            marks = end in ".?!\"'" if end.isascii() else has(end, ch.TERMINAL | ch.CLOSE)
+            good = marks or bool(colons(line))
             if not end or not good or line.endswith("..."):
                 continue
-        if len(found) < held.min_words:
+        if len(found) < 3:
             continue
         if holds(line, [LOREM_PHRASE]):
             lorem += 1
@@ -272,7 +265,6 @@ def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str,
     names = ("line_punct", "short_lines", "char_dup", "newlines_per_word")
     if not lines:
         return {f"fineweb_{name}": NAN for name in names}
-    quotes = "'\"" if settings.fineweb.quotes_end_lines else ""
     typed = settings.fineweb.colons_end_lines
 
     def opened(line: str) -> str:
@@ -282,9 +274,7 @@ def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str,
         return line
 
     ends = sum(
-        line[-1] in quotes
-        or has(opened(line)[-1], ch.TERMINAL)
-        or (typed and bool(colons(opened(line))))
+        has(opened(line)[-1], ch.TERMINAL) or (typed and bool(colons(opened(line))))
         for line in lines
     )
     copies = sum(len(line) for i, line in enumerate(lines) if line in lines[:i])

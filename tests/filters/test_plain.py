@@ -112,9 +112,8 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) -> None:
     odd = {
-        "c4": {"terminal_punctuation": True, "any_script": False, "min_words": 2},
+        "c4": {"terminal_punctuation": True},
         "fineweb": {
-            "quotes_end_lines": True,
             "closers_end_lines": False,
             "colons_end_lines": False,
         },
