@@ -158,6 +158,7 @@ def measure_rare(folder: Path) -> dict[str, list[dict[str, Any]]]:
     table.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     found = {}
     of = {"extract": page.with_name("*.html"), "dedup-documents": table, "filter": odd}
+    of["dedup-substrings"] = table
     for stage, source in of.items():
         output = str(folder / f"rare-{stage}")
         inputs = ["--recipe", "llama3", "--input", str(source), "--output", output]

@@ -131,13 +131,13 @@ def copies(rows: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
     same = np.diff(column["key"][order]) == 0
     shared = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
     found = {name: values[shared] for name, values in column.items()}
-    order = np.lexsort([found["start"], found["number"], found["rank"], found["key"]])
-    found = {name: values[order] for name, values in found.items()}
     starts = run_starts(found["key"])
-    originals = np.repeat(starts, run_lengths(starts, len(order)))
-    lost = np.ones(len(order), bool)
-    lost[starts] = False
-    originals = originals[lost]
+    lengths = run_lengths(starts, len(shared))
+    stays = np.ones(len(shared), bool)
+    for name in ("rank", "number", "start"):
+        values = np.where(stays, found[name], np.iinfo(found[name].dtype).max)
+        stays &= values == np.repeat(np.minimum.reduceat(values, starts), lengths)
+    originals, lost = np.repeat(np.flatnonzero(stays), lengths)[~stays], ~stays
     return {
         "key": found["number"][lost],
         "start": found["start"][lost],

@@ -66,19 +66,10 @@ def write_run(
 ) -> FileRecord:
     """As `write_columns`, sorted by the uint64 column `key`; equal keys keep their order."""
     batch = _batch(columns)
-    order = _stable_order(batch.column(key).to_numpy())
+    order = np.argsort(batch.column(key).to_numpy(), kind="stable")
     if not np.array_equal(order, np.arange(len(order))):
         batch = taken(batch, order)
     return write_batches(folder, name, batch, key)
-
-
-def _stable_order(keys: UInt64) -> npt.NDArray[np.int64]:
-    """Return the order of keys, equal ones in theirs: few are equal, and other sorts are faster."""
-    order = np.argsort(keys)
-    same = np.diff(keys[order]) == 0
-    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
-    order[tied] = order[tied][np.lexsort([order[tied], keys[order[tied]]])]
-    return order
 
 
 def _batch(columns: pa.RecordBatch | Mapping[str, Any]) -> pa.RecordBatch:
