@@ -389,11 +389,8 @@ def _is_utf8(content: bytes) -> bool:
         except UnicodeDecodeError:
             return False
         return True
-    import pyarrow as pa  # which a page alone should not wait for
+    import numpy as np
 
-    from curation.arrow import is_sound
+    from curation.arrow import from_buffers, is_sound  # a page alone should not wait for Arrow
 
-    ends = pa.array([0, len(content)], pa.int64()).buffers()[1]
-    return is_sound(
-        pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(content)])
-    )
+    return is_sound(from_buffers(np.array([0, len(content)]), np.frombuffer(content, np.uint8)))

@@ -169,7 +169,7 @@ class Policy:
         self, batch: pa.RecordBatch
     ) -> tuple[pa.RecordBatch, list[Ruling | None], Counter[str]]:
         """Return documents, unknown licences null, the rulings on them, and how many of them have
-        signals that permit a use which others deny.
+        signals that permit a use which others deny, by the kinds of these signals.
 
         Raises InputError without a column `rights`.
         """
