@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pipelines.table import Curated as Curated
     from pipelines.table import run as run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PACKAGES = ("classify", "dedup", "extract", "filters", "language", "tokenize")
 

@@ -2,7 +2,7 @@
 
     python deploy/dataflow/translate.py sample --output out --jobs jobs -- \\
         --project=my-project --region=europe-west4 --temp_location=gs://my-bucket/tmp \\
-        --sdk_container_image=europe-west4-docker.pkg.dev/my-project/curation/curation:0.1.0
+        --sdk_container_image=europe-west4-docker.pkg.dev/my-project/curation/curation:0.2.0
 
 Runs the recipe on this machine (each job's input is the output of those before it) and, before
 each step, checks the options and writes the job that Dataflow would get: `jobs/NAME/job.json` and
