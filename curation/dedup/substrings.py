@@ -312,7 +312,9 @@ def cut_passages(
         stays = claims if settings.unit == "bytes" else []
         copies = _outer(found[row])
         spans = _without(spans, [*exempt.get(row, ()), *stays])
-        spans = _without(_whole(raw, spans, settings.unit), stays)
+        # A whole line or two of a repeat that keeps its ends are no passage.
+        whole = _without(_whole(raw, spans, settings.unit), stays)
+        spans = [(low, high) for low, high in whole if high - low >= settings.min_bytes // 2]
         if not _without(_joined(claims), spans):
             free.append(row)
         places = [_character(raw, one.start, 1) for one in copies]

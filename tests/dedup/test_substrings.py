@@ -280,3 +280,13 @@ def test_a_site_that_loses_its_text_is_an_alarm() -> None:
     (alarm,) = notes["alarms"]
     assert alarm["alarm"].startswith("host a.example loses ") and alarm["documents"] == 120
     assert [row["host"] for row in notes["bytes cut by host"]] == ["a.example", "b.example"]
+
+
+def test_a_short_line_inside_a_repeat_that_keeps_its_ends_stays() -> None:
+    """Otherwise a document would lose a few words, or a blank line."""
+    short, long = "So it was.", "It was built in the year of the flood."
+    for line, gone in ((short, []), (long, [long])):
+        before, behind = (" ".join(f"{word}{i}" for i in range(20)) for word in ("mill", "stone"))
+        repeat = f"{before}\n{line}\n{behind}"
+        done = cut([f"Once {repeat} here.", f"Now {repeat} there."], unit="lines")
+        assert [text.decode().strip() for _, _, text in spans(done)] == gone
