@@ -38,8 +38,8 @@ SUMS = "SHA256SUMS"
 WITHDRAWN = "withdrawn"
 #: Default folder of `curate export`.
 EXPORT = "export"
-#: Folder of the index of `curate trace`, and default folder of `curate summary`.
-TRACE, SUMMARY = "trace", "summary"
+#: Default folder of `curate summary`.
+SUMMARY = "summary"
 #: Text by which files written by a run are recognized.
 KNOWN_BY = {
     REPORT_PAGE: b"<title>Curation report",
@@ -48,7 +48,7 @@ KNOWN_BY = {
 }
 #: The lock of a run, and the file that takes its place where the file system has no locks.
 _LOCK, _OWNER = ".lock", ".owner"
-_MADE_OF_RUNS = (WITHDRAWN, EXPORT, TRACE, SUMMARY)
+_MADE_OF_RUNS = (WITHDRAWN, EXPORT, SUMMARY)
 _BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, _OWNER, SCRATCH)
 
 

@@ -143,7 +143,6 @@ WRITERS = {
     "ablate": "ablate out other=out --output new --instant",
     "withdraw": "withdraw --run out --url-prefix http://a",
     "summary": "summary --run out",
-    "trace": "trace --run out --build",
     "train": "train quality --input crawl/a.jsonl --output new",
     "new": "new rule shouting",
     "warm-up": "warm-up",

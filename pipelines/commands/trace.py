@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
-from curation.trace import refuse_short
-from pipelines.commands.options import add_dry_run, add_json, add_run, count, end_dry_run, read_text
+from pipelines.commands.options import add_json, add_run, count, read_text
 from pipelines.terminal import say, say_json, tell, value_text
 
 if TYPE_CHECKING:  # loads kernels
@@ -28,39 +26,19 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--limit", type=count, default=20, metavar="N", help="documents (default: %(default)s)"
     )
-    parser.add_argument(
-        "--build",
-        action="store_true",
-        help="only build the index (the first query builds it otherwise)",
-    )
     add_json(parser)
-    add_dry_run(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Build the index if needed, look the passage up, and print the answer."""
-    if options.build == bool(options.passage or options.file):
-        raise ConfigError("give a passage, or --build alone")
-    passage = "" if options.build else _passage(options)
-    if not options.build:
-        refuse_short(passage)  # at once
-    from curation.trace.postings import Passage
-    from pipelines.reading.trace import TraceIndex, build
-    from pipelines.run_folder import TRACE, load_run
+    """Look the passage up in all texts, and print the answer."""
+    from pipelines.reading.trace import trace
+    from pipelines.run_folder import load_run
 
-    folder, stages = load_run(options.run)
-    if not options.build:
-        Passage(passage)  # before the index is built
-    end_dry_run(options, folder / TRACE)
-    facts = build(replace(folder, sync=False), stages, tell)
-    if options.build:
-        if options.json:
-            say_json(facts)
-        return 0
-    answer = TraceIndex(folder, stages).ask(passage, options.limit)
+    passage = _passage(options)
+    (answer,) = trace(*load_run(options.run), [passage], options.limit, tell)
     if options.json:
-        numbers = {"candidates": answer.candidates, "compared": answer.read}
-        say_json({"found": [found.facts() for found in answer.found]} | numbers)
+        found = [one.facts() for one in answer.found]
+        say_json({"found": found, "documents": answer.documents})
     else:
         say("\n".join(_lines(answer)))
     return 0
@@ -73,6 +51,8 @@ def _passage(options: argparse.Namespace) -> str:
         return sys.stdin.read()
     if options.passage:
         return str(options.passage)
+    if not options.file:
+        raise ConfigError("give a passage or --file")
     return read_text(options.file)
 
 
@@ -81,9 +61,8 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield from _document(found.facts())
     if not answer.found:
         yield "no span of 20 words or more found in tokenized or removed documents"
-    left = answer.candidates - answer.read
-    if left:
-        yield f"{left:,} more documents share words with the passage but were not compared"
+    if left := answer.documents - len(answer.found):
+        yield f"{left:,} more documents have a part of it: --limit"
 
 
 def _document(facts: dict[str, Any]) -> Iterator[str]:

@@ -15,7 +15,6 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,12 +166,12 @@ def _passages(
     """Return in which documents spans of 20 words or more of each text are."""
     if not texts:
         return []
-    from pipelines.reading.trace import TraceIndex, build  # compiled kernels
+    from pipelines.reading.trace import trace  # compiled kernels
 
-    build(replace(folder, sync=False), stages, lambda message: None)
-    index, found = TraceIndex(folder, stages), []
-    for name, text in texts.items():
-        answer = index.ask(text, _MOST_FOUND)
+    found = []
+    for (name, text), answer in zip(
+        texts.items(), trace(folder, stages, [*texts.values()], _MOST_FOUND), strict=True
+    ):
         facts = [{name: one.facts().get(name) for name in _FOUND} for one in answer.found]
         digest = hashlib.sha256(text.encode()).hexdigest()
         found.append({"name": name, "sha256": digest, "found": facts})

@@ -1,29 +1,17 @@
-"""Fingerprints hit every run of words that two texts share, and spans are what they share."""
+"""Texts that share words in a row are compared, and spans are what they share."""
 
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.decontaminate.normalize import WORD, ngrams, tokenize
+from curation.decontaminate.normalize import tokenize
 from curation.errors import ConfigError
-from curation.trace import refuse_short
-from curation.trace.postings import (
-    GRAM,
-    GUARANTEED,
-    LEAST_WORDS,
-    Passage,
-    all_fingerprints,
-    fingerprints,
-)
-from tests.conftest import ROOT
+from curation.trace import LEAST_WORDS, Passage, grams_of
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _RNG = random.Random(3)
@@ -37,32 +25,6 @@ _SCRIPTS = {"latin": (_VOCABULARY, " ", 1), "han": (_HAN, "", 2), "thai": (_THAI
 def _text(script: str, words: int, seed: int) -> str:
     units, between, per_word = _SCRIPTS[script]
     return between.join(random.Random(seed).choices(units, k=words * per_word))
-
-
-def _plain_fingerprints(text: str) -> set[int]:
-    """The least hash of every stretch of the guaranteed length, tried one by one."""
-    tokens = tokenize([text])
-    grams, ends = ngrams(tokens, GRAM * WORD)
-    sizes = tokens.sizes.astype(int)
-    found = set()
-    for i in range(len(grams)):
-        stop, size = i, 0
-        while stop < len(grams) and size < GUARANTEED * WORD:
-            size += sizes[stop]
-            stop += 1
-        if size >= GUARANTEED * WORD:
-            found.add(min(int(grams[k]) for k in range(i, stop) if 0 <= ends[k] <= stop))
-    return found
-
-
-@given(
-    st.lists(st.sampled_from(["a", "bee", "12", "水", "ก", "the", "水火", "x-ray"]), max_size=90)
-)
-def test_fingerprints_are_the_least_hashes_of_all_stretches(words: list[str]) -> None:
-    text = " ".join(words)
-    hashes, rows = fingerprints(["before", text])
-    assert set(hashes.tolist()) == _plain_fingerprints(text) and set(rows.tolist()) <= {1}
-    assert set(hashes.tolist()) <= set(all_fingerprints(text).tolist())
 
 
 @pytest.mark.parametrize("script", _SCRIPTS)
@@ -80,7 +42,7 @@ def test_a_shared_run_of_20_words_is_hit_and_found(
     between = _SCRIPTS[script][1]
     passage = between.join([before, shared, after])
     text = f"{text_before}\n{shared.upper()}\n{text_after}"
-    assert np.intersect1d(fingerprints([text])[0], all_fingerprints(passage)).size
+    assert Passage(passage).candidates(grams_of([text_before, text])).tolist()[-1:] == [1]
     data = text.encode()
     spans = [s for s in Passage(passage).spans(text) if s.verbatim]
     assert any(shared.upper() in data[s.start : s.end].decode() for s in spans)
@@ -138,21 +100,3 @@ def test_a_passage_that_occurs_twice_is_two_spans() -> None:
 def test_repetitive_texts_take_bounded_work() -> None:
     passage = "round and " * 200
     assert Passage(passage).spans("round and " * 3000)
-
-
-@pytest.mark.parametrize("script", _SCRIPTS)
-def test_only_what_is_too_short_is_refused_at_once(script: str) -> None:
-    """Without kernels, which compile for seconds."""
-    refuse_short(_text(script, LEAST_WORDS, 1))
-    with pytest.raises(ConfigError, match="at least 20 words"):
-        refuse_short(_text(script, 2, 1))
-
-
-def test_a_short_passage_loads_no_kernels(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pipelines.cli import main; code = main(sys.argv[1:])\n"
-        "sys.exit(code if {'numba', 'pyarrow'}.isdisjoint(sys.modules) else 'loaded')"
-    )
-    command = [sys.executable, "-c", code, "trace", "--run", str(tmp_path), "w " * 14]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "at least 20 words" in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,16 @@ import pytest
 
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.cli import main
-from pipelines.reading.trace import TraceIndex, build
+from pipelines.reading.trace import Answer, trace
 from pipelines.run_folder import load_run
-from tests.conftest import curate
-from tests.folders import digests
-
-
-@pytest.fixture(scope="module")
-def run(sample_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sample run with an index."""
-    copy = tmp_path_factory.mktemp("trace") / "out"
-    shutil.copytree(sample_run, copy)
-    assert main(["trace", "--run", str(copy), "--build"]) == 0
-    return copy
 
 
 def _rows(run: Path, kind: str, *columns: str) -> list[dict[str, Any]]:
     return pq.read_table(run / kind, columns=list(columns)).to_pylist()
 
 
-def _index(run: Path) -> TraceIndex:
-    return TraceIndex(*load_run(str(run)))
+def _ask(run: Path | str, *passages: str) -> list[Answer]:
+    return trace(*load_run(str(run)), passages, 1000)
 
 
 def _middle(text: str) -> str | None:
@@ -49,93 +37,76 @@ def _middle(text: str) -> str | None:
     ("kind", "decision"),
     [("mix/documents", "documents"), ("filter/removed", "removed"), ("mix/removed", "removed")],
 )
-def test_a_passage_of_every_document_is_found(run: Path, kind: str, decision: str) -> None:
-    index = _index(run)
-    asked = 0
-    for row in _rows(run, kind, "id", "text"):
-        passage = _middle(row["text"])
-        if passage is None:
-            continue
-        found = index.ask(passage, 1000).found
+def test_a_passage_of_every_document_is_found(sample_run: Path, kind: str, decision: str) -> None:
+    rows = [row for row in _rows(sample_run, kind, "id", "text") if _middle(row["text"])]
+    assert len(rows) >= 5
+    answers = _ask(sample_run, *(str(_middle(row["text"])) for row in rows))
+    for row, answer in zip(rows, answers, strict=True):
+        found = answer.found
         own = [f for f in found if f.row["id"] == row["id"] and f.part.kind == decision]
-        assert own, f"{row['id']}: {passage}"
-        asked += 1
+        assert own, row["id"]
         for one in own:
             for span in one.spans:
                 assert 0 <= span.start < span.end <= len(one.row["text"].encode())
-    assert asked >= 5
 
 
-def test_lines_that_were_cut_are_found(run: Path) -> None:
-    rows = _rows(run, "filter/edits", "id", "text")
+def test_lines_that_were_cut_are_found(sample_run: Path) -> None:
+    rows = _rows(sample_run, "filter/edits", "id", "text")
     cut = max(rows, key=lambda row: len(row["text"]))
-    found = _index(run).ask(cut["text"], 1000).found
-    own = [f for f in found if f.part.kind == "edits" and f.row["id"] == cut["id"]]
+    (answer,) = _ask(sample_run, cut["text"])
+    own = [f for f in answer.found if f.part.kind == "edits" and f.row["id"] == cut["id"]]
     assert own and own[0].part.stage == "filter" and not own[0].sequences
 
 
-def test_the_sequences_hold_the_tokens_of_the_passage(run: Path) -> None:
-    row = _rows(run, "mix/documents", "id", "text")[3]
+def test_the_sequences_hold_the_tokens_of_the_passage(sample_run: Path) -> None:
+    row = _rows(sample_run, "mix/documents", "id", "text")[3]
     passage = _middle(row["text"])
     assert passage is not None
-    found = _index(run).ask(passage, 1000).found
+    found = _ask(sample_run, passage)[0].found
     (one,) = [f for f in found if f.row["id"] == row["id"] and f.part.kind == "documents"]
-    index = [r for r in _rows(run, "tokenize/index", "id", "sequence") if r["id"] == row["id"]]
+    index = [
+        r for r in _rows(sample_run, "tokenize/index", "id", "sequence") if r["id"] == row["id"]
+    ]
     assert sorted(s["sequence"] for s in one.sequences) == sorted(r["sequence"] for r in index)
-    settings = json.loads((run / "tokenize/manifest.json").read_text())["settings"]
+    settings = json.loads((sample_run / "tokenize/manifest.json").read_text())["settings"]
     tokenizer = load_tokenizer(settings["tokenizer"])
     for place in one.sequences:
-        tokens = np.fromfile(run / f"tokenize/{place['shard']}.bin", "<u4")
+        tokens = np.fromfile(sample_run / f"tokenize/{place['shard']}.bin", "<u4")
         first = place["sequence"] * settings["context_length"] + place["start"]
         text = tokenizer.decode(tokens[first : first + place["length"]].tolist())
         assert passage.split()[0] in text and " ".join(passage.split()) in " ".join(text.split())
 
 
-def test_what_the_run_does_not_have_is_not_found(run: Path) -> None:
+def test_what_the_run_does_not_have_is_not_found(sample_run: Path) -> None:
     passage = " ".join(f"w{i}ord" for i in range(40))
-    answer = _index(run).ask(passage, 20)
-    assert not answer.found and answer.candidates == 0
+    assert _ask(sample_run, passage) == [([], 0)]
 
 
 def test_the_command_prints_document_host_reason_and_sequence(
-    run: Path, capsys: pytest.CaptureFixture[str]
+    sample_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    row = next(r for r in _rows(run, "filter/removed", "id", "text") if _middle(r["text"]))
+    row = next(r for r in _rows(sample_run, "filter/removed", "id", "text") if _middle(r["text"]))
     passage = str(_middle(row["text"]))
-    assert main(["trace", "--run", str(run), passage, "--json"]) == 0
+    assert main(["trace", "--run", str(sample_run), passage, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     (own,) = [f for f in facts["found"] if f["id"] == row["id"]]
     assert own["decision"] == "removed" and own["stage"] == "filter" and own["reason"]
     assert own["host"] and own["source"]["file"] and own["spans"][0]["verbatim"]
-    assert main(["trace", "--run", str(run), passage]) == 0
+    assert main(["trace", "--run", str(sample_run), passage]) == 0
     printed = capsys.readouterr().out
     assert f"removed {row['id']}" in printed and f"by filter: {own['reason']}" in printed
 
 
-def test_the_index_is_the_same_every_time_and_stale_with_other_files(
-    run: Path, tmp_path: Path
+def test_more_documents_than_the_limit_are_counted(
+    sample_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = digests(run / "trace")
-    copy = tmp_path / "out"
-    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("trace"))
-    told: list[str] = []
-    build(*load_run(str(copy)), told.append)
-    assert digests(copy / "trace") == before and told
-    told.clear()
-    build(*load_run(str(copy)), told.append)
-    assert not told  # nothing to do
-    facts = json.loads((copy / "trace/index.json").read_text())
-    assert facts["bytes"] < 0.3 * facts["text_bytes"]
-    (copy / "trace/index.json").unlink()
-    done = curate("trace", "--run", copy, "--build")
-    assert done.returncode == 0 and "of the text of" in done.stderr
-    assert digests(copy / "trace") == before
-
-
-def test_a_run_goes_on_beside_the_index(run: Path) -> None:
-    _, stages = load_run(str(run))
-    assert "trace" not in stages
-    assert main(["verify", "--run", str(run), "--sample", "0"]) == 0
+    row = next(
+        r for r in _rows(sample_run, "dedup-documents/removed", "text") if _middle(r["text"])
+    )
+    few = trace(*load_run(str(sample_run)), [row["text"]], 1)[0]
+    assert few.found == _ask(sample_run, row["text"])[0].found[:1] and few.documents > 1
+    assert main(["trace", "--run", str(sample_run), row["text"], "--limit", "1"]) == 0
+    assert f"{few.documents - 1} more documents" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -143,34 +114,22 @@ def test_a_run_goes_on_beside_the_index(run: Path) -> None:
     [
         (["too short a passage"], "at least 20 words"),
         ([], "give a passage"),
-        (["text", "--build"], "give a passage"),
         (["--file", "no-such-file"], "no-such-file: can't be read"),
     ],
 )
 def test_mistakes(
-    run: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    sample_run: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["trace", "--run", str(run), *arguments]) == 2
+    assert main(["trace", "--run", str(sample_run), *arguments]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_run_in_a_store_has_the_same_index_and_answers(run: Path) -> None:
+def test_a_run_in_a_store_has_the_same_answers(sample_run: Path) -> None:
     system = fsspec.filesystem("memory")
-    system.put(str(run), "/traced", recursive=True)
-    system.rm("/traced/trace", recursive=True)
-    folder, stages = load_run("memory://traced")
-    build(folder, stages, lambda _: None)
-    stored = {
-        str(path.relative_to(run / "trace")): path.read_bytes()
-        for path in (run / "trace").rglob("*")
-        if path.is_file()
-    }
-    assert {name: system.cat(f"/traced/trace/{name}") for name in stored} == stored
-    row = _rows(run, "filter/removed", "id", "text")[0]
-    passage = _middle(row["text"])
-    assert passage is not None
-    here, there = _index(run).ask(passage, 20), TraceIndex(folder, stages).ask(passage, 20)
-    assert here == there and here.found
+    system.put(str(sample_run), "/traced", recursive=True)
+    passage = str(_middle(_rows(sample_run, "filter/removed", "text")[0]["text"]))
+    here, there = _ask(sample_run, passage), _ask("memory://traced", passage)
+    assert here == there and here[0].found
     system.rm("/traced", recursive=True)
 
 
@@ -185,12 +144,11 @@ def test_of_a_document_in_two_sequences_the_one_with_the_passage_is_named(tmp_pa
     recipe.write_text(f"{head}tokenize: {{context_length: 1024}}\n")
     given = ["--input", str(table), "--output", str(out), "--workers", "0", "--quiet"]
     assert main(["run", str(recipe), *given]) == 0
-    assert main(["trace", "--run", str(out), "--build"]) == 0
     places = _rows(out, "tokenize/index", "id", "sequence", "document_offset", "length")
     tokenizer = load_tokenizer("curation-128k")
     for first in (0, 600, 1500, 2950):
         passage = " ".join(words[first : first + 30])
-        (found,) = _index(out).ask(passage, 5).found
+        (found,) = _ask(out, passage)[0].found
         start = len(tokenizer.encode(" ".join(words[:first])))
         end = start + len(tokenizer.encode(f" {passage}"))
         own = {
