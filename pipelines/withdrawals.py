@@ -2,8 +2,7 @@
 
 Documents are withdrawn after a run: a host asks for it, a source loses its licence, a rights policy
 changes. Their token shards are rewritten with padding in place of these documents, and the document
-index without them; or all other documents are packed again, in a run
-of `withdraw` and `tokenize` over what the run had tokenized.
+index without them.
 The run itself does not change. Where rights follow the text, copies are withdrawn, too. Other
 documents that had been removed as duplicates are deduplicated again among themselves with the run's
 settings, so that one of each set of copies comes back.
@@ -33,13 +32,12 @@ from curation.tokenize.megatron import token_dtype
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.dedup.indexes import index_files
-from pipelines.engine.stage import settings_written
 from pipelines.plan import plan
 from pipelines.run import run_plan
-from pipelines.run_folder import RECIPE_FILE, SUMS, WITHDRAWN, load_run, make_run_folder
+from pipelines.run_folder import SUMS, WITHDRAWN, load_run, make_run_folder
 from pipelines.runners.execute import Executor
 from pipelines.storage.files import Folder
-from pipelines.storage.manifest import files_of, inner_stages, is_stage, read_manifest, shard_name
+from pipelines.storage.manifest import files_of, inner_stages, read_manifest, shard_name
 from pipelines.storage.own import remove_stage
 from pipelines.storage.runs import read_batches_of
 from pipelines.storage.shards import TableWriter, read_batches, read_kinds
@@ -150,7 +148,6 @@ RECORD = pa.schema(
         ("value", pa.string()),  # the prefix, host or signal
     ]
 )
-_STAGES = ("withdraw", "tokenize")
 
 
 @dataclass
@@ -222,31 +219,26 @@ class Withdrawal:
         self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
         named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
         self._asked = {"by": asked, "runs": named}
-        origins = {f.url: (f, s) for f, s in map(_origin, self._runs)}
-        if gone.near is not None and not any(COMPARES in s for _, s in origins.values()):
+        if gone.near is not None and not any(COMPARES in s for _, s in self._runs):
             raise ConfigError(
-                f"{self._runs[0][0].shown}: copies are not known: neither it nor a run that it was "
-                f"made of is found with {COMPARES}: withdraw from a run that has it"
+                f"{self._runs[0][0].shown}: copies are not known: it has no {COMPARES}"
             )
-        self._gone, self._rows = gone, selected([*origins.values()], gone)
+        self._gone, self._rows = gone, selected(self._runs, gone)
         found = {name for rows in self._rows for name in rows["id"].to_pylist()}
-        if any(find(stages[0].partition("/")[0]).is_sink for _, stages in self._runs):
+        if any(find(stages[0]).is_sink for _, stages in self._runs):
             found |= gone.ids  # of documents that are gone only their tokens are left
         self.unknown, gone.ids = len(gone.ids - found), found
         if not found:
             raise InputError("the selection matches no document of the run")
         self._refuse_another()
         #: Selected documents that a stage had removed, and those withdrawn now.
-        every = {f.url: (f, s) for f, s in self._runs} | origins
-        places = (
-            run / stage for run, stages in every.values() for stage in stages if "/" not in stage
-        )
+        places = (run / stage for run, stages in self._runs for stage in stages if "/" not in stage)
         removed = (b["id"].to_pylist() for p in places for b in read_kinds(p, ["removed"], ["id"]))
         self.past = len(set[str]().union(*map(gone.ids.intersection, removed)))
         self.documents = len(gone.ids) - self.past
 
-    def run(self, executor: Executor, repacks: bool) -> dict[str, Any]:
-        """Mask the documents or pack all others again, and restore their duplicates.
+    def run(self, executor: Executor) -> dict[str, Any]:
+        """Mask the documents, and restore their duplicates.
 
         Returns the report, as it is written.
         """
@@ -257,17 +249,16 @@ class Withdrawal:
             for batch in self._rows:
                 writer.write(batch)
         output.remove(_WAITING)
-        if not repacks or not (output / TOKENS).exists(RECIPE_FILE):
-            output.remove(TOKENS)
+        output.remove(TOKENS)
         report: dict[str, Any] = {"withdrawn": self.documents, **self._asked}
         report |= {"tokens": {}, "given_back": {}, "still_removed": {}, "removed_before": self.past}
         report["unknown"] = self.unknown
-        table = (output / _DOCUMENTS).url if repacks else None
-        for number, (run, complete) in enumerate(self._runs):
-            inner = f"/{number}" if number else ""
-            place = output / f"{TOKENS}{inner}"
-            for stage, facts in _without(place, run, complete, self._gone, table, executor).items():
-                report["tokens"][f"{inner}/{stage}".lstrip("/")] = facts
+        for number, (run, stages) in enumerate(self._runs):
+            inner = f"{number}/" if number else ""
+            for stage in filter(lambda stage: find(stage).is_sink, stages):
+                name, ids = f"{inner}{stage}", self._gone.ids
+                masked = mask_stage(run / stage, output / f"{TOKENS}/{name}", ids)
+                report["tokens"][name] = count_spans(run / stage, ids) | masked
         for stage in (name for name, s in known_stages().items() if s.keeps_one):
             if counts := self._given_back(stage, executor):
                 report["given_back"][stage] = counts["documents"]
@@ -299,21 +290,8 @@ class Withdrawal:
             if lost or found.get("runs") != self._asked["runs"]:
                 raise ConfigError(
                     f"{output.shown} has the withdrawal of {found['withdrawn']:,} other documents, "
-                    "which this one would replace: write to another --output, or withdraw from "
-                    f"{output.shown}/{TOKENS} (made with --repack) to go on from it"
+                    "which this one would replace: write to another --output"
                 )
-
-
-def _origin(run: tuple[Folder, list[str]]) -> tuple[Folder, list[str]]:
-    """Return the run of whose documents a withdrawal made this one; it itself, if none is found."""
-    place, _, number = run[0].url.rpartition(f"/{TOKENS}")
-    number = number.removeprefix("/") or "0"
-    if place and number.isdecimal() and Folder(place).exists(_REPORT):
-        named = Folder(place).read_json(_REPORT)["runs"][int(number)]
-        for at in (named["run"], place.rpartition("/")[0]):
-            if Folder(at).exists(SUMS) and _root(Folder(at)) == named["root"]:
-                return _origin(load_run(at))
-    return run
 
 
 def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[pa.RecordBatch]:
@@ -377,26 +355,6 @@ def _compared(
             yield batch if kind == "documents" else batch.filter(near_to)
 
 
-def _without(
-    place: Folder,
-    run: Folder,
-    stages: Sequence[str],
-    gone: Withdrawn,
-    table: str | None,
-    executor: Executor,
-) -> dict[str, dict[str, Any]]:
-    """Write a run's token shards without the withdrawn documents; return facts by stage.
-
-    Shards are packed again with a `table` of these documents, else masked.
-    """
-    sinks = [stage for stage in stages if find(stage).is_sink]
-    if table is not None and sinks:
-        written = _repack(run, sinks, place, table, executor)
-    else:
-        written = {s: mask_stage(run / s, place / s, gone.ids) for s in sinks}
-    return {sink: count_spans(run / sink, gone.ids) | written[sink] for sink in sinks}
-
-
 def _root(folder: Folder) -> str | None:
     """Return the root hash of a run, as `curate verify` prints it."""
     return hashlib.sha256(folder.read_bytes(SUMS)).hexdigest() if folder.exists(SUMS) else None
@@ -437,48 +395,3 @@ def _holds(path: str, stage: str, gone: Withdrawn) -> bool:
             if pc.any(pc.is_in(batch.column("id"), ids)).as_py():
                 return True
     return False
-
-
-def _repack(
-    run: Folder, sinks: Sequence[str], place: Folder, table: str, executor: Executor
-) -> dict[str, dict[str, Any]]:
-    """Write `tokenize` and its named mixes again, without the documents of a table.
-
-    Returns the number of sequences and the record of each file, by stage. Raises ConfigError if the
-    run does not have what it tokenized, or its recipe or tokenizer is another one now.
-    """
-    withdraw, tokenize = _STAGES
-    settings = find(withdraw).settings(documents=table)
-    recipe = _recipe_of(run, sinks).model_copy(
-        update={"stages": _STAGES, "inputs": (), withdraw: settings}
-    )
-    work = plan(recipe, place.url, [_tokenized(run, tokenize).url], _STAGES)
-    if work.facts[tokenize]["models"] != read_manifest(run / tokenize)["models"]:
-        raise ConfigError(f"{(run / tokenize).shown}: the tokenizer has changed since")
-    run_plan(work, executor)
-    written = {sink: read_manifest(place / sink) for sink in sinks}
-    return {
-        sink: {"packed": manifest["counts"]["sequences"], "files": manifest["files"]}
-        for sink, manifest in written.items()
-    }
-
-
-def _recipe_of(run: Folder, sinks: Sequence[str]) -> Recipe:
-    """Return the recipe in a run folder, if it is that of its token shards."""
-    recipe = load(run.url_of(RECIPE_FILE))
-    for sink in sinks:
-        stage, _, mix = sink.partition("/")
-        if settings_written(recipe.settings(stage, mix)) != read_manifest(run / sink)["settings"]:
-            raise ConfigError(f"{run.shown}/{RECIPE_FILE}: not the recipe of {sink}; run it again")
-    return recipe
-
-
-def _tokenized(run: Folder, stage: str) -> Folder:
-    """Return the stage folder with the documents that became tokens."""
-    before = read_manifest(run / stage).get("after", {}).get("stage")
-    if before is None or not is_stage(run / before):
-        raise ConfigError(
-            f"{run.shown}: does not have the documents of {stage}, to pack them again; leave out "
-            "--repack to mask them"
-        )
-    return run / str(before)

@@ -191,7 +191,7 @@ def test_every_kind_of_setting_with_a_path_is_among_them() -> None:
     assert len(EVERY) >= 35
     assert {key[0] for key in EVERY.values()} >= {
         *("extract", "dedup-urls", "dedup-documents", "dedup-lines", "identify-language"),
-        *("classify", "filter", "decontaminate", "withdraw", "tokenize", "readers", "mine"),
+        *("classify", "filter", "decontaminate", "tokenize", "readers", "mine"),
     }
     assert {
         f"dedup-{what}.index.against" for what in ("urls", "documents", "lines", "substrings")

@@ -107,7 +107,7 @@ def test_all_other_reasons_are_listed() -> None:
 
 def test_every_setting_of_the_defaults_is_listed_with_its_default() -> None:
     parts = dict(re.findall(r"^## (\S+)$(.*?)(?=^## |\Z)", SITE.settings(), re.M | re.S))
-    assert {*known_stages()} - {"withdraw"} <= parts.keys() and "readers" in parts
+    assert {*known_stages()} <= parts.keys() and "readers" in parts
     assert "| `min_quality` | `{" in parts["classify"]
     assert (
         "| `verify.threshold` | `0.7` | Least similarity of a confirmed pair |"
@@ -121,7 +121,7 @@ def test_every_setting_of_the_defaults_is_listed_with_its_default() -> None:
 def test_every_command_is_listed_with_its_options() -> None:
     found = SITE.commands()
     for name in (*COMMANDS, *plug_ins(), *known_stages()):
-        assert f"## {name}\n\n```text\nusage: curate {name} " in found or name == "withdraw"
+        assert f"## {name}\n\n```text\nusage: curate {name} " in found
     assert "--dry-run" in found
 
 

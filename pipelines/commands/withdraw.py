@@ -59,12 +59,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "recipe says in rights.follow; else they come back)",
     )
     parser.add_argument(
-        "--repack",
-        action="store_true",
-        help="pack all other documents into new shards, as tokenizing them without these would; "
-        "else padding takes their place",
-    )
-    parser.add_argument(
         "--output", metavar="DIR", help="run folder for what comes back (default: RUN/withdrawn)"
     )
     parser.add_argument(
@@ -79,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     end_dry_run(options, work.output, documents=work.documents)
     runner = parse_beam_args(options.beam_args, options.workers)
     with open_display("quiet") as display, Executor(runner, display, work.output) as executor:
-        report = work.run(executor, options.repack)
+        report = work.run(executor)
     _print(work.output, report)
     return 0
 
@@ -110,8 +104,7 @@ def near_of(run: str, given: float | None) -> float | None:
         raise ConfigError(f"--near {given}: expected a share from 0 to 1")
     folder = Folder(run)
     held = run_recipe(folder) if given is None and folder.exists(RECIPE_FILE) else {}
-    ran = {*held.get("stages", ())}  # what a withdrawal left has the recipe of its run
-    follow = held["rights"].get("follow") if ran & {"rights", "withdraw"} else None
+    follow = held["rights"].get("follow") if "rights" in held.get("stages", ()) else None
     return given if given is not None else (follow or {}).get("near")
 
 
@@ -150,12 +143,9 @@ def _print(output: Folder, report: dict[str, Any]) -> None:
     if report["unknown"]:
         say(f"{report['unknown']:,} ids are of no document of the run")
     for stage, facts in report["tokens"].items():
-        became = "are now padding"
-        if "packed" in facts:
-            became = f"are left out, {facts['packed']:,} sequences packed again,"
         say(
             f"{stage}: {facts['tokens']:,} tokens of {facts['documents']:,} documents in "
-            f"{facts['sequences']:,} sequences {became} in {output.shown}/{TOKENS}/{stage}"
+            f"{facts['sequences']:,} sequences are now padding in {output.shown}/{TOKENS}/{stage}"
         )
     for stage, count in report["given_back"].items():
         rest = report["still_removed"][stage]

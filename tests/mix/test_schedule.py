@@ -222,33 +222,6 @@ def test_shards_come_in_the_order_of_the_phases(run: Path) -> None:
     assert reader.phases[-1][2] == reader.samples
 
 
-def test_phases_of_a_repacked_mix(run: Path, tmp_path: Path) -> None:
-    """Their tokens are those that are left, so shards are as many as those of a fresh mix."""
-    before = json.loads((run / "tokenize/manifest.json").read_text())["notes"]["phases"]
-    lengths: Counter[str] = Counter()
-    for path in (run / "tokenize/index").glob("*.parquet"):
-        for row in pq.read_table(path, columns=["id", "length"]).to_pylist():
-            lengths[row["id"]] += row["length"]
-    gone = sorted(lengths)[::2]
-    (tmp_path / "ids").write_text("\n".join(gone))
-    command = ["withdraw", "--run", str(run), "--ids", str(tmp_path / "ids"), "--repack"]
-    assert main([*command, "--output", str(tmp_path / "back"), "--workers", "0"]) == 0
-    packed = tmp_path / "back/tokens/tokenize"
-    noted = json.loads((packed / "manifest.json").read_text())["notes"]["phases"]
-    assert sum(phase["kept"] for phase in before) == lengths.total()
-    for phase, was in zip(noted, before, strict=True):
-        tokens = 0
-        for shard in phase["shards"]:
-            index = pq.read_table(packed / f"index/{shard}.parquet", columns=["id", "length"])
-            tokens += sum(index["length"].to_pylist())
-            assert not {*index["id"].to_pylist()} & {*gone}
-        assert tokens == phase["kept"] < was["kept"]
-        assert len(phase["shards"]) == max(1, -(-tokens // 9000))
-    assert sum(phase["kept"] for phase in noted) == sum(
-        length for name, length in lengths.items() if name not in {*gone}
-    )
-
-
 @pytest.mark.usefixtures("forked_processes")
 def test_workers_change_no_byte(corpus: Path, run: Path, tmp_path: Path) -> None:
     for workers in (2, 4):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -20,7 +19,6 @@ from curation.tokenize import TokenShards
 from curation.tokenize.megatron import read_index
 from pipelines.cli import main
 from pipelines.plan import input_files
-from pipelines.reading.explorer import Explorer
 from tests.folders import differences
 
 DOMAINS = ("general", "math_reasoning", "code", "multilingual")
@@ -153,92 +151,6 @@ def test_saved_tokens_and_fresh_ones_make_the_same_shards(
         assert (mixed / "tokenize" / name).read_bytes() == (
             tmp_path / "tokenize" / name
         ).read_bytes()
-
-
-def withdrawn(mixed: Path, output: Path, step: int) -> list[str]:
-    """Withdraw one in `step` documents that the run tokenized, packing again; return their ids."""
-    ids = [i for p in mixed.glob("mix/documents/*") for i in pq.read_table(p)["id"].to_pylist()]
-    gone = sorted(ids)[::step]
-    (output.parent / "ids").write_text("\n".join(gone))
-    command = ["withdraw", "--run", str(mixed), "--ids", str(output.parent / "ids"), "--repack"]
-    assert main([*command, "--output", str(output), "--workers", "0"]) == 0
-    return gone
-
-
-def test_repacked_shards_are_those_of_the_documents_that_are_left(
-    corpus: Path, mixed: Path, tmp_path: Path
-) -> None:
-    gone = withdrawn(mixed, tmp_path / "back", 5)
-    facts = json.loads((tmp_path / "back/withdrawn.json").read_text())["tokens"]
-    assert facts["tokenize"]["documents"] == len(gone)
-    for mix in ("", "annealing", "long_context"):
-        stage = f"tokenize/{mix}".rstrip("/")
-        left = tmp_path / "left" / stage
-        left.mkdir(parents=True)
-        for path in (mixed / "mix" / mix / "documents").glob("*.parquet"):
-            table = pq.read_table(path)
-            outside = pc.invert(pc.is_in(table["id"], pa.array(gone)))
-            pq.write_table(table.filter(outside), left / path.name)
-        length = manifest(mixed / stage)["settings"]["context_length"]
-        change = ["--set", f"tokenize.context_length={length}"]
-        fresh = tmp_path / "fresh" / stage
-        curate(corpus, "tokenize", "--input", str(left), "--output", str(fresh), *change)
-        packed = tmp_path / "back/tokens" / stage
-        files = {n for n in manifest(packed)["files"] if n.startswith(("tokens-", "index/"))}
-        assert len(files) >= 3 and files <= facts[stage]["files"].keys()
-        assert facts[stage]["packed"] == manifest(packed)["counts"]["sequences"]
-        for name in files:
-            assert (packed / name).read_bytes() == (fresh / "tokenize" / name).read_bytes()
-        for name in (n for n in files if n.endswith(".bin")):
-            assert (packed / name).read_bytes() != (mixed / stage / name).read_bytes()
-
-
-def test_a_repacked_folder_is_a_run(
-    mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gone = withdrawn(mixed, tmp_path / "back", 9)
-    run = tmp_path / "back/tokens"
-    assert main(["verify", "--run", str(run), "--sample", "1"]) == 0
-    capsys.readouterr()
-    assert main(["why", gone[0], "--run", str(run)]) == 0
-    assert f"withdraw: removed by withdrawn.id, value {gone[0]}" in capsys.readouterr().out
-    rows = pq.read_table(next((run / "withdraw/documents").glob("*"))).to_pylist()
-    kept = next(row for row in rows if len(row["text"].split()) > 20)
-    assert main(["trace", "--run", str(run), kept["text"], "--json"]) == 0
-    found = {one["id"]: one for one in json.loads(capsys.readouterr().out)["found"]}
-    assert found[kept["id"]]["sequences"]
-    assert main(["report", "--run", str(run)]) == 0
-    report = json.loads((run / "report.json").read_text())
-    assert report["problems"] == []
-    explorer = Explorer(str(run))
-    assert [fate.reason for fate in explorer.ledger.fates if fate.reason] == ["withdrawn.id"]
-    # A folder that lost a file, and one in which a run was stopped, are completed.
-    before = {p: p.read_bytes() for p in sorted(run.rglob("*.bin"))}
-    next(iter(before)).unlink()
-    (run / "tokenize/annealing/manifest.json").unlink()
-    (run / "tokenize/annealing/.manifest.json").unlink()
-    withdrawn(mixed, tmp_path / "back", 9)
-    assert {p: p.read_bytes() for p in sorted(run.rglob("*.bin"))} == before
-    # Documents of a repacked run are withdrawn as those of any other.
-    assert len(withdrawn(mixed, tmp_path / "back", 3)) > len(gone)
-    (tmp_path / "more").write_text(kept["id"])
-    again = ["withdraw", "--run", str(run), "--ids", str(tmp_path / "more"), "--repack"]
-    assert main([*again, "--output", str(tmp_path / "again"), "--workers", "0"]) == 0
-    left = tmp_path / "again/tokens/tokenize/index"
-    assert kept["id"] not in {i for p in left.glob("*") for i in pq.read_table(p)["id"].to_pylist()}
-
-
-def test_what_was_tokenized_must_be_there_to_be_packed_again(
-    mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    alone = tmp_path / "alone"
-    shutil.copytree(mixed, alone)
-    shutil.rmtree(alone / "mix")
-    row = pq.read_table(next((alone / "tokenize/index").glob("*"))).to_pylist()[0]
-    (tmp_path / "ids").write_text(row["id"])
-    command = ["withdraw", "--run", str(alone), "--ids", str(tmp_path / "ids"), "--workers", "0"]
-    assert main([*command, "--repack"]) == 2
-    assert "leave out --repack to mask them" in capsys.readouterr().err
 
 
 def test_the_order_of_all_documents_does_not_depend_on_their_shards(

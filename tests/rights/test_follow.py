@@ -173,37 +173,20 @@ def test_withdrawal_takes_copies_along(tmp_path: Path) -> None:
     assert answer.returncode == 2 and "expected a share" in answer.stderr
 
 
-def test_copies_of_what_a_withdrawal_left(tmp_path: Path) -> None:
-    """A withdrawal from what another one packed again asks the first run which the copies are."""
+def test_what_a_stage_removed_before_and_copies_of_an_uncompared_run(tmp_path: Path) -> None:
     rows = [
         page("one", words(1, 300), "one.example", 3),
-        page("x", words(2, 300), "two.example", 3),
-        page("x-copy", [*words(2, 300), *words(9, 5)], "mirror.example", 9),
-        page("rest", words(4, 300), "r.example", 3),
         page("v", words(5, 300), "deny.example", 5, DENIALS[0]),
         page("may", [*words(5, 300), *words(12, 8)], "may.example", 5, ALLOWED),
     ]
     out = run(write(tmp_path / "in", rows), tmp_path / "out", tokenized=True)
-    assert set(ids(out, "rights/documents")) == {"one", "x-copy", "rest", "may"}
-    for host in ("one", "two"):
-        (tmp_path / host).write_text(f"{host}.example\n")
     policy = "{honour: [train], follow: {near: 0.8}}"
-    told = curate_well(["withdraw", "--run", out, "--rights", policy, "--output", tmp_path / "p"])
+    told = curate_well(["withdraw", "--run", out, "--rights", policy])
     assert "0 documents withdrawn, 1 removed before" in told  # as the stage decided
-    command = ["withdraw", "--workers", "0", "--repack", "--run"]
-    curate_well([*command, out, "--hosts", tmp_path / "one"])
-    left, second = out / "withdrawn/tokens", tmp_path / "second"
-    asked = ["--hosts", tmp_path / "two", "--output", second]
-    assert "1 documents withdrawn, 1 removed" in curate_well([*command, left, *asked])
-    assert set(ids(second, "tokens/tokenize/index")) == {"rest", "may"}
-    told = curate_well(["receipt", "--run", left, "--hosts", tmp_path / "two"])
-    assert "copies: not known" in told
-    (out / "withdrawn/withdrawn.json").unlink()  # which names the first run
-    answer = curate(*command, left, "--hosts", tmp_path / "two", "--output", tmp_path / "third")
+    alone = tmp_path / "alone"
+    shutil.copytree(out / "tokenize", alone / "tokenize")
+    answer = curate("withdraw", "--run", alone, "--url-prefix", "https:", "--near", "0.8")
     assert answer.returncode == 2 and "copies are not known" in answer.stderr
-    assumed = "rights.follow={near: 0.8}"
-    answer = curate("rights", "--what-if", "--run", left, "--set", assumed)
-    assert answer.returncode == 2 and "has no dedup-documents" in answer.stderr
 
 
 def test_a_share_that_is_given_counts_before_the_policys(tmp_path: Path) -> None:
