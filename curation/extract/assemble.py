@@ -10,14 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import blocks as s
-from curation.extract.extract_settings import Structure
 from curation.extract.formulas import tex
 from curation.extract.layout import Layout, laid_out
 from curation.extract.listings import Listings, StatedLanguages, is_copy_label
-from curation.extract.markup import ANCESTOR, TAG
+from curation.extract.markup import TAG
 from curation.extract.tables import Tables
-
-_PLAIN = Structure(paragraphs="line", title=True)
 
 
 @dataclass(frozen=True)
@@ -34,18 +31,17 @@ def assemble(
     page: s.Page,
     tables: Tables,
     kept: npt.NDArray[np.bool_],
-    structure: Structure = _PLAIN,
 ) -> Assembly:
     """Text of the kept blocks [n] of a scanned page.
 
     A block is a line (or the lines it has), cells of a row are on one line with ` | ` between
     them (in tables of data also around empty ones, so that columns stay what they are), code has an
-    empty line before and behind it. `structure` asks for more: blank lines between paragraphs.
+    empty line before and behind it.
     """
     layout = laid_out(page, tables, kept)
-    if layout.plain and structure.paragraphs == "line":
+    if layout.plain:
         return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), bool(layout.normalized))
-    return _Pieces(source, page, tables, layout, structure).assembly()
+    return _Pieces(source, page, tables, layout).assembly()
 
 
 class _Pieces:
@@ -57,7 +53,6 @@ class _Pieces:
         page: s.Page,
         tables: Tables,
         layout: Layout,
-        structure: Structure,
     ) -> None:
         self._page, self._tables, self._layout = page, tables, layout
         self._blocks = layout.chosen.tolist()
@@ -66,7 +61,6 @@ class _Pieces:
         self._texts = _Texts(source, page, layout.chosen)
         self._listings = Listings(page, layout.chosen)
         self._stated = StatedLanguages(source, page)
-        self._blank_lines = structure.paragraphs == "blank_line"
         self._out: list[str] = []
         self._languages: dict[str, None] = {}  # in order
         self._last = -1  # the block before the last one
@@ -117,26 +111,7 @@ class _Pieces:
         code, listed = self._flags[i] & s.PRE, self._flags[previous] & s.PRE
         if code and listed and self._listings.continues(previous, i):
             return "\n" * (1 + self._listings.empty_lines(previous, i))
-        if code or listed:
-            return "\n\n"
-        return "\n\n" if self._blank_lines and self._parts(previous, i) else "\n"
-
-    def _parts(self, previous: int, i: int) -> bool:
-        """Whether two blocks are paragraphs: not rows of a table, items or terms of one list."""
-        one, other = self._elements[previous], self._elements[i]
-        row, table = self._tables.row, self._tables.table
-        if row[one] >= 0 and row[other] >= 0 and table[one] == table[other]:
-            return False
-        inside = self._page.e_above[one] & self._page.e_above[other] & _LISTS
-        return not (inside and self._top_list(one) == self._top_list(other))
-
-    def _top_list(self, element: int) -> int:
-        top = -1
-        while element > 0:
-            if self._page.e_tag[element] in _LIST_TAGS:
-                top = element
-            element = int(self._page.e_parent[element])
-        return top
+        return "\n\n" if code or listed else "\n"
 
     def _drops_label(self, previous: int, i: int) -> bool:
         """Note the language of listing i; take back the block before it if that only names it or
@@ -160,8 +135,6 @@ class _Pieces:
 
 _REPEATED = 16  # characters of a line that is there twice; shorter ones may be output
 _LABEL_REACH = 2  # blocks from a label to its listing: a button may be between
-_LISTS = ANCESTOR["list"]
-_LIST_TAGS = frozenset(TAG[name] for name in "ul ol dl menu dir".split())
 _LABELS = frozenset(TAG[name] for name in ("div", "button", "header"))
 #: What labels call languages whose class is short.
 _NAMES = {

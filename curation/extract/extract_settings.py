@@ -14,9 +14,6 @@ from curation.user_code import CodeSettings, UserCode
 class Structure(Settings):
     """How kept blocks become text, for the engine `curation`."""
 
-    paragraphs: Literal["line", "blank_line"] = Field(
-        description="what parts paragraphs: a line feed, or a blank line"
-    )
     title: bool = Field(
         description="keep the headline before the text that repeats the title of the page"
     )

@@ -280,8 +280,6 @@ def _convert(node: _Node, depth: int) -> str:
         return " "
     if fenced := _fenced(node, depth):
         return fenced
-    if tag == "mmultiscripts":
-        return _multiscripts(node, depth)
     children = [_convert(child, depth + 1) for child in node.children]
     if tag == "msup" and len(children) == 2 and children[1] and not children[1].strip("'"):
         return _base(children[0]) + children[1]  # f''
@@ -378,24 +376,6 @@ def _fence(node: _Node) -> str:
 def _is_choice(node: _Node) -> bool:
     width = node.attributes.get("linethickness") or ""
     return node.tag == "mfrac" and len(node.children) == 2 and width.startswith("0")
-
-
-def _multiscripts(node: _Node, depth: int) -> str:
-    """A base with scripts behind it and before it."""
-    if not node.children:
-        return ""
-    base, *scripts = node.children
-    tags = [script.tag for script in scripts]
-    cut = tags.index("mprescripts") if "mprescripts" in tags else len(tags)
-    behind, before = (
-        "".join(
-            mark + "{" + text + "}"
-            for k, script in enumerate(part)
-            if (text := _convert(script, depth + 1)) and (mark := "_^"[k % 2])
-        )
-        for part in (scripts[:cut], scripts[cut + 1 :])
-    )
-    return ("{}" + before if before else "") + _base(_convert(base, depth + 1)) + behind
 
 
 def _leaf(tag: str, node: _Node) -> str:

@@ -217,7 +217,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if settings.markdown:
         made = markdown(source, page, judged.tables, kept)
     else:
-        made = assemble(source, page, judged.tables, kept, settings.structure)
+        made = assemble(source, page, judged.tables, kept)
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)
@@ -259,7 +259,7 @@ def _of_state(judged: Judged, settings: ExtractSettings) -> str:
         page = scan(inner, settings.max_depth, settings.max_nodes, NOSCRIPT_BYTES)
         everything = np.ones(len(page.b_start), np.bool_)
         tables = tables_of(page)
-        article = assemble(inner, page, tables, everything, settings.structure).text
+        article = assemble(inner, page, tables, everything).text
     return "" if article[-_END:].encode() in judged.page.text.tobytes() else article
 
 

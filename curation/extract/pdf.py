@@ -193,7 +193,7 @@ def extract_pdf(content: bytes, settings: ExtractSettings) -> Extraction:
         np.concatenate([page.boxes for page in pages.values()]),
         np.concatenate([page.spaced for page in pages.values()]),
     )
-    text, starts = layout(characters, len(found), settings.structure.paragraphs == "blank_line")
+    text, starts = layout(characters, len(found))
     score = round((1 - unknown) * (1 - lost), 4)
     return Extraction(text, title, content_score=score, page_starts=starts)
 

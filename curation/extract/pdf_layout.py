@@ -79,14 +79,14 @@ class Rows(NamedTuple):
         return Rows(at, self.cells[wanted], self.word[wanted], self.fixed[wanted], text)
 
 
-def layout(found: Characters, pages: int, blank_lines: bool = False) -> tuple[str, list[int]]:
+def layout(found: Characters, pages: int) -> tuple[str, list[int]]:
     """Return the text, a line for each paragraph, and the byte in it where each page begins."""
     rows = _rows(_in_reading_order(found))
     rows = rows.only(~_running(rows))
     rows = rows.only(~_contents(rows))
     if not rows.text:
         return "", [0] * pages
-    return _assembled(rows, _glue(rows), pages, "\n\n" if blank_lines else "\n")
+    return _assembled(rows, _glue(rows), pages)
 
 
 def _breaks(found: Characters) -> tuple[Bools, Bools]:
@@ -329,9 +329,7 @@ def _leading(at: Spans, down: Float32s, close: Bools) -> Float32s:
     return np.where(usual[kind] > 0, usual[kind], 1.3 * at.height)
 
 
-def _assembled(
-    rows: Rows, glue: list[str | None], pages: int, between: str
-) -> tuple[str, list[int]]:
+def _assembled(rows: Rows, glue: list[str | None], pages: int) -> tuple[str, list[int]]:
     words = set("\n".join(rows.text).lower().split())
     many = rows.cells > 1
     beside = many[1:] & many[:-1] & (np.diff(rows.at.page) == 0)
@@ -341,7 +339,7 @@ def _assembled(
     for row, (text, gap) in enumerate(zip(rows.text, glue, strict=True)):
         text = text.replace("\t", " | " if in_table[row] else " ")
         if gap is None:
-            gap = between if parts else ""
+            gap = "\n" if parts else ""
         elif gap == " ":
             parts[-1], gap = _joined(parts[-1], text, words)
         begins.append(len(parts) + 1)
