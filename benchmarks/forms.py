@@ -3,19 +3,16 @@
     python benchmarks/forms.py [NAME...]
 
 `tests/extract/forms/*.txt` holds forms that documentation generators, notebooks, forums and blogs
-write, in our own words: a line `## name` (behind it settings of `extract.structure` as JSON), the HTML,
-a line `=>`, and the text that it should become. Each form is extracted from within an article. Prints
+write, in our own words: a line `## name`, the HTML, a line `=>`, and the text that it should become. Each form is extracted from within an article. Prints
 how many are exact, and those that aren't; with NAMEs only those whose name has one of them.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -52,17 +49,13 @@ class Form:
 
     file: str
     name: str
-    structure: dict[str, Any]
     html: str
     text: str
 
     def extracted(self) -> str:
         """The text that it becomes within an article."""
-        settings = default_settings()
-        structure = settings.structure.model_copy(update=self.structure)
         page = _PAGE.format(before=_BEFORE, html=self.html, after=_AFTER)
-        chosen = Extractor(settings.model_copy(update={"structure": structure}))
-        text = chosen.extract(page.encode()).text
+        text = Extractor(default_settings()).extract(page.encode()).text
         start, end = text.find(_FIRST), text.find(_AFTER)
         if start < 0 or end < 0:
             return f"(the text around it is missing) {text}"
@@ -73,11 +66,9 @@ def forms() -> Iterator[Form]:
     """All forms, file by file."""
     for path in sorted(FOLDER.glob("*.txt")):
         for part in path.read_text(encoding="utf-8").removeprefix("## ").split("\n\n## "):
-            head, _, body = part.partition("\n")
-            name, brace, options = head.partition(" {")
+            name, _, body = part.partition("\n")
             html, _, text = body.partition("\n=>")
-            structure = json.loads("{" + options) if brace else {}
-            yield Form(path.stem, name, structure, html, text.strip("\n"))
+            yield Form(path.stem, name, html, text.strip("\n"))
 
 
 def report(names: list[str]) -> None:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +18,7 @@ from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, losses_noted,
 from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.substrings import (
     Copy,
+    Cutting,
     copies,
     cut_passages,
     evidence,
@@ -278,10 +280,16 @@ class CutPassages(Transform):
             ],
             schema=EDITS.append(pa.field("kept_id", pa.string())),
         )
-        lost = losses_by_source(batch, done)
+        lost = losses_by_source(batch, _bytes_lost(batch, done))
         extra = {"passages_cut": len(done.rows), "bytes_cut": int(done.sizes.sum())}
         batch = with_column(batch, "text", done.texts)
         return Outcome(batch, done.verdicts, edits, extra, {_AUDIT: lost})
+
+
+def _bytes_lost(batch: pa.RecordBatch, done: Cutting) -> npt.NDArray[np.int64]:
+    lost = np.bincount(done.rows, done.sizes, batch.num_rows).astype(np.int64)
+    gone = pc.is_valid(done.verdicts.reason).to_numpy(zero_copy_only=False)
+    return np.where(gone, np.diff(text_buffers(batch.column("text")).offsets), lost)
 
 
 def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, list[Copy]]:
@@ -330,5 +338,6 @@ def run(run: StageRun) -> dict[str, Any]:
     counts = [r["counts"] for r in records_of(run.folder, check, every)]
     often = chain.from_iterable(count.get(_OFTEN, ()) for count in counts)
     notes = {"most frequent passages cut": most_frequent(often)}
-    notes |= losses_noted(batches_beside(run, _AUDIT), defaults(DocumentDedupSettings).alarms)
+    share = defaults(DocumentDedupSettings).alarms.lost_share
+    notes |= losses_noted(batches_beside(run, _AUDIT), share, "bytes")
     return run.finish(shard_tasks(run.inputs), run.compared, {"notes": notes})

@@ -53,7 +53,7 @@ def test_flipped_bits_are_found_and_made_good(
     output, dice = tmp_path / "out", random.Random(20240724)
     shutil.copytree(sample_run, output)
     assert main(["verify", "--run", str(output), "--sample", "0.1"]) == 0
-    assert "38 files are intact; 55 token spans" in capsys.readouterr().out
+    assert "39 files are intact; 55 token spans" in capsys.readouterr().out
     flipped = {flip(output, dice) for _ in range(_FLIPS)}
     assert main(["verify", "--run", str(output), "--json"]) == 1
     problems = "\n".join(json.loads(capsys.readouterr().out)["problems"])

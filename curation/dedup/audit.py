@@ -1,17 +1,17 @@
 """Audit of deduplication of lines and passages: what was frequent, where, and what became of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts, summed, text_buffers
-from curation.dedup.dedup_settings import GOOD_SHARE, VERDICTS, AlarmSettings
+from curation.dedup.dedup_settings import GOOD_SHARE, VERDICTS
 from curation.dedup.lines import LineRemoval, LineTotals
-from curation.dedup.substrings import Cutting
 from curation.dedup.urls import hosts
 
 #: One row per frequent line and verdict in a batch. The columns up to `bytes` are of the
@@ -113,60 +113,79 @@ def _top(table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-#: What documents had, and lost with their passages or as too short: a row for each language and
-#: host in a batch.
+#: What documents of a language, host or source file had and lost: a row for each in a batch.
+#: `removed` counts documents, or bytes cut.
 SOURCES = pa.schema(
     [
-        ("language", pa.string()),
-        ("host", pa.string()),
+        ("kind", pa.string()),  # language, host or file
+        ("name", pa.string()),
         ("documents", pa.int64()),
         ("bytes", pa.int64()),
         ("removed", pa.int64()),
     ]
 )
+_KINDS: dict[str, tuple[str, Callable[[pa.Array], pa.Array]]] = {
+    "language": ("language", lambda column: column),
+    "host": ("url", hosts),
+    "file": ("source", lambda column: pc.struct_field(column, "file")),
+}
+_BY, _SUMS = SOURCES.names[:2], SOURCES.names[2:]
 
 
-def losses_by_source(batch: pa.RecordBatch, done: Cutting) -> pa.RecordBatch:
-    """Return what the documents of a batch lost, by language and host: SOURCES."""
-    names, empty = batch.schema.names, pa.array([""] * batch.num_rows, pa.string())
+def losses_by_source(batch: pa.RecordBatch, removed: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Return what the documents of a batch had, and lost of it: SOURCES.
+
+    Args:
+        removed: [documents] 1 for one that goes, or the bytes that it loses.
+    """
     sizes = np.diff(text_buffers(batch.column("text")).offsets)
-    lost = np.bincount(done.rows, done.sizes, batch.num_rows).astype(np.int64)
-    gone = pc.is_valid(done.verdicts.reason).to_numpy(zero_copy_only=False)
-    columns = [
-        batch.column("language").fill_null("") if "language" in names else empty,
-        hosts(batch.column("url")).cast(pa.string()) if "url" in names else empty,
-        np.ones(batch.num_rows, np.int64),
-        sizes,
-        np.where(gone, sizes, lost),
+    sums = [pa.array(c) for c in (np.ones(len(sizes), np.int64), sizes, removed)]
+    rows = [
+        pa.RecordBatch.from_arrays(
+            [
+                pa.array([kind] * len(sizes), pa.string()),
+                pc.fill_null(names(batch.column(column)).cast(pa.string()), ""),
+                *sums,
+            ],
+            schema=SOURCES,
+        )
+        for kind, (column, names) in _KINDS.items()
+        if column in batch.schema.names
     ]
-    rows = pa.RecordBatch.from_arrays([pa.array(c) for c in columns], schema=SOURCES)
-    table = summed([rows], SOURCES, SOURCES.names[:2], SOURCES.names[2:])
-    return table.combine_chunks().to_batches()[0] if len(table) else rows
+    table = summed(rows, SOURCES, _BY, _SUMS).combine_chunks()
+    return (table.to_batches() or [pa.RecordBatch.from_pylist([], SOURCES)])[0]
 
 
-def losses_noted(batches: Iterable[pa.RecordBatch], limits: AlarmSettings) -> dict[str, Any]:
-    """Return what the manifest notes: bytes cut by language and host, and alarms."""
-    counts = SOURCES.names[2:]
-    held = summed(batches, SOURCES, SOURCES.names[:2], counts)
-    notes: dict[str, Any] = {}
-    for name in ("language", "host"):
-        table = held.group_by([name], use_threads=False).aggregate([(n, "sum") for n in counts])
-        table = table.rename_columns([name, *counts]).filter(pc.not_equal(table[name], ""))
-        ranked = table.sort_by([("removed", "descending"), (name, "ascending")])
-        notes[f"bytes cut by {name}"] = ranked.slice(0, _SHOWN_LINES).to_pylist()
-    least = pc.multiply(pc.cast(ranked["bytes"], pa.float64()), limits.lost_share)
-    losing = pc.greater(pc.cast(ranked["removed"], pa.float64()), least)
-    many = pc.greater_equal(ranked["documents"], FEWEST_DOCUMENTS)
-    found = ranked.filter(pc.and_(losing, many)).slice(0, _SHOWN_LINES).to_pylist()
-    alarms = [losing_alarm(row, "bytes", limits.lost_share) for row in found]
+def losses_noted(
+    batches: Iterable[pa.RecordBatch], share: float, what: Literal["documents", "bytes"]
+) -> dict[str, Any]:
+    """Return what was removed by language and host, for the manifest, and alarms.
+
+    Args:
+        batches: SOURCES.
+        share: of a host's or source file's documents or bytes; above there is an alarm.
+        what: whether documents or bytes were counted.
+    """
+    held = summed(batches, SOURCES, _BY, _SUMS).filter(pc.field("name") != "")
+    held = held.sort_by([("removed", "descending"), ("kind", "ascending"), ("name", "ascending")])
+    few = {kind: held.filter(pc.field("kind") == kind) for kind in ("language", "host")}
+    notes: dict[str, Any] = {f"{what} cut by {kind}": _rows(few[kind]) for kind in few}
+    least = pc.field(what).cast(pa.float64()) * share
+    many = pc.field("documents") >= FEWEST_DOCUMENTS
+    losing = held.filter(many & (pc.field("removed") > least) & (pc.field("kind") != "language"))
+    alarms = [{"alarm": _alarm(row, what, share), **row} for row in _rows(losing)]
     return notes | ({"alarms": alarms} if alarms else {})
 
 
-def losing_alarm(found: Mapping[str, Any], what: str, share: float) -> dict[str, Any]:
-    """Return the alarm about a host or source file that lost most of `what` it had."""
-    kind = "host" if "host" in found else "file"
-    lost = f"{found['removed']:,} of {found[what]:,} {what}, above {share:.0%}"
-    return {"alarm": f"{kind} {found[kind]} loses {lost}", **found}
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    shown = table.slice(0, _SHOWN_LINES).to_pylist()
+    return [{row.pop("kind"): row.pop("name"), **row} for row in shown]
+
+
+def _alarm(row: dict[str, Any], what: str, share: float) -> str:
+    kind = "host" if "host" in row else "file"
+    lost = f"{row['removed']:,} of {row[what]:,} {what}, above {share:.0%}"
+    return f"{kind} {row[kind]} loses {lost}"
 
 
 def most_frequent(passages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,12 +8,14 @@ with reason and values; the last step applies them. Only the last one reads text
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from curation.dedup.audit import SOURCES, losses_by_source
 from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings
 from curation.dedup.facts import NO_RANK
 from curation.errors import InputError, WorkerError
@@ -46,6 +48,8 @@ VERDICTS = pa.schema(
         ("kept_id", pa.string()),
     ]
 )
+#: Folder of what documents lost, by language, host and source file.
+AUDIT = "audit"
 #: Additional verdict column of stages that form clusters.
 CLUSTER_SIZE = pa.field("cluster_size", pa.int64())
 
@@ -185,24 +189,31 @@ def write_verdicts(
 
 @dataclass(frozen=True)
 class ApplyVerdicts(Transform):
-    """The transform that removes what the verdict step decided."""
+    """The transform that removes what the verdict step decided, and audits it if asked to."""
 
+    audits: bool = False
     rows: Any = None  # int64 [verdicts], ascending
     verdicts: pa.RecordBatch | None = None
 
     def open(self, shard: str, folder: Folder) -> ApplyVerdicts:
         batch = read_columns(folder, scratch("verdicts", shard))
-        return ApplyVerdicts(batch.column("row").to_numpy(), batch)
+        return replace(self, rows=batch.column("row").to_numpy(), verdicts=batch)
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.verdicts is not None
         start, end = np.searchsorted(self.rows, [first_row, first_row + batch.num_rows])
         part = self.verdicts.slice(start, end - start)
         found = Verdicts(*part.columns[1:])
-        return Outcome(batch, found.placed(self.rows[start:end] - first_row, batch.num_rows))
+        found = found.placed(self.rows[start:end] - first_row, batch.num_rows)
+        if not self.audits:
+            return Outcome(batch, found)
+        gone = pc.is_valid(found.reason).to_numpy(zero_copy_only=False).astype(np.int64)
+        return Outcome(batch, found, beside={AUDIT: losses_by_source(batch, gone)})
 
 
-def verdict_passes(run: StageRun, step: Step, after: str, payloads: Sequence[Any]) -> list[Pass]:
+def verdict_passes(
+    run: StageRun, step: Step, after: str, payloads: Sequence[Any], audits: bool = False
+) -> list[Pass]:
     """Return the last passes of a stage: write verdicts, then apply them to each shard.
 
     A shard whose verdicts are unchanged is not written again.
@@ -210,12 +221,14 @@ def verdict_passes(run: StageRun, step: Step, after: str, payloads: Sequence[Any
     Args:
         step: writes verdicts, one task per shard, whose payloads are `payloads`.
         after: name of the step whose output decides the verdicts.
+        audits: whether to write what was lost, by language, host and source file.
     """
     tasks = [
         Task(shard.name, (("index", str(i)),), 0, payload)
         for i, (shard, payload) in enumerate(zip(run.inputs, payloads, strict=True))
     ]
-    apply = TransformShards(run.stage, run.settings_key, ApplyVerdicts())
+    beside = {AUDIT: SOURCES} if audits else {}
+    apply = TransformShards(run.stage, run.settings_key, ApplyVerdicts(audits), beside=beside)
     return [
         Pass(step, tasks, after=(after,)),
         Pass(apply, shard_tasks(run.inputs), beside=step.name),

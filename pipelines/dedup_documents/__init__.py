@@ -8,24 +8,24 @@ if the recipe says so and keeps one document of each cluster of confirmed duplic
 from collections.abc import Sequence
 from typing import Any
 
-from curation.dedup.audit import losing_alarm
+from curation.dedup.audit import losses_noted
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
-from pipelines.dedup.duplicates import check_preferred, range_tasks, verdict_passes
+from pipelines.dedup.duplicates import AUDIT, check_preferred, range_tasks, verdict_passes
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.buckets import Link, Sign, Solve
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
 from pipelines.dedup_documents.members import Members
-from pipelines.dedup_documents.verdicts import DocumentVerdicts, FindLosses
+from pipelines.dedup_documents.verdicts import DocumentVerdicts
 from pipelines.engine.stage import StageRun
+from pipelines.engine.transform import batches_beside
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Task, records_of
 from pipelines.storage.exchange import scratch
 
 #: Bytes of bucket records per task.
 _LINK_BYTES = 32 << 20
-#: Bytes of a bucket record, and of a record of losses by host or source file.
+#: Bytes of a bucket record.
 _RECORD_BYTES = 24
-_LOSS_BYTES = 64
 
 
 def check_indexes(settings: DocumentDedupSettings) -> list[Place]:
@@ -46,15 +46,15 @@ def run(run: StageRun) -> dict[str, Any]:
     if Sign.name in done:
         check_preferred(run, done[Sign.name].step, done[Sign.name].tasks)
     records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
-    alarms = _alarms(run, records[FindLosses.name], records[Clusters.name])
     notes = _facts_of(run, records[Clusters.name])
-    notes |= {"alarms": alarms} if alarms else {}
+    if alarms := _alarms(run, records[Clusters.name]):
+        notes["alarms"] = alarms
     index = records.get(WriteIndex.name, ())
     return run.finish(done["shards"].tasks, run.compared, {"notes": notes}, also=index)
 
 
 #: Steps whose records have counts for the manifest, or name files that are kept.
-_COUNTED = (Clusters.name, FindLosses.name, WriteIndex.name)
+_COUNTED = (Clusters.name, WriteIndex.name)
 
 
 def compared(run: StageRun, places: Sequence[Place]) -> list[Pass]:
@@ -105,17 +105,15 @@ def _clustered(
     # The data compared for a document is about as large as the compressed document.
     ranges = range_tasks(sum(p.shard.bytes for p in places))
     verdicts = DocumentVerdicts(run.settings_key, tuple(t.name for t in ranges), run.settings)
-    losses = FindLosses(run.settings_key, run.settings, tuple(s.name for s in run.inputs))
     passes = [
         Pass(members, _place_tasks(places), after=after),
         Pass(clusters, ranges, after=(members.name,)),
-        *verdict_passes(run, verdicts, clusters.name, list(enumerate(run.inputs))),
+        *verdict_passes(run, verdicts, clusters.name, list(enumerate(run.inputs)), audits=True),
     ]
     if run.settings.index.write:
         index = WriteIndex(run.settings_key)
         passes.append(Pass(index, _place_tasks(places[:count]), beside=verdicts.name))
-    found = range_tasks(_LOSS_BYTES * run.documents)
-    return [*passes, Pass(losses, found, after=(verdicts.name,))]
+    return passes
 
 
 def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -133,18 +131,14 @@ def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]]) -> dict[str, A
     return facts
 
 
-def _alarms(
-    run: StageRun, lost: Sequence[dict[str, Any]], clustered: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _alarms(run: StageRun, clustered: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return probable faults, the worst first; of each kind up to SAMPLES."""
     settings: AlarmSettings = run.settings.alarms
     large = [c for r in clustered for c in r["counts"]["large"]]
-    losing = [c for r in lost for c in r["counts"]["losing"]]
     large.sort(key=lambda c: (-c["documents"], c["kept_id"]))
-    losing.sort(key=lambda c: (-c["removed"], c.get("host", ""), c.get("file", "")))
     alarms = []
     for found in large[:SAMPLES]:
         what = f"cluster of {found['documents']:,} documents, above {settings.cluster_size:,}"
         alarms.append({"alarm": what, **found})
-    share = settings.lost_share
-    return alarms + [losing_alarm(found, "documents", share) for found in losing[:SAMPLES]]
+    noted = losses_noted(batches_beside(run, AUDIT), settings.lost_share, "documents")
+    return alarms + noted.get("alarms", [])[:SAMPLES]

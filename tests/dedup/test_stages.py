@@ -168,7 +168,7 @@ def test_alarms_stop_a_strict_run(
         ("file", 99),
         ("host", 99),
     ]
-    assert all(set(a["samples"]) <= {f"c{i}" for i in range(100)} for a in alarms)
+    assert set(alarms[0]["samples"]) <= {f"c{i}" for i in range(100)}
 
 
 @pytest.mark.parametrize("name", ["dedup-documents", "dedup-lines"])

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from curation.dedup import substrings
 from curation.dedup.audit import losses_by_source, losses_noted
 from curation.dedup.dedup_settings import (
-    DocumentDedupSettings,
     SubstringDedupSettings,
     defaults,
 )
@@ -275,8 +274,9 @@ def test_a_site_that_loses_its_text_is_an_alarm() -> None:
     texts = [f"{PASSAGE}{PASSAGE[:5]}" for _ in range(120)] + [other(i) for i in range(120)]
     urls = [f"https://{'ab'[i // 120]}.example/{i}" for i in range(240)]
     batch = pa.RecordBatch.from_pydict({"text": texts, "url": urls})
-    rows = losses_by_source(batch, cut(texts))
-    notes = losses_noted([rows], defaults(DocumentDedupSettings).alarms)
+    done = cut(texts)
+    lost = np.bincount(done.rows, done.sizes, len(texts)).astype(np.int64)
+    notes = losses_noted([losses_by_source(batch, lost)], 0.75, "bytes")
     (alarm,) = notes["alarms"]
     assert alarm["alarm"].startswith("host a.example loses ") and alarm["documents"] == 120
     assert [row["host"] for row in notes["bytes cut by host"]] == ["a.example", "b.example"]
