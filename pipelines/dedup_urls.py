@@ -12,10 +12,8 @@ from curation.dedup.facts import KEYS, capture_keys, capture_verdicts, choose_ca
 from pipelines.dedup.duplicates import (
     OfShard,
     OverRanges,
-    check_preferred,
     no_verdicts,
     numbered_tasks,
-    preferred,
     range_tasks,
     verdict_passes,
     verdict_rows,
@@ -27,7 +25,7 @@ from pipelines.dedup.indexes import (
     index_file,
     indexes_fingerprint,
 )
-from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
+from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import shard_tasks
 from pipelines.runners.chain import Pass
@@ -65,10 +63,11 @@ class UrlKeys:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
         keys_of = partial(self.keys_of, index)
-        parts, aside = answers(over_documents(_STAGE, shard, keys_of, _COLUMNS), progress)
+        columns = [*_COLUMNS, *self.settings.survivor.columns]
+        columns = [name for name in columns if name in column_names(shard)]
+        parts, aside = answers(over_documents(_STAGE, shard, keys_of, columns), progress)
         name, keys = scratch("keys", shard.name), concatenated(parts)
-        counts = {**preferred(keys), **noted(aside)}
-        return Result({name: write_run(folder, name, "key", keys)}, counts)
+        return Result({name: write_run(folder, name, "key", keys)}, noted(aside))
 
     def keys_of(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the keys of a batch's documents that have a URL."""
@@ -170,6 +169,5 @@ def run(run: StageRun) -> dict[str, Any]:
     if run.settings.index.write:
         passes.append(Pass(index, tasks, beside=verdicts.name))
     run.chain(passes)
-    check_preferred(run, passes[0].step, passes[0].tasks)
     written = records_of(run.folder, index, tasks) if run.settings.index.write else []
     return run.finish(tasks, run.compared, also=written)

@@ -28,7 +28,6 @@ REASONS = {
     "A rule": "mine.exclamations",
     "A stage": "questions.too_many",
     "A classifier": "classify.advert",
-    "A preference among duplicates": "url.duplicate",
 }
 #: The pages are made to show the examples, and would fail other rules.
 ALSO = {
@@ -40,7 +39,7 @@ ALSO = {
 
 
 def test_every_kind_has_an_example() -> None:
-    assert len(SECTIONS) == 7 and {*REASONS} < {title for title, *_ in SECTIONS}
+    assert len(SECTIONS) == 6 and {*REASONS} < {title for title, *_ in SECTIONS}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from curation.errors import AlarmError, ConfigError, WorkerError
+from curation.errors import AlarmError, ConfigError
 from curation.recipe import load
 from curation.user_code import UserCode
 from pipelines.cli import main
@@ -413,32 +413,28 @@ def test_code_is_found_beside_the_recipe_and_travels(home: Path, monkeypatch: An
 
 
 @pytest.mark.parametrize("stage", ["dedup-urls", "dedup-documents"])
-def test_a_preference_among_duplicates(home: Path, stage: str, caplog: Any) -> None:
-    """The greatest number wins; where the function fails the document loses."""
+def test_a_preference_among_duplicates(home: Path, stage: str) -> None:
+    """The greatest number wins; a document without one loses."""
     (home / "mine.py").write_text(
+        "from curation.judging import Judged\n"
         "def prefer(batch, likes='b'):\n"
-        "    if any('/c' in u for u in batch['url'].to_pylist()):\n"
-        "        raise RuntimeError('no c')\n"
-        "    return [1.5 if f'/{likes}' in u else -2.0 for u in batch['url'].to_pylist()]\n"
+        "    given = {'a': -2.0, 'b': -1.0, likes: 1.5}\n"
+        "    found = [given.get(u[-1]) for u in batch['url'].to_pylist()]\n"
+        "    return Judged({'preference': found})\n"
     )
     text = "The same text about bees and flowers, many words long, on every page. " * 3
-    urls = [f"http://x.example/{name}" for name in "abc"]
+    urls = [f"http://x.example/{name}" for name in "cab"]
     if stage == "dedup-urls":
-        urls = [f"http://x.example/p?utm_source=/{name}" for name in "abc"]
+        urls = [f"http://x.example/p?utm_source=/{name}" for name in "cab"]
     pages = [{"text": text + u * (stage == "dedup-urls"), "url": u} for u in urls]
     (home / "in.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
-    body = f"stages: [extract, {stage}]\n{stage}:\n  survivor: {{policy: [preferred, id], "
-    body += "preference: {python: 'mine.py:prefer'}}\n"
+    body = f"stages: [extract, mine, {stage}]\n{stage}:\n  survivor: {{policy: [preferred, id]}}\n"
     if stage == "dedup-documents":
         body += "  per_language: false\n"
-    run_of(recipe_of(home, body))
-    assert [r["url"] for r in rows(f"{stage}/documents")] == [urls[1]]
-    assert "no c: has no preference" in caplog.text
-    run_of(recipe_of(home, body.replace("prefer'", "prefer', settings: {likes: a}")))
-    assert [r["url"] for r in rows(f"{stage}/documents")] == [urls[0]]
-    (home / "mine.py").write_text("def prefer(batch):\n    return 1 / 0\n")
-    with pytest.raises(WorkerError, match=r"mine\.py:prefer gave no number for any of 3 doc"):
-        run_of(recipe_of(home, body))
+    for likes, kept in (("b", urls[2]), ("a", urls[1])):
+        own = f"mine: {{python: 'mine.py:prefer', settings: {{likes: {likes}}}}}\n"
+        run_of(recipe_of(home, body + own))
+        assert [r["url"] for r in rows(f"{stage}/documents")] == [kept]
 
 
 _NO_DOCUMENT = """

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
 from curation.config import Natural, Positive, Settings, Share, built_in_settings, read_yaml
 from curation.resources import NamedFile, RunFolder
-from curation.user_code import CodeSettings, UserCode
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
 
@@ -101,40 +100,21 @@ class UrlSettings(Settings):
     )
 
 
-class PreferenceCode(UserCode):
-    """A function that takes a record batch and returns a number for each document."""
-
-    group: ClassVar[str] = "curation.survivors"
-
-
-class Preference(CodeSettings):
-    """User code that ranks documents for the choice of a survivor."""
-
-    python: PreferenceCode = Field(
-        description="Function of a batch of documents; the greatest number wins, null loses"
-    )
-
-
 class SurvivorSettings(Settings):
     """Which document of a group of duplicates is kept."""
 
     policy: tuple[OrderRule, ...] = Field(
         min_length=1,
         description="Rules in order of weight; a later one decides between equals of the former. "
-        "The document's id decides last, whatever the policy",
+        "`preferred`: the greatest number in the column `preference`, which a stage of your own "
+        "makes. The document's id decides last, whatever the policy",
     )
-    preference: Preference | None = Field(description="For the rule preferred; null: none")
-
-    @model_validator(mode="after")
-    def _preference_is_named(self) -> SurvivorSettings:
-        if "preferred" in self.policy and self.preference is None:
-            raise ValueError("the rule preferred needs preference: {python: ...}")
-        return self
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that the policy reads besides those that every document has."""
-        return ("quality",) if "highest_quality" in self.policy else ()
+        read = {"highest_quality": "quality", "preferred": "preference"}
+        return tuple(read[rule] for rule in self.policy if rule in read)
 
 
 class EarlierSettings(Settings):

@@ -3,7 +3,6 @@
 Choose which document of each group of duplicates to keep.
 """
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +16,6 @@ from curation.dedup.components import contract
 from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     OrderRule,
-    SurvivorSettings,
     UrlDedupSettings,
 )
 from curation.dedup.keys import Ids, half_keys, run_lengths, run_starts, string_keys, within
@@ -25,7 +23,6 @@ from curation.dedup.minhash import band_hashes, has_signature, signatures
 from curation.dedup.normalize import exact_keys
 from curation.dedup.urls import canonical_urls
 from curation.errors import ConfigError
-from curation.judging import as_numbers, attempt, opened
 
 #: Column that each rule reads, and whether its greatest value wins.
 RULES: dict[OrderRule, tuple[str, bool]] = {
@@ -37,11 +34,6 @@ RULES: dict[OrderRule, tuple[str, bool]] = {
     "preferred": ("source_rank", False),
     "id": ("id", False),
 }
-
-
-_LOG = logging.getLogger(__name__)
-#: `source_rank` of a document that the user's preference gives no number, or fails on.
-NO_RANK = np.iinfo(np.int64).max
 
 
 class Removals(NamedTuple):
@@ -93,25 +85,16 @@ def choose_survivors(
     return Removals(removed[ascending], kept[ascending])
 
 
-def ranks_of(batch: pa.RecordBatch, settings: SurvivorSettings) -> npt.NDArray[np.int64]:
-    """`source_rank` of documents: integers in the opposite order of the numbers that the user's
-    preference gives, the last where it fails; zeros without one."""
-    preference = settings.preference
-    if preference is None:
+def ranks_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """`source_rank` of documents: integers in the opposite order of the column `preference`, the
+    last where it is null; zeros without it."""
+    if "preference" not in batch.schema.names:
         return np.zeros(batch.num_rows, np.int64)
-    function = opened(preference.python, preference.settings)
-    ranks, failed = np.full(batch.num_rows, NO_RANK), list[str]()
-    for part, row, answer in attempt(lambda given: as_numbers(function(given), given), batch):
-        if isinstance(answer, BaseException):
-            failed.append(f"{part.column('id')[0]}: {answer}")
-            continue
-        bits = (-answer).view(np.int64)  # ordered as the numbers are, but for the negative ones
-        ordered = np.where(bits < 0, bits ^ np.int64(NO_RANK), bits)
-        ranks[row : row + part.num_rows] = np.where(np.isnan(answer), NO_RANK, ordered)
-    if failed:
-        more = f", nor have {len(failed) - 1} more" if len(failed) > 1 else ""
-        _LOG.warning("%s: %s: has no preference%s", preference.python, failed[0], more)
-    return ranks
+    given = pc.fill_null(batch.column("preference").cast(pa.float64()), np.nan)
+    numbers = given.to_numpy(zero_copy_only=False)
+    bits = (-numbers).view(np.int64)  # ordered as the numbers are, but for the negative ones
+    last = np.iinfo(np.int64).max
+    return np.where(np.isnan(numbers), last, np.where(bits < 0, bits ^ np.int64(last), bits))
 
 
 def _rank(values: npt.NDArray[Any], greatest: bool) -> npt.NDArray[Any]:
@@ -159,7 +142,7 @@ def document_facts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> pa
         "exact_low": keys[:, 1],
         "scope": scopes,
         "quality": np.full(batch.num_rows, np.nan),
-        "source_rank": ranks_of(batch, settings.survivor),
+        "source_rank": ranks_of(batch),
     }
     if "quality" in batch.schema.names:
         facts["quality"] = batch.column("quality").cast(pa.float64()).fill_null(np.nan)
@@ -259,7 +242,7 @@ def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings
         batch.column("date").cast(pa.int64()).fill_null(ABSENT_DATE),
         pc.utf8_length(batch.column("text")).cast(pa.int64()),
         pa.array(half_keys(batch.column("id"))),
-        pa.array(ranks_of(batch, settings.survivor)),
+        pa.array(ranks_of(batch)),
         batch.column("id"),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=KEYS).filter(pc.is_valid(urls))

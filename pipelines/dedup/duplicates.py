@@ -17,13 +17,12 @@ import pyarrow.compute as pc
 
 from curation.dedup.audit import SOURCES, losses_by_source
 from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings
-from curation.dedup.facts import NO_RANK
-from curation.errors import InputError, WorkerError
+from curation.errors import InputError
 from curation.schema import Verdicts
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
-from pipelines.runners.tasks import Step, Task, records_of
+from pipelines.runners.tasks import Step, Task
 from pipelines.storage.exchange import (
     MOST_RANGES,
     RANGE_BYTES,
@@ -63,24 +62,6 @@ def check_languages(
             "no column 'language'; run identify-language first, or compare all languages "
             f"together with {stage}.per_language=false"
         )
-
-
-def preferred(facts: pa.RecordBatch) -> dict[str, int]:
-    """Return how many documents there are and have a rank, for a step's counts."""
-    known = np.count_nonzero(facts.column("source_rank").to_numpy() != NO_RANK)
-    return {"ranked": int(known), "given": facts.num_rows}
-
-
-def check_preferred(run: StageRun, step: Step, tasks: Sequence[Task]) -> None:
-    """Raise WorkerError if the user's preference gave no document a number."""
-    preference = run.settings.survivor.preference
-    if preference is None:
-        return
-    counts = [r["counts"] for r in records_of(run.folder, step, tasks)]
-    given, ranked = (sum(count.get(n, 0) for count in counts) for n in ("given", "ranked"))
-    if given and not ranked:
-        code = preference.python.reference
-        raise WorkerError(f"{run.stage}: {code} gave no number for any of {given:,} documents")
 
 
 def numbered_tasks(shards: Sequence[Shard]) -> list[Task]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from curation.dedup.audit import losses_noted
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
-from pipelines.dedup.duplicates import AUDIT, check_preferred, range_tasks, verdict_passes
+from pipelines.dedup.duplicates import AUDIT, range_tasks, verdict_passes
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.buckets import Link, Sign, Solve
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters
@@ -43,8 +43,6 @@ def run(run: StageRun) -> dict[str, Any]:
     passes = compared(run, [*own, *indexed])
     run.chain(passes)
     done = {p.step.name: p for p in passes}
-    if Sign.name in done:
-        check_preferred(run, done[Sign.name].step, done[Sign.name].tasks)
     records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
     notes = _facts_of(run, records[Clusters.name])
     if alarms := _alarms(run, records[Clusters.name]):

@@ -17,7 +17,7 @@ from curation.dedup.facts import bucketed, document_facts
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings
 from curation.schema import RIGHTS, column_of
-from pipelines.dedup.duplicates import OverRanges, check_languages, preferred, read_key_range
+from pipelines.dedup.duplicates import OverRanges, check_languages, read_key_range
 from pipelines.dedup.indexes import Place
 from pipelines.engine.documents import answers, column_names, noted, over_documents
 from pipelines.runners.tasks import Progress, Result, Task
@@ -56,18 +56,17 @@ class Sign:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         place: Place = task.payload
         files: dict[str, FileRecord] = {}
-        counts: dict[str, int] = {}  # of an index none: an earlier run ranked its documents
         aside: dict[int, str] = {}
         if place.index_file is None:
             present = column_names(place.shard)
             wanted = ["id", "url", "date", "text", "source", "language", "quality"]
+            wanted += [c for c in self.settings.survivor.columns if c not in wanted]
             wanted += ["rights"] if self.policy else []
             columns = [c for c in wanted if c in present]
             parts = over_documents(_STAGE, place.shard, self.facts, columns)
             found, aside = answers(parts, progress)
             name, facts = scratch("facts", place.name), concatenated(found)
             files[name] = write_columns(folder, name, facts)
-            counts = preferred(facts)
         else:
             facts = place.facts(folder)
         numbers = document_numbers(place.index, facts.num_rows)
@@ -79,7 +78,7 @@ class Sign:
         edges = np.concatenate([NO_EDGES, *(inner for _, inner, _ in records)])
         name = scratch("edges", place.name)
         files[name] = write_edges(folder, name, edges)
-        return Result(files, {"edges": len(edges), **counts, **noted(aside)})
+        return Result(files, {"edges": len(edges), **noted(aside)})
 
     def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the facts of a batch's documents. Raises InputError if languages are missing."""

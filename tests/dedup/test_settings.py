@@ -34,12 +34,6 @@ def test_a_normalization_by_name() -> None:
         LineDedupSettings.model_validate({**dict(lines), "normalization": "cnet"})
 
 
-def test_a_preference_is_named() -> None:
-    survivor = {"policy": ["preferred"], "preference": None}
-    with pytest.raises(ValidationError, match="needs preference"):
-        UrlDedupSettings.model_validate({**dict(defaults(UrlDedupSettings)), "survivor": survivor})
-
-
 def test_unknown_keys_are_errors() -> None:
     with pytest.raises(ValidationError, match="max_occurences"):
         LineDedupSettings.model_validate({**dict(defaults(LineDedupSettings)), "max_occurences": 6})
