@@ -244,24 +244,14 @@ def nothing() -> dict[str, Any]:
 
 
 def _signals(explorer: Explorer) -> list[dict[str, Any]]:
-    """Return every rule with thresholds and its signal's histogram, those removing most first.
-
-    A histogram counts documents with the signal, of the languages without thresholds of their own,
-    by outcome: kept, removed by the rule, or removed by another rule.
-    """
+    """Return every rule with its thresholds, those removing most first."""
     if measuring_stage(explorer.ledger.stages) is None:
         return []
     rules: dict[str, dict[str, Any]] = {}
-    measured = set(explorer.signals.names)  # none if no document reached the stage
     for limit in explorer.limits({})["limits"]:
-        if limit["signal"] not in measured:
-            continue
-        held = rules.setdefault(
-            limit["reason"], {"reason": limit["reason"], "signal": limit["signal"], "limits": []}
-        )
-        held["limits"].append(limit)
+        held = {"reason": limit["reason"], "signal": limit["signal"], "limits": []}
+        rules.setdefault(limit["reason"], held)["limits"].append(limit)
     for rule in rules.values():
-        rule["histogram"] = explorer.signal({"limit": str(rule["limits"][0]["limit"])})
         rule["removed"] = sum(limit["removed"] for limit in rule["limits"])
     return sorted(rules.values(), key=lambda rule: (-rule["removed"], rule["reason"]))
 

@@ -3,10 +3,8 @@
 Positions and sizes are in units of each picture's view box.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 _WIDTH, _HEIGHT, _TOP, _BAND = 1040, 346, 34, 165
@@ -90,67 +88,6 @@ def track(kept: int, removed: int, of: int) -> str:
     )
 
 
-_CHART_WIDTH, _CHART_HEIGHT, _LEFT, _RIGHT = 480, 190, 46, 10
-_MIDDLE, _BOTTOM, _CHART_TOP, _TICKS = 108, 164, 14, 4
-
-
-def chart(found: Mapping[str, Any], thresholds: Sequence[float]) -> str:
-    """Draw a histogram with thresholds: kept above the axis, removed documents below.
-
-    Kept and removed documents have separate scales.
-    """
-    counts, edges = found["counts"], found["edges"]
-    gone = [a + b for a, b in zip(counts["removed"], counts["other"], strict=True)]
-    up, down = max(max(counts["kept"]), 1), max(max(gone), 1)
-    scaled: Any = (lambda v: math.log1p(max(v, 0))) if found["scale"] == "log" else float
-    low, high = scaled(edges[0]), scaled(edges[-1])
-
-    def place(value: float) -> float:
-        inside = min(max(scaled(value), low), high)
-        return _LEFT + (_CHART_WIDTH - _LEFT - _RIGHT) * (inside - low) / (high - low)
-
-    xs = [place(edge) for edge in edges]
-    above = [(_MIDDLE - _CHART_TOP) * n / up for n in counts["kept"]]
-    mine = [(_BOTTOM - _MIDDLE - 4) * n / down for n in counts["removed"]]
-    theirs = [(_BOTTOM - _MIDDLE - 4) * n / down for n in counts["other"]]
-    parts = [
-        f"<svg class='chart report' viewBox='0 0 {_CHART_WIDTH} {_CHART_HEIGHT}' role=img "
-        f"aria-label='Histogram of {escape(found['signal'], quote=True)}'>",
-        _columns("kept", xs, [_MIDDLE - h for h in above], above),
-        _columns("removed", xs, [_MIDDLE + 2.0] * len(mine), mine),
-        _columns("other", xs, [_MIDDLE + 2 + h for h in mine], theirs),
-        f"<line class=axis x1={_LEFT} x2={_CHART_WIDTH - _RIGHT} y1={_MIDDLE + 1} "
-        f"y2={_MIDDLE + 1} />",
-        f"<text x={_LEFT - 6} y={_CHART_TOP + 8} text-anchor=end>{compact(up)}</text>",
-        f"<text x={_LEFT - 6} y={_BOTTOM} text-anchor=end>{compact(down)}</text>",
-    ]
-    for value in thresholds:
-        x = place(value)
-        parts.append(f"<line class=limit x1={x:.1f} x2={x:.1f} y1={_CHART_TOP - 6} y2={_BOTTOM} />")
-    for i in range(_TICKS + 1):
-        at = low + (high - low) * i / _TICKS
-        value = math.expm1(at) if found["scale"] == "log" else at
-        anchor = "start" if not i else "end" if i == _TICKS else "middle"
-        x = _LEFT + (_CHART_WIDTH - _LEFT - _RIGHT) * i / _TICKS
-        parts.append(
-            f"<text x={x:.1f} y={_CHART_HEIGHT - 8} text-anchor={anchor}>{short(value)}</text>"
-        )
-    return "".join(parts) + "</svg>"
-
-
-def _columns(
-    kind: str, xs: Sequence[float], tops: Sequence[float], heights: Sequence[float]
-) -> str:
-    """Draw the columns of one group as one path; small ones are kept visible."""
-    path = "".join(
-        f"M{left + 0.4:.1f},{top:.1f}H{right - 0.4:.1f}V{top + max(height, 1):.1f}"
-        f"H{left + 0.4:.1f}Z"
-        for (left, right), top, height in zip(pairwise(xs), tops, heights, strict=True)
-        if height > 0
-    )
-    return f"<path class={kind} d='{path}'/>" if path else ""
-
-
 def compact(number: float) -> str:
     """Format a number as `9,999`, `12.3K`, `4.5M`."""
     size = abs(number)
@@ -158,10 +95,3 @@ def compact(number: float) -> str:
         if size >= unit:
             return f"{number / (unit if name != 'K' else 1e3):.3g}{name}"
     return f"{number:,.0f}"
-
-
-def short(value: float) -> str:
-    """Format a value of a signal with two or three digits."""
-    if abs(value) >= 1000:
-        return compact(value)
-    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"

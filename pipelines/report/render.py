@@ -14,7 +14,7 @@ from curation.html_page import head
 from curation.schema import VALUE_TEXT
 from curation.stages import counted_columns, find
 from pipelines.reading.funnel import plural, ranked_reasons, records_text
-from pipelines.report.pictures import chart, compact, river, track
+from pipelines.report.pictures import compact, river, track
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.terminal import value_text
@@ -181,20 +181,22 @@ def _rank(name: str, entries: Sequence[dict[str, Any]], key: str) -> tuple[int, 
     return -max(e[key].get(name, {"characters": 0})["characters"] for e in entries), name
 
 
-def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the thresholds to draw into a histogram, and what to say of all."""
-    general = [limit for limit in rule["limits"] if limit["language"] is None]
-    shown = general or rule["limits"]
-    ends = ", ".join(f"{limit['side']} {limit['threshold']:.6g}" for limit in shown)
-    others = [
-        f"{limit['language']} {limit['side']} {limit['threshold']:.6g}"
-        for limit in sorted(rule["limits"], key=lambda limit: str(limit["language"]))
-        if limit["language"]
+def _rules(rules: Sequence[Mapping[str, Any]], meanings: Mapping[str, str]) -> list[_Table]:
+    """Return the thresholds of every rule, those removing most first."""
+    rows = [
+        [
+            rule["reason"],
+            rule["removed"],
+            ", ".join(" ".join(_threshold(limit)) for limit in rule["limits"]),
+            meanings.get(rule["reason"], ""),
+        ]
+        for rule in rules
     ]
-    own = f"; not shown, with thresholds of their own: {', '.join(others)}"
-    scale = ". Logarithmic" if rule["histogram"]["scale"] == "log" else ""
-    text = ends + (own if general and others else "") + scale
-    return {"thresholds": [limit["threshold"] for limit in shown], "text": text}
+    return [(["rule", "removed", "thresholds", "what it measures"], rows)] if rows else []
+
+
+def _threshold(limit: Mapping[str, Any]) -> Iterator[str]:
+    yield from filter(None, (limit["language"], limit["side"], f"{limit['threshold']:.6g}"))
 
 
 def _sample(row: Mapping[str, Any], reason: str) -> Iterator[str]:
@@ -321,12 +323,11 @@ _KNOWN: dict[str, Any] = {
     "is_table": lambda value: isinstance(value, list) and value and isinstance(value[0], dict),
     "compact": compact,
     "river": river,
-    "chart": chart,
     "records_text": records_text,
     "ranked_reasons": ranked_reasons,
     "steps_of": _steps,
     "columns_of": _columns,
-    "rule_facts": _rule,
+    "rules_of": _rules,
     "sample_facts": _sample,
     "hosts_of": _hosts,
     "clusters_of": _clusters,
