@@ -232,7 +232,7 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
     """Frequent lines with what was decided on them, the commonest first."""
     totals: dict[tuple[str, str], dict[str, Any]] = {}
     for batch in read_kinds(place, ["audit"]):
-        for row in batch.to_pylist():
+        for row in batch.to_pylist() if "line" in batch.schema.names else ():
             nothing = row | {"occurrences": 0, "characters": 0}
             known = totals.setdefault((row["line"], row["verdict"]), nothing)
             for count in ("occurrences", "characters"):

@@ -21,6 +21,8 @@ from curation.dedup.dedup_settings import (
     defaults,
 )
 from pipelines import cli
+from pipelines.reading.sums import lines
+from pipelines.storage.files import Folder
 
 WIDTH = 32
 Found = substrings.Cutting
@@ -228,6 +230,8 @@ def test_the_stage_accounts_for_every_cut(
     often = facts["notes"]["most frequent passages cut"][0]
     assert often["copies"] > 40 and often["kept_id"] == "d0" and PASSAGE[:99] in often["passage"]
     (host,) = facts["notes"]["bytes cut by host"]
+    (shown,) = lines(Folder(str(output)), ["dedup-substrings"])  # as the explorer shows them
+    assert shown["removed"] == [] and shown["notes"]["bytes cut by host"] == [host]
     removed_bytes = len(removed["text"].encode())
     assert host["documents"] == 60 and host["removed"] > removed_bytes
     other = _stage(tmp_path, "two", "--workers", "2")
