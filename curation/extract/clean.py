@@ -3,7 +3,6 @@
 import unicodedata
 
 import numpy as np
-import numpy.typing as npt
 import regex
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
@@ -38,17 +37,13 @@ def normal(text: str) -> str:
     """NFC, of text with at most 30 marks on a letter."""
     if text.isascii():
         return text
-    if _longest_run(np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)) > _MARKS:
-        text = _MARK_RUN.sub(rf"\1{_JOINER}", text)
+    if any(map(unicodedata.combining, text[_MARKS :: _MARKS + 1])):  # one of a longer run is there
+        points = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
+        if b"\1" * (_MARKS + 1) in IS_MARK[np.minimum(points, len(IS_MARK) - 1)].tobytes():
+            text = _MARK_RUN.sub(rf"\1{_JOINER}", text)
     if unicodedata.is_normalized("NFC", text):
         return text
     return unicodedata.normalize("NFC", text)
-
-
-def _longest_run(points: npt.NDArray[np.uint32]) -> int:
-    """Length of the longest run of combining marks among code points."""
-    others = np.flatnonzero(IS_MARK[np.minimum(points, len(IS_MARK) - 1)] == 0)
-    return int(np.diff(others, prepend=-1, append=len(points)).max()) - 1
 
 
 def clean(text: str) -> str:

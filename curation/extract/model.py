@@ -119,8 +119,9 @@ class Forest:
 @borrowing
 def _turn(rows: Float32s, chosen: Int64s, columns: Float32s) -> None:
     for r in range(len(chosen)):
-        for f in range(len(columns)):
-            columns[f, r] = rows[chosen[r], f]
+        row = rows[chosen[r]]
+        for f in range(len(row)):
+            columns[f, r] = row[f]
 
 
 @inlined

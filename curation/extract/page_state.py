@@ -157,7 +157,7 @@ def _articles(state: Any) -> Iterator[str]:
             yield from (text for text in item if isinstance(text, str) and _is_prose(text))
         elif isinstance(item, dict):
             for key, value in item.items():
-                if _OTHER_KEYS.search(key):
+                if (isinstance(value, str) and len(value) < _LEAST) or _OTHER_KEYS.search(key):
                     continue
                 if isinstance(value, str):
                     if value[:1] in ("{", "[") and len(value) > _LEAST:

@@ -4,7 +4,7 @@ Nearly all pages say little: what is found is looked at closer by `curation.righ
 """
 
 import re
-from itertools import islice
+from itertools import compress, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -52,12 +52,11 @@ _CLOSED = {n: re.compile(b"</" + n, re.I) for n in b"script style title template
 #: What no head holds: a page may leave out the tags that end it.
 _CONTENT = re.compile(rb"<(?:p|div|h[1-6]|a|[ou]l|span|table|img|main|article)[\s>]", re.I)
 _COMMENT, _HOLDER, _END = 1, 2, 3
-#: Words of the tags of a head that can state something, and parts, of which each has one.
+#: Words of the tags of a head that can state something; what all of them share is in `_stating`.
 _STATING = tuple(
     "canonical robots bot\" bot' noindex nofollow noarchive nosnippet noai noimageai \"none 'none "
     "tdm- rights licen copyright".split()
 )
-_PARTS = ("canon", "bot", "no", "right", "licen", "tdm")
 _AGES = 19, 20  # how years begin
 #: Forms of the sign of copyright, and words that state it where there is none.
 _SIGNS = "© &copy &COPY &#169; &#xa9; &#xA9;".encode().split()
@@ -65,8 +64,8 @@ _SIGNS += [b"(%c)%s%d" % (c, blank, age) for c in b"cC" for blank in (b"", b" ")
 _NAMES = "opyright OPYRIGHT 版权所有 版權所有 著作権 저작권".encode().split()
 _WORDS = word(b"".join(_SIGNS + _NAMES))
 _ENDS = np.cumsum([0, *map(len, _SIGNS + _NAMES)])
-_BEGINS = np.zeros(256, np.bool_)  # whether one begins with a byte
-_BEGINS[_WORDS[_ENDS[:-1]]] = True
+_BEGINS, _GOES_ON = np.zeros((2, 256), np.bool_)  # whether a byte is the first, or second, of one
+_BEGINS[_WORDS[_ENDS[:-1]]] = _GOES_ON[_WORDS[_ENDS[:-1] + 1]] = True
 _SIGN_WORDS = len(_SIGNS)
 #: Tags, with what is in scripts, styles and comments.
 _TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
@@ -155,7 +154,7 @@ def _head(source: bytes) -> tuple[int, list[bytes]]:
             break
         begin, at, kind = found.start(), found.end(), found.lastindex
         if kind == _END:
-            return begin, tags
+            return begin, _stating(tags)
         if kind == _COMMENT:
             at = source.find(b"-->", at - 2, limit) + 3  # `<!-->` is a whole one
         elif kind == _HOLDER:
@@ -165,21 +164,23 @@ def _head(source: bytes) -> tuple[int, list[bytes]]:
             else:
                 unclosed.add(name)
         elif end := source.find(b">", at, begin + TAG_BYTES) + 1:
-            at, tag = end, source[begin:end]
-            if _may_state(tag) and len(tags) < MOST_TAGS:
-                tags.append(tag)
+            at = end
+            tags.append(source[begin:end])
         if at < len(b"-->"):
             break
     content = _CONTENT.search(source, 0, limit)
-    return content.start() if content else limit, tags
+    return content.start() if content else limit, _stating(tags)
 
 
-def _may_state(tag: bytes) -> bool:
-    small = tag.decode("latin-1").lower()  # strings are searched sooner than bytes
-    for part in _PARTS:
-        if part in small:
-            return any(stated in small for stated in _STATING)
-    return False
+def _stating(tags: list[bytes]) -> list[bytes]:
+    """Return those that can say something: one at a time takes three times as long."""
+    texts = b"".join(tags).lower().decode("latin-1").split(">")  # sooner searched than bytes
+    may = (
+        ("no" in t or "bot" in t or "right" in t or "licen" in t or "tdm" in t or "canon" in t)
+        and any(stated in t for stated in _STATING)
+        for t in texts
+    )
+    return [*islice(compress(tags, may), MOST_TAGS)]
 
 
 def _line(source: bytes) -> str:
@@ -207,8 +208,8 @@ def _line(source: bytes) -> str:
 def _sign(data: Bytes, begin: Int, end: Int) -> Int:
     """Return where the last sign of copyright is, or else the last such word; -1: neither."""
     name = -1
-    for at in range(end - 1, begin - 1, -1):
-        if not _BEGINS[data[at]]:
+    for at in range(end - 2, begin - 1, -1):
+        if not (_BEGINS[data[at]] and _GOES_ON[data[at + 1]]):
             continue
         for k in range(len(_ENDS) - 1):
             size = _ENDS[k + 1] - _ENDS[k]

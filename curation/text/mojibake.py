@@ -166,7 +166,8 @@ def _near(source: bytes) -> str:
     data = np.frombuffer(source, np.uint8)
     beyond = np.pad(data >= 0x80, 2)
     near = beyond[:-2] | beyond[1:-1] | beyond[2:]
-    shown = np.where(near[1:-1], data, 0x20)[near[1:-1] | near[:-2]]
+    at = np.flatnonzero(near[1:-1] | near[:-2])
+    shown = np.where(near[at + 1], data[at], 0x20)
     return shown.tobytes().decode("utf-8", "surrogateescape")
 
 
