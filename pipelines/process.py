@@ -4,7 +4,7 @@ import atexit
 import contextlib
 import datetime
 import fcntl
-import multiprocessing.process
+import multiprocessing
 import os
 import re
 import resource
@@ -16,8 +16,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import wait as wait_for
+from multiprocessing.process import BaseProcess
 from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from types import FrameType
@@ -38,7 +39,7 @@ _OWNED = re.compile(r"process (\d+) on (\S+) since (\S+ \S+)")
 _MAKING = 3600.0
 #: Age after which one of another host goes, whose processes can't be asked for.
 _ABANDONED = 30 * 86400.0
-#: Seconds allowed for cleaning up at exit.
+#: Seconds allowed for cleaning up at exit, and for workers to end by themselves.
 _PATIENCE = 10
 
 
@@ -118,6 +119,16 @@ def uninterrupted_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def await_ends(processes: Sequence[BaseProcess], seconds: float = _PATIENCE) -> None:
+    """Wait so long for processes to end, and end those that a thread of the user's code keeps."""
+    until = time.monotonic() + seconds
+    for process in processes:
+        process.join(max(0, until - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()
 
 
 def end_with_parent() -> None:

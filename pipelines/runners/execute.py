@@ -94,9 +94,10 @@ def parse_beam_args(args: Sequence[str], workers: int | None) -> RunnerOptions:
                 "first, for example `-- --runner=FlinkRunner --flink_master=...`"
             )
         return options
-    from pipelines.runners.jobs import check_runner
+    if rest or not options.is_direct:  # otherwise only the process that runs pipelines needs Beam
+        from pipelines.runners.jobs import check_runner
 
-    check_runner(runner, rest)
+        check_runner(runner, rest)
     if options.is_direct:
         if workers and workers > 1:
             raise ConfigError(

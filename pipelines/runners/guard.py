@@ -24,6 +24,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
 from curation.errors import CurationError, WorkerError, told
+from pipelines.process import await_ends
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -150,10 +151,7 @@ class Guard(Generic[Item, Answer]):
         if self._connection:
             self._connection.close()
         if self._process:
-            self._process.join(timeout=1)
-            if self._process.is_alive():
-                self._process.kill()
-                self._process.join()
+            await_ends([self._process], 1)
         self._process = self._connection = None
 
 

@@ -12,20 +12,17 @@ from __future__ import annotations
 import functools
 import logging
 import multiprocessing
-import multiprocessing.process
 import signal
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 from curation.errors import CurationError, WorkerError, told
-from pipelines.process import end_with_parent, uninterrupted_children
+from pipelines.process import await_ends, end_with_parent, uninterrupted_children
 from pipelines.runners.chain import Chain
 from pipelines.runners.tasklist import TaskList
 from pipelines.runners.tasks import (
@@ -44,8 +41,6 @@ _BUNDLES_PER_WORKER = 4
 _BUNDLE_BYTES = 16 << 20
 #: Workers that may die on a bundle before the run fails. Guarded ones die by chance alone.
 DEATHS = 3
-#: Seconds that workers have to end when their work is done.
-_PATIENCE = 10
 
 _beam_log = logging.getLogger("apache_beam")
 _log = logging.getLogger(__name__)
@@ -108,7 +103,7 @@ class LocalPool:
         for executor in started:
             executor.shutdown(wait=False, cancel_futures=True)
         if not interrupted:
-            _await_ends(processes)
+            await_ends(processes)
             for executor in started:
                 executor.shutdown(wait=True)
         self._executors = [None] * self.workers
@@ -186,16 +181,6 @@ class LocalPool:
         )
         self._executors[slot] = executor
         return executor
-
-
-def _await_ends(processes: Sequence[BaseProcess]) -> None:
-    """Wait until processes have ended, and end those that a thread of the user's code keeps."""
-    until = time.monotonic() + _PATIENCE
-    for process in processes:
-        process.join(max(0, until - time.monotonic()))
-        if process.is_alive():
-            process.kill()
-            process.join()
 
 
 def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool) -> Bundle:

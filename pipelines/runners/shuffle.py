@@ -46,6 +46,7 @@ from pipelines.storage.runs import read_batches_of
 #: fingerprint of what that wrote.
 Piece = tuple[int, int, int, bytes]
 Sent = tuple[int, Piece]  # number of a task first
+_Alone = tuple[int, tuple[Piece]]
 #: Begins a task's own entry, so that tasks whose range is empty are done, too; ends with the
 #: fingerprint of what was waited for.
 _OWN = -1
@@ -104,6 +105,8 @@ class PerformPass(beam.DoFn):
         self._runs = step.runs() if leg.gathers and isinstance(step, Gathers) else None
         self._routes = {_tag(t): Routes(legs[t].work) for t in self.targets if legs[t].gathers}
         self._waiting = [_tag(t) for t in self.targets if not legs[t].gathers]
+        earlier = {t for n in range(self.number) for t in _targets(self.chain, n)}
+        self._begins = [t for t in self.targets if legs[t].gathers and t not in earlier]
         self._leg, self._work = leg, leg.work
 
     # Any: of a bare TaggedOutput Beam warns at each start.
@@ -112,12 +115,15 @@ class PerformPass(beam.DoFn):
             self._prepare()
         number, pieces = element
         task, folder = self._work.tasks[number], self._folder(pieces)
-        for *_, source in pieces if self._runs is None else ():
-            task = with_source(task, source.decode())
+        if self._runs is None and (source := _source(pieces)):
+            task = with_source(task, source)
         record = self._done(self._work.step, task, folder, self._leg.always_done)
         for work in self._leg.followers:
             following = with_source(work.tasks[number], output_fingerprint([record]))
             self._done(work.step, following, folder, always=False)
+        for target in self._begins if number == 0 else ():
+            for other in range(len(self.chain.legs[target].work.tasks)):
+                yield TaggedOutput(_tag(target), (other, _own()))
         for tag, routes in self._routes.items():
             for name in sorted(record["files"].keys() & routes.runs.keys()):
                 for sent in routes.of(folder, name):
@@ -151,42 +157,57 @@ class PerformPass(beam.DoFn):
         return record
 
 
-class Release(beam.DoFn):
-    """Releases the tasks of a step once the tasks that it waits for are done."""
+class Begin(beam.DoFn):
+    """Begins the tasks of a step, once those that it waits for are done."""
 
-    def __init__(self, tasks: int) -> None:
-        self.tasks = tasks
+    def __init__(self, tasks: int, grouped: bool) -> None:
+        self.tasks, self.grouped = tasks, grouped
 
-    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[Sent]:
-        source = joint_fingerprint(piece[-1] for piece in sorted(element[1]))
+    def process(self, element: Any) -> Iterator[Any]:
+        piece = _own(_source(element[1]) if element else "")
         for number in range(self.tasks):
-            yield number, (_OWN, 0, 0, source.encode())
+            yield number, piece if self.grouped else (piece,)
+
+
+def _source(pieces: Iterable[Piece]) -> str:
+    """Return the fingerprint of what a task waited for; empty if for nothing."""
+    ordered = sorted(pieces)
+    if not ordered or ordered[0][0] == _OWN:
+        return b"".join(piece[-1] for piece in ordered).decode()
+    return joint_fingerprint(piece[-1] for piece in ordered)
 
 
 def _tag(leg: int) -> str:
     return f"to-{leg}"
 
 
-def _alone(number: int) -> tuple[int, tuple[Piece, ...]]:
-    return number, ()
-
-
-def _own(number: int) -> Sent:
-    return number, (_OWN, 0, 0, b"")
+def _own(source: str = "") -> Piece:
+    return _OWN, 0, 0, source.encode()
 
 
 def build_chain(pipeline: beam.Pipeline, chain: Chain, guarded: bool = False) -> None:
-    """Build all steps of a chain, from the numbers of the tasks to the last commit record."""
+    """Build all steps of a chain, from the numbers of the tasks to the last commit record.
+
+    Each transform costs Beam some 20 ms, whatever goes through it: so there are few.
+    """
     arriving: list[list[Any]] = [[] for _ in chain.legs]
     for number, leg in enumerate(chain.legs):
         name, targets = leg.work.step.name, _targets(chain, number)
         tasks = _begun(pipeline, chain, number, arriving[number])
         perform = beam.ParDo(PerformPass(chain, number, targets, guarded))
         tags = [_tag(target) for target in targets]
-        done = tasks | f"PerformTask {name}" >> perform.with_outputs(*tags)
+        typed = perform.with_output_types(Any, **dict.fromkeys(tags, Sent))
+        done = tasks | f"PerformTask {name}" >> typed.with_outputs(*tags)
         for target in targets:
-            typed = beam.Map(_same).with_output_types(Sent)
-            arriving[target].append(done[_tag(target)] | f"{name} to {target}" >> typed)
+            arriving[target].append(done[_tag(target)])
+
+
+class _Options(PipelineOptions):
+    """Options that parse each kind of themselves once; Beam's do so at every look, 50 of a job."""
+
+    def view_as(self, kind: Any) -> Any:
+        views = self.__dict__.setdefault("views", {})
+        return views[kind] if kind in views else views.setdefault(kind, super().view_as(kind))
 
 
 def run_here(chain: Chain, arguments: Sequence[str], guarded: bool) -> None:
@@ -194,14 +215,9 @@ def run_here(chain: Chain, arguments: Sequence[str], guarded: bool) -> None:
 
     That is FnApiRunner. Beam's class `DirectRunner` would switch to Prism, and download it.
     """
-    options = PipelineOptions([*arguments], pipeline_type_check=False)
+    options = _Options([*arguments], pipeline_type_check=False)
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
         build_chain(pipeline, chain, guarded)
-
-
-def _same(element: Sent) -> Sent:
-    """Return the element, for its type hint: tagged outputs have none."""
-    return element
 
 
 def _targets(chain: Chain, number: int) -> list[int]:
@@ -218,19 +234,17 @@ def _begun(pipeline: beam.Pipeline, chain: Chain, number: int, arriving: Sequenc
     """Return tasks with their gathered rows, once earlier tasks are done."""
     leg = chain.legs[number]
     name, count = leg.work.step.name, len(leg.work.tasks)
-    if arriving and not leg.gathers:
-        return (
-            _flat(arriving, name)
-            | f"Wait {name}" >> beam.GroupByKey()
-            | f"Release {name}" >> beam.ParDo(Release(count)).with_output_types(Sent)
-            | f"Divide {name}" >> beam.GroupByKey()
-        )
-    numbers = pipeline | f"Tasks {name}" >> beam.Create(list(range(count)))
-    if not arriving:
-        return numbers | f"Alone {name}" >> beam.Map(_alone)
-    own = numbers | f"Own {name}" >> beam.Map(_own).with_output_types(Sent)
-    return _flat([*arriving, own], name) | f"Gather {name}" >> beam.GroupByKey()
-
-
-def _flat(arriving: Sequence[Any], name: str) -> Any:
-    return arriving[0] if len(arriving) == 1 else arriving | f"Flatten {name}" >> beam.Flatten()
+    if arriving:
+        sent = arriving[0] if len(arriving) == 1 else arriving | f"Flat {name}" >> beam.Flatten()
+        before = sent | f"Gather {name}" >> beam.GroupByKey()
+        if leg.gathers or count == 1:
+            return before
+    else:
+        before = pipeline | f"Impulse {name}" >> beam.Impulse()
+    # Engines give each worker as many elements as another, but keys by their hashes.
+    grouped = bool(arriving) or (count > 1 and isinstance(pipeline.runner, FnApiRunner))
+    begin = beam.ParDo(Begin(count, grouped)).with_output_types(Sent if grouped else _Alone)
+    begun = before | f"Begin {name}" >> begin
+    if grouped:
+        return begun | f"Divide {name}" >> beam.GroupByKey()
+    return begun | f"Spread {name}" >> beam.Reshuffle() if count > 1 else begun

@@ -18,11 +18,9 @@ import grpc
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 
 from curation.errors import ConfigError
-from pipelines.process import end_with_parent
+from pipelines.process import await_ends, end_with_parent
 from pipelines.terminal import say
 
-#: Seconds that a worker has to exit on its own.
-_PATIENCE = 10.0
 #: How often a worker that never received work is started.
 _STARTS = 4
 
@@ -78,15 +76,8 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
             self._stopped = True
             processes, self._workers = self._workers, []
         for process in processes:
-            _end(process)
-
-
-def _end(process: Any) -> None:
-    process.terminate()
-    process.join(_PATIENCE)
-    if process.is_alive():
-        process.kill()
-        process.join()
+            process.terminate()
+        await_ends(processes)
 
 
 def _work(control_endpoint: str, worker_id: str, begun: Any) -> None:
