@@ -1,5 +1,7 @@
 """Read documents from JSON lines, Parquet and Arrow files."""
 
+import collections
+import contextlib
 import itertools
 import json
 import re
@@ -421,35 +423,54 @@ def read_parquet(
         if start == 0:
             yield textless
         return
-    first, to_event = 0, _event_of(schema)
+    first = 0
     for group, (rows, begin) in enumerate(_row_groups(file, raw.size)):
-        if not start <= begin < end:
-            first += rows
-            continue
-        row, broken = first, ""
-        for columns in (None, _needed(schema, settings)):
-            try:
-                for values, mended in _group_rows(
-                    (file, schema), group, columns, row - first, settings
-                ):
-                    told = mended or (broken and f"parquet.bad_column: {broken}")
-                    yield to_event(values, row, settings, "parquet", told)
-                    row += 1
-                break
-            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-                broken = str(error)  # maybe in a column that documents can do without
-        else:
-            detail = f"rows {row} to {first + rows - 1}: {broken}"
-            yield Damage(row, "parquet.corrupt", detail, None, b"")
+        if start <= begin < end:
+            yield from _group_events((file, schema), group, (first, first), settings)
         first += rows
 
 
+_Opened = tuple[pq.ParquetFile, pa.Schema]
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
+
+
+def _group_events(
+    opened: _Opened, group: int, rows: tuple[int, int], settings: ReaderSettings
+) -> Iterator[Event]:
+    """Yield the rows of a row group: its first row is `rows[0]`, the first wanted `rows[1]`.
+
+    Without the columns that can't be read, which all but `_needed` may be.
+    """
+    (first, row), told, columns = rows, "", None
+    names, to_event = opened[1].names, _event_of(opened[1])
+    for _ in range(2):
+        try:
+            for values, mended in _group_rows(opened, group, columns, row - first, settings):
+                yield to_event(values, row, settings, "parquet", mended or told)
+                row += 1
+            return
+        except _UNREADABLE as error:
+            broken = str(error)
+            columns = columns or _readable(opened, group, settings)
+            lost = ", ".join(name for name in dict.fromkeys(names) if name not in columns)
+            told = f"parquet.bad_column: {lost}: {broken}"
+    last = first + opened[0].metadata.row_group(group).num_rows - 1
+    yield Damage(row, "parquet.corrupt", f"rows {row} to {last}: {broken}", None, b"")
+
+
+def _readable(opened: _Opened, group: int, settings: ReaderSettings) -> list[str]:
+    """Return the columns of a row group that documents need or that can be read alone."""
+    needed, found = _needed(opened[1], settings), list[str]()
+    for name in dict.fromkeys(opened[1].names):
+        with contextlib.suppress(*_UNREADABLE):
+            if name not in needed:
+                collections.deque(_group_rows(opened, group, [name], 0, settings), 0)
+            found.append(name)
+    return found
+
+
 def _group_rows(
-    opened: tuple[pq.ParquetFile, pa.Schema],
-    group: int,
-    columns: list[str] | None,
-    skip: int,
-    settings: ReaderSettings,
+    opened: _Opened, group: int, columns: list[str] | None, skip: int, settings: ReaderSettings
 ) -> Iterator[_Row]:
     """Yield rows of a row group but for the first `skip`."""
     file, schema = opened
@@ -506,9 +527,7 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         if row < first + rows:
-            found = _group_rows((file, schema), group, None, row - first, settings)
-            values, mended = next(found)
-            return _event_of(schema)(values, row, settings, "parquet", mended)
+            return next(_group_events((file, schema), group, (first, row), settings))
         first += rows
     return None
 
