@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -132,13 +132,8 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Mem
         detail = "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
         return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
     if not isinstance(row, dict):
-        return Damage(
-            offset,
-            "jsonl.bad_json",
-            "not an object; JSONL has one on each line",
-            None,
-            line[:KEEP_RAW_BYTES],
-        )
+        detail = "not an object; JSONL has one on each line"
+        return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
     if _SURROGATE.search(text):
         sound = everywhere(row, well_formed)
         mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
@@ -265,9 +260,7 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
             for i in (i for i in range(len(column)) if not is_sound(column.slice(i, 1))):
                 mended[i] = mended[i] or "parquet.bad_utf8"
         if not sound and name in (*settings.text_columns, *settings.html_columns):
-            columns[name] = [
-                _utf8(value) for value in column.view(as_bytes(column.type)).to_pylist()
-            ]
+            columns[name] = [*map(_utf8, column.view(as_bytes(column.type)).to_pylist())]
         else:
             column = stored(column, storable(column.type))
             columns[name] = column.to_pylist() if name in read else column
@@ -349,11 +342,6 @@ def _set_aside_event(
     )
 
 
-def _event_of(schema: pa.Schema) -> Callable[..., Page | Damage]:
-    """Return what makes an event of a row of such a table."""
-    return _set_aside_event if _is_set_aside(schema) else row_event
-
-
 def _without_text(schema: pa.Schema, settings: ReaderSettings, kind: str) -> Damage | None:
     """Damage of a whole table that has no column of texts or pages."""
     wanted = (*settings.text_columns, *settings.html_columns)
@@ -416,8 +404,7 @@ def read_parquet(
         file, schema = _open_parquet(raw)
     except (pa.ArrowException, OSError, ValueError) as error:
         if start == 0:
-            kept = raw.fetch(0, KEEP_RAW_BYTES)
-            yield Damage(0, "parquet.corrupt", str(error), None, kept)
+            yield Damage(0, "parquet.corrupt", str(error), None, raw.fetch(0, KEEP_RAW_BYTES))
         return
     if textless := _without_text(schema, settings, "parquet"):
         if start == 0:
@@ -442,7 +429,7 @@ def _group_events(
     Without the columns that can't be read, which all but `_needed` may be.
     """
     (first, row), told, columns = rows, "", None
-    names, to_event = opened[1].names, _event_of(opened[1])
+    to_event = _set_aside_event if _is_set_aside(opened[1]) else row_event
     for _ in range(2):
         try:
             for values, mended in _group_rows(opened, group, columns, row - first, settings):
@@ -452,7 +439,7 @@ def _group_events(
         except _UNREADABLE as error:
             broken = str(error)
             columns = columns or _readable(opened, group, settings)
-            lost = ", ".join(name for name in dict.fromkeys(names) if name not in columns)
+            lost = ", ".join(sorted({*opened[1].names} - {*columns}))
             told = f"parquet.bad_column: {lost}: {broken}"
     last = first + opened[0].metadata.row_group(group).num_rows - 1
     yield Damage(row, "parquet.corrupt", f"rows {row} to {last}: {broken}", None, b"")
