@@ -351,9 +351,8 @@ def _numbers(
 
 def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
     """Return whether a span is part of a longer name, path or number."""
-    if match.start() == 0 and _CONTINUED.search(before[-1:]):
-        return True
-    return match.end() == length and bool(_IN_TEXT.match(after))
+    begins = match.start() == 0 and _CONTINUED.search(before[-1:])
+    return bool(begins or (match.end() == length and _IN_TEXT.match(after)))
 
 
 def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
