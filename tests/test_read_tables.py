@@ -337,7 +337,15 @@ def test_named_inputs_and_inputs_of_a_recipe_may_be_tables(home: Path) -> None:
 
 def test_a_damaged_column_costs_itself_alone(home: Path) -> None:
     texts = [f"Text {i}. " * 9 for i in range(900)]
-    table = pa.table({"text": texts, "n": [str(i) * 9 for i in range(900)]})
+    table = pa.table(
+        {
+            "text": texts,
+            "n": [str(i) * 9 for i in range(900)],
+            "url": [f"https://site.example/{i}" for i in range(900)],
+            "stars": pa.array(range(900)),
+            "tags": [[str(i), None] for i in range(900)],
+        }
+    )
     pq.write_table(table, "t.parquet", row_group_size=300, use_dictionary=False)
     column = pq.ParquetFile("t.parquet").metadata.row_group(1).column(1)
     start = column.data_page_offset
@@ -350,6 +358,8 @@ def test_a_damaged_column_costs_itself_alone(home: Path) -> None:
     assert [row["n"] for row in rows if row["n"]] == [
         str(i) * 9 for i in range(900) if i // 300 != 1
     ]
+    for name in ("url", "stars", "tags"):  # every other column stays
+        assert [row[name] for row in rows] == table[name].to_pylist(), name
 
 
 GERMAN = "Die Fähre verließ den Hafen um sechs, und die Möwen flogen bis zur zweiten Boje mit."
@@ -578,3 +588,4 @@ def test_a_column_that_can_not_be_read_is_told(home: Path) -> None:
     test_a_damaged_column_costs_itself_alone(home)
     mended = kept("out/read-tables/mended")
     assert len(mended) == 300 and {r["reason"] for r in mended} == {"parquet.bad_column"}
+    assert all(r["detail"].startswith("n: ") for r in mended)

@@ -37,6 +37,7 @@ _HEADING, _QUOTED = ANCESTOR["heading"], ANCESTOR["quote"]
 _BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
 _MOST = 0.5  # of the kept text, that the holders of paragraphs have
 _LABEL = 40  # characters of a label at most
+_SENTENCE = 60  # characters at least
 _HEADLINE = 10  # characters of a link at least that may be a headline
 _OF_ALL = 5  # parts of a kind, one of which at least says the same
 _ASKING = (
@@ -272,14 +273,17 @@ def drop_others(
     return added
 
 
-@kernel
+@borrowing
 def _is_beside(parts: Parts, k: Int, last: Int, page: s.Page, where: Places) -> Bool:
-    """Whether part k asks for something, or is outside what the kept block `last` is in."""
-    start, end = parts.start[k], parts.start[k + 1]
-    above = page.e_above[page.b_element[start:end]]
-    named = where.names[start:end].min() < where.names[last] - _NAMED
-    beside = named or (above & _BESIDE).any()
-    return parts.asks[k] or beside or where.comments[start:end].any()
+    """Whether part k asks for something, or is outside what the kept block `last` is in. Names alone say
+    so only of what isn't sentences throughout, without labels and links."""
+    beside, named, other = parts.asks[k], False, False
+    for b in range(parts.start[k], parts.start[k + 1]):
+        beside = beside or where.comments[b] or page.e_above[page.b_element[b]] & _BESIDE != 0
+        named = named or where.names[b] < where.names[last] - _NAMED
+        told = page.b_chars[b] >= _SENTENCE and page.b_link_chars[b] == 0
+        other = other or not (told and where.closed[b]) or where.stock[b]
+    return beside or (named and other)
 
 
 @borrowing

@@ -87,10 +87,12 @@ _PINNED = re.compile(r"(?:[=~<>!]=|~>|\^)\s*[\"']?\Z")
 _LISTED = regex.compile(r"(?:(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}[^\d\n]{1,6})+\Z")
 _NEXT = regex.compile(r"(?:[,;]? (?:\p{L}{1,3} )?\d{1,3}\.\d{1,3}\.\d)?")
 #: A first number of 20 or more, and two others of 32 or more, are rare in versions and sections, as
-#: others are in addresses: of random ones 8 % begin with less, and 4 % of these look like versions.
+#: others are in addresses: of random ones 8 % begin with less, and 5 % of these look like versions,
+#: 1 % by a 0, which every second version has.
 _LARGE = re.compile(r"(?<![\d.])(?:[2-9]\d|[12]\d\d)\.")
 _LARGE_PART, _MANY_LARGE = 32, 2
 _WORD = regex.compile(r"\p{L}[^\p{L}\d\n]{0,6}\Z")
+_OF_NAME = regex.compile(r"(?<=\b[\p{Lu}\p{Lo}]\p{L}*)\d+(?=[^\p{L}\d\n]{0,6}\Z)")  # DB2, not ns1
 # the end of a name, within a sentence or of two words: Application Server 8.5.5.13, not DNS Server
 _PRODUCT = regex.compile(r"[\p{L},;] \p{Lu}[\p{L}\d+#-]* \Z")
 _SERVER = regex.compile(r"(?P<first>\p{Lu}[\p{L}\d.+#-]* )\p{Lu}\p{Ll}+ \Z")
@@ -349,9 +351,8 @@ def _numbers(
 
 def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
     """Return whether a span is part of a longer name, path or number."""
-    if match.start() == 0 and _CONTINUED.search(before[-1:]):
-        return True
-    return match.end() == length and bool(_IN_TEXT.match(after))
+    begins = match.start() == 0 and _CONTINUED.search(before[-1:])
+    return bool(begins or (match.end() == length and _IN_TEXT.match(after)))
 
 
 def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
@@ -375,7 +376,7 @@ def _words_say_address(address: str, lead: str, rest: str, context: _Context) ->
     """Return whether the words and numbers around four numbers speak for an address, not a
     version."""
     listed = _LISTED.search(lead)
-    words = lead[: listed.start()] if listed else lead
+    words = _OF_NAME.sub("", lead[: listed.start()] if listed else lead)
     if words.rstrip(_NO_LETTERS)[-1:].isdecimal():
         words = ""  # they say nothing of an address behind digits, which are near
     version, named = context.version.match(words), context.address.match(words)
@@ -387,8 +388,10 @@ def _words_say_address(address: str, lead: str, rest: str, context: _Context) ->
     server = _SERVER.search(words)
     if named and not (server and not context.address.match(server["first"])):
         return True
-    if sum(int(number) >= _LARGE_PART for number in address.split(".")[1:]) >= _MANY_LARGE:
-        return not _PRODUCT.search(words)
+    parts = [int(number) for number in address.split(".")[1:]]
+    large = sum(part >= _LARGE_PART for part in parts)
+    if large >= _MANY_LARGE and 0 not in parts:
+        return large > _MANY_LARGE or not _PRODUCT.search(words)
     heading = _TITLE.match(rest) and not words.rpartition("\n")[2].strip(_NO_LETTERS)
     return not (heading or _WORD.search(words))
 

@@ -107,6 +107,7 @@ _SIDE_BY_SIDE = re.compile(rb"[\x80-\xff]{2}")
 _BEYOND = re.compile(
     rb"[\x80-\xff](?:[^<\x80-\xff]{0,%d}+[\x80-\xff])*+[^<\x80-\xff]{0,%d}+" % (_CONTEXT, _CONTEXT)
 )
+_REPEATED = re.compile(rb"([\x00-\x7f])\1{2,}")  # rules and fillings, which are in no language
 _ESCAPE = re.compile(rb"\x1b[$(]|~\{")
 
 
@@ -182,7 +183,7 @@ def _telling(content: bytes) -> bytes:
         size += end - begin
         if size >= _DETECTED:
             break
-    return b" ".join(parts)
+    return _REPEATED.sub(rb"\1\1", b" ".join(parts)[:_DETECTED])
 
 
 def detect_encoding(content: bytes) -> str:
@@ -218,12 +219,7 @@ def _fits(content: bytes) -> dict[str, float]:
     eras = functools.reduce(operator.or_, (chardet.EncodingEra[era] for era in _ERAS))
     found: dict[str, float] = {}
     for one in chardet.detect_all(
-        content,
-        True,
-        encoding_era=eras,
-        exclude_encodings=_NO_PAGES,
-        max_bytes=_DETECTED,
-        compat_names=True,
+        content, True, encoding_era=eras, exclude_encodings=_NO_PAGES, compat_names=True
     ):
         name = (one["encoding"] or "").lower()
         with contextlib.suppress(LookupError):

@@ -1,9 +1,11 @@
 """Read documents from JSON lines, Parquet and Arrow files."""
 
+import collections
+import contextlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -130,13 +132,8 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Mem
         detail = "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
         return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
     if not isinstance(row, dict):
-        return Damage(
-            offset,
-            "jsonl.bad_json",
-            "not an object; JSONL has one on each line",
-            None,
-            line[:KEEP_RAW_BYTES],
-        )
+        detail = "not an object; JSONL has one on each line"
+        return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
     if _SURROGATE.search(text):
         sound = everywhere(row, well_formed)
         mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
@@ -263,9 +260,7 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
             for i in (i for i in range(len(column)) if not is_sound(column.slice(i, 1))):
                 mended[i] = mended[i] or "parquet.bad_utf8"
         if not sound and name in (*settings.text_columns, *settings.html_columns):
-            columns[name] = [
-                _utf8(value) for value in column.view(as_bytes(column.type)).to_pylist()
-            ]
+            columns[name] = [*map(_utf8, column.view(as_bytes(column.type)).to_pylist())]
         else:
             column = stored(column, storable(column.type))
             columns[name] = column.to_pylist() if name in read else column
@@ -347,11 +342,6 @@ def _set_aside_event(
     )
 
 
-def _event_of(schema: pa.Schema) -> Callable[..., Page | Damage]:
-    """Return what makes an event of a row of such a table."""
-    return _set_aside_event if _is_set_aside(schema) else row_event
-
-
 def _without_text(schema: pa.Schema, settings: ReaderSettings, kind: str) -> Damage | None:
     """Damage of a whole table that has no column of texts or pages."""
     wanted = (*settings.text_columns, *settings.html_columns)
@@ -414,42 +404,60 @@ def read_parquet(
         file, schema = _open_parquet(raw)
     except (pa.ArrowException, OSError, ValueError) as error:
         if start == 0:
-            kept = raw.fetch(0, KEEP_RAW_BYTES)
-            yield Damage(0, "parquet.corrupt", str(error), None, kept)
+            yield Damage(0, "parquet.corrupt", str(error), None, raw.fetch(0, KEEP_RAW_BYTES))
         return
     if textless := _without_text(schema, settings, "parquet"):
         if start == 0:
             yield textless
         return
-    first, to_event = 0, _event_of(schema)
+    first = 0
     for group, (rows, begin) in enumerate(_row_groups(file, raw.size)):
-        if not start <= begin < end:
-            first += rows
-            continue
-        row, broken = first, ""
-        for columns in (None, _needed(schema, settings)):
-            try:
-                for values, mended in _group_rows(
-                    (file, schema), group, columns, row - first, settings
-                ):
-                    told = mended or (broken and f"parquet.bad_column: {broken}")
-                    yield to_event(values, row, settings, "parquet", told)
-                    row += 1
-                break
-            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-                broken = str(error)  # maybe in a column that documents can do without
-        else:
-            detail = f"rows {row} to {first + rows - 1}: {broken}"
-            yield Damage(row, "parquet.corrupt", detail, None, b"")
+        if start <= begin < end:
+            yield from _group_events((file, schema), group, (first, first), settings)
         first += rows
 
 
+_Opened = tuple[pq.ParquetFile, pa.Schema]
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
+
+
+def _group_events(
+    opened: _Opened, group: int, rows: tuple[int, int], settings: ReaderSettings
+) -> Iterator[Event]:
+    """Yield the rows of a row group: its first row is `rows[0]`, the first wanted `rows[1]`.
+
+    Without the columns that can't be read, which all but `_needed` may be.
+    """
+    (first, row), told, columns = rows, "", None
+    to_event = _set_aside_event if _is_set_aside(opened[1]) else row_event
+    for _ in range(2):
+        try:
+            for values, mended in _group_rows(opened, group, columns, row - first, settings):
+                yield to_event(values, row, settings, "parquet", mended or told)
+                row += 1
+            return
+        except _UNREADABLE as error:
+            broken = str(error)
+            columns = columns or _readable(opened, group, settings)
+            lost = ", ".join(sorted({*opened[1].names} - {*columns}))
+            told = f"parquet.bad_column: {lost}: {broken}"
+    last = first + opened[0].metadata.row_group(group).num_rows - 1
+    yield Damage(row, "parquet.corrupt", f"rows {row} to {last}: {broken}", None, b"")
+
+
+def _readable(opened: _Opened, group: int, settings: ReaderSettings) -> list[str]:
+    """Return the columns of a row group that documents need or that can be read alone."""
+    needed, found = _needed(opened[1], settings), list[str]()
+    for name in dict.fromkeys(opened[1].names):
+        with contextlib.suppress(*_UNREADABLE):
+            if name not in needed:
+                collections.deque(_group_rows(opened, group, [name], 0, settings), 0)
+            found.append(name)
+    return found
+
+
 def _group_rows(
-    opened: tuple[pq.ParquetFile, pa.Schema],
-    group: int,
-    columns: list[str] | None,
-    skip: int,
-    settings: ReaderSettings,
+    opened: _Opened, group: int, columns: list[str] | None, skip: int, settings: ReaderSettings
 ) -> Iterator[_Row]:
     """Yield rows of a row group but for the first `skip`."""
     file, schema = opened
@@ -506,9 +514,7 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         if row < first + rows:
-            found = _group_rows((file, schema), group, None, row - first, settings)
-            values, mended = next(found)
-            return _event_of(schema)(values, row, settings, "parquet", mended)
+            return next(_group_events((file, schema), group, (first, row), settings))
         first += rows
     return None
 

@@ -238,6 +238,8 @@ ENDS = {
     "quotation": "<blockquote><p>{0}</p><p>{1}</p></blockquote>",
     "quotations": "<blockquote>{0}</blockquote><blockquote>{1}</blockquote>",
     "section": "<section><p>{0}</p><p>{1}</p></section>",
+    "box": '<div class="box"><p>{0}</p><p>{1}</p></div>',
+    "boxes": '<div class="box"><p>{0}</p></div><div class="box"><p>{1}</p></div>',
     "headed section": "<section><h2>{word}</h2><p>{0}</p><p>{1}</p></section>",
     "folded": "<details><summary>{word}</summary><p>{0}</p><p>{1}</p></details>",
     "list": "<ul><li>{0}</li><li>{1}</li></ul>",

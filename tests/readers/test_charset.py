@@ -235,6 +235,15 @@ def test_nothing_named_behind_a_long_head(encoding: str, head: int) -> None:
     assert text == plain + _page(encoding)[0]
 
 
+@pytest.mark.parametrize("sign", ["A", "a", "-"])
+@pytest.mark.parametrize("encoding", ["euc-kr", "windows-1251", "gb18030", "windows-1253"])
+def test_what_fills_a_long_head_says_nothing_of_a_short_text(encoding: str, sign: str) -> None:
+    codec = charset_module.encoding_of_label(encoding) or ""
+    text = sign * (64 << 10) + _FOUND[encoding].translate(_WITHOUT)[:40]
+    for label in (None, "iso-8859-1"):
+        assert decode_html(text.encode(codec, "ignore"), label)[0] == text
+
+
 def test_escapes_behind_a_long_head() -> None:
     html = _HEAD * 1200 + f"<p>{SAMPLES['iso2022_jp_ext']}"
     assert decode_html(html.encode("iso2022_jp"), None)[0] == html

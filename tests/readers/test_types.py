@@ -17,8 +17,10 @@ import pytest
 from curation.arrow import as_json, plain, storable
 from curation.extract.safe import text_of
 from curation.readers.documents import document_row, documents_batch, joined, others_of
+from curation.readers.raw import RawFile
 from curation.readers.read import read
 from curation.readers.records import Page
+from curation.readers.tables import parquet_row
 from pipelines.cli import main
 from tests.readers.archives import default_settings
 
@@ -406,6 +408,26 @@ def test_tables_of_duckdb(tmp_path: Path) -> None:
         assert first is not None and second == ([None, 4] if name == "fixed" else None), name
         there = duckdb.from_arrow(found).project("x").fetchall()  # and duckdb reads it again
         assert len(there) == 3, name
+
+
+def test_a_list_of_duckdb_that_pyarrow_can_not_read_costs_itself_alone(tmp_path: Path) -> None:
+    """A null among fixed-size lists, one row or its page alone."""
+    duckdb = pytest.importorskip("duckdb", reason="writes Parquet in its own way")
+    path = tmp_path / "x.parquet"
+    rows = (
+        "('a', array_value(1, 2), ['t'], 1), ('b', NULL, NULL, 2), ('c', array_value(3, 4), [], 3)"
+    )
+    rows = f"SELECT * FROM (VALUES {rows}) AS v(text, fixed, tags, n)"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
+    pages = [event for event in read(str(path), SETTINGS) if isinstance(event, Page)]
+    assert [{n: v.as_py() for n, v in (page.fields or {}).items()} for page in pages] == [
+        *({"tags": ["t"], "n": 1}, {"tags": None, "n": 2}, {"tags": [], "n": 3}),
+    ]
+    assert {(p.mended, p.detail.partition(":")[0]) for p in pages} == {
+        ("parquet.bad_column", "fixed")
+    }
+    with RawFile.open(str(path)) as raw:
+        assert parquet_row(raw, 1, SETTINGS) == pages[1]
 
 
 def test_tables_of_polars(tmp_path: Path) -> None:
