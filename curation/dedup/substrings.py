@@ -327,12 +327,11 @@ def cut_passages(
             following = start
         cuts += reversed(own)
     rows, starts, ends = np.array([place for place, _ in cuts], np.int64).reshape(-1, 3).T
-    kept = [name for _, name in cuts]
     out, gone = cut_out(buffers, rows, np.stack([starts, ends], 1) + offsets[rows, None])
     lost = np.bincount(rows, pc.utf8_length(gone), len(offsets) - 1).astype(np.int64)
     lost[np.setdiff1d(rows, free)] = 0
     short = too_short(out, lost, defaults(LineDedupSettings), "substring.too_short")
-    return Cutting(out, rows, starts, gone, ends - starts, kept, short)
+    return Cutting(out, rows, starts, gone, ends - starts, [name for _, name in cuts], short)
 
 
 def _exempt(texts: Texts, found: Mapping[int, Sequence[Copy]]) -> dict[int, Spans]:
