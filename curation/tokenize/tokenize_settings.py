@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,12 +11,6 @@ from curation.resources import ModelPath
 from curation.user_code import CodeSettings, UserCode
 
 Context = Annotated[int, Field(ge=2, le=1 << 24)]
-
-
-class Shape(Settings):
-    """Settings of the sequences that a named mix may change."""
-
-    context_length: Context | None = Field(default=None, description="Tokens of every sequence")
 
 
 class EncodeSettings(Settings):
@@ -65,8 +59,8 @@ class TokenizeSettings(EncodeSettings):
         "came with the input's tables and that no stage makes",
     )
     seed: int = Field(ge=0, lt=1 << 63, description="Order of documents over the whole data set")
-    mixes: dict[str, Shape] = Field(
-        default={}, description="What differs for a named mix, such as a longer context"
+    mixes: dict[str, dict[Literal["context_length"], Context]] = Field(
+        default={}, description="What differs for a named mix: its `context_length`"
     )
 
     @property
@@ -77,5 +71,5 @@ class TokenizeSettings(EncodeSettings):
     def for_mix(self, name: str = "") -> TokenizeSettings:
         """Return the settings under which one mix is written; the empty name is the mix without
         one."""
-        shape = self.mixes.get(name, Shape()).model_dump(exclude_none=True) if name else {}
-        return self.model_copy(update={**shape, "mixes": {}})
+        length = self.mixes.get(name, {}).get("context_length", self.context_length)
+        return self.model_copy(update={"context_length": length, "mixes": {}})

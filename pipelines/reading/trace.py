@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.config import settings_of_run
+from curation.decontaminate.passages import Passage, Span, grams_of
 from curation.hosts import host_of
 from curation.stages import find
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
-from curation.trace import Passage, Span, grams_of
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest, shard_name
 from pipelines.storage.shards import read_batches

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.decontaminate.normalize import tokenize
+from curation.decontaminate.passages import LEAST_WORDS, Passage, grams_of
 from curation.errors import ConfigError
-from curation.trace import LEAST_WORDS, Passage, grams_of
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _RNG = random.Random(3)
