@@ -184,10 +184,8 @@ class StageRun:
                 raise damaged(self.folder, name, "not what was written")
             add_counts(counts, record["counts"])
             files.update(record["files"])
-            digest = hashlib.sha256(data).hexdigest()
-            records[name] = {"bytes": len(data), "sha256": digest}
-        for record in also:
-            files.update(record["files"])
+            records[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        files |= {n: file for record in also for n, file in record["files"].items()}
         manifest = {
             "stage": self.stage,
             "key": self.key(inputs),
