@@ -44,7 +44,7 @@ from curation.extract.features import COUNT, VERSION, Lexicons, Names, Weights
 from curation.models import ModelFile, locate
 
 MAX_LEAVES = 32  # a bit each
-_ROWS = 32  # rows side by side: their features fit the first cache
+_ROWS = 64  # rows side by side: their features fit the first cache
 _NODES = 4  # nodes side by side
 _ALL = np.uint32(0xFFFFFFFF)
 # Index of the lowest bit of a word: this product has another upper five bits for each.
@@ -175,9 +175,10 @@ def _add_trees(
     for at in range(0, len(chosen), _ROWS):
         some = chosen[at : at + _ROWS]
         _turn(rows, some, columns)
+        left = alive if 2 * len(some) > _ROWS else alive[: _ROWS // 2]
         for t in range(first, last):
-            _strike_out(columns, feature, threshold, left_out, starts[t], starts[t + 1], alive)
-            _add_leaves(alive, values, t, out, some)
+            _strike_out(columns, feature, threshold, left_out, starts[t], starts[t + 1], left)
+            _add_leaves(left, values, t, out, some)
 
 
 @kernel

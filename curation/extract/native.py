@@ -27,7 +27,7 @@ from curation.extract.formulas import with_typed_formulas
 from curation.extract.markdown import markdown
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.model import Branches, Model, judge_rows, load
-from curation.extract.page_state import in_place, linked_data, stated_article, stated_posts
+from curation.extract.page_state import in_place, letters, linked_data, stated_article, stated_posts
 from curation.extract.scan import NOSCRIPT_BYTES, scan
 from curation.extract.tables import DATA, Tables, find_tables, tables_of
 from curation.text.mojibake import mended, repaired
@@ -134,7 +134,7 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
     if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.decisions.kept):
         # A hidden element swallowed the page, or everything is hidden until a script runs.
         judged = _judge(source, settings, model, keep_hidden=True)
-    return replace(judged, mended=is_mended)
+    return replace(judged, mended=True) if is_mended else judged
 
 
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
@@ -323,7 +323,6 @@ _NEAR = 12  # blocks before the text, among which a headline is that no heading 
 _HEADLINE_BYTES = 1000  # longer headings are none
 _LEAST_TITLE = 5  # letters and digits
 _SHARE, _SURE_SHARE = 0.4, 0.6  # of the title, whose rest names the site
-_SIGNS = bytes(c for c in range(128) if not chr(c).isalnum())
 
 
 def with_headline(
@@ -333,18 +332,18 @@ def with_headline(
     block shortly before the text, that repeats one of the titles.
     """
     # Mostly, both titles are one.
-    squeezed = [text for text in map(_squeezed, dict.fromkeys(titles)) if len(text) >= _LEAST_TITLE]
-    if not squeezed or not kept.any():
+    named = [text for text in map(letters, dict.fromkeys(titles)) if len(text) >= _LEAST_TITLE]
+    if not named or not kept.any():
         return kept
     first = int(kept.argmax())
     above = page.e_above[page.b_element[: first + 1]]
     here = (above & _ELSEWHERE) == 0
     headings = np.flatnonzero(here & (above & _HEADING > 0))[: -_MOST_HEADINGS - 1 : -1]
-    block = _repeating(page, headings, squeezed, _SHARE)
+    block = _repeating(page, headings, named, _SHARE)
     if block < 0:
         low = max(0, first - _NEAR)
         others = here[low:] & (above[low:] & (_HEADING | _ITEM) == 0)
-        block = _repeating(page, low + np.flatnonzero(others)[::-1], squeezed, _SURE_SHARE)
+        block = _repeating(page, low + np.flatnonzero(others)[::-1], named, _SURE_SHARE)
     if block < 0 or kept[block]:
         return kept
     kept = kept.copy()
@@ -358,16 +357,8 @@ def _repeating(page: s.Page, blocks: npt.NDArray[np.int64], titles: list[str], s
         start, end = page.b_start[block], page.b_end[block]
         if end - start > _HEADLINE_BYTES:
             continue
-        raw = page.text[start:end].tobytes()
-        if raw.isascii():  # sooner
-            text = raw.lower().translate(None, _SIGNS).decode()
-        else:
-            text = _squeezed(raw.decode("utf-8", "replace"))
+        text = letters(page.text[start:end].tobytes().decode("utf-8", "replace"))
         for title in titles:
             if len(text) >= max(_LEAST_TITLE, share * len(title)) and text in title:
                 return block
     return -1
-
-
-def _squeezed(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))

@@ -336,6 +336,7 @@ _LEAST_SAID = (
     24  # bytes of letters and digits: shorter blocks are labels that occur in any sentence
 )
 _LINKED = 0.5  # of a block's characters: links to other pages may repeat what this one says
+_SIGNS = bytes(c for c in range(128) if not chr(c).isalnum())
 _WORK = 50  # bytes compared for each byte of the page, so that time stays linear
 
 
@@ -345,7 +346,7 @@ def stated_posts(
     """Return which blocks [n] that are neither `kept` nor `barred` a question, an answer or a post of
     the JSON-LD has word for word. Of blocks that say the same, one is enough."""
     out = np.zeros(len(kept), np.bool_)
-    said = "\n".join(map(_squeezed, _stated(source, page))).encode()
+    said = "\n".join(map(letters, _stated(source, page))).encode()
     if len(said) < _LEAST_SAID:
         return out
     seen = {_text(page, b) for b in np.flatnonzero(kept).tolist()}
@@ -368,10 +369,13 @@ def stated_posts(
 
 def _text(page: s.Page, block: int) -> bytes:
     raw = page.text[page.b_start[block] : page.b_end[block]].tobytes()
-    return _squeezed(raw.decode("utf-8", "replace")).encode()
+    return letters(raw.decode("utf-8", "replace")).encode()
 
 
-def _squeezed(text: str) -> str:
+def letters(text: str) -> str:
+    """Return the letters and digits of a text, without case."""
+    if text.isascii():  # sooner
+        return text.encode().lower().translate(None, _SIGNS).decode()
     return "".join(filter(str.isalnum, text.casefold()))
 
 

@@ -19,7 +19,6 @@ import operator
 import re
 from collections.abc import Iterator
 
-import numpy as np
 import webencodings
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
@@ -49,6 +48,7 @@ _FORMATS = re.compile(
     rb"\x28\xb5\x2f\xfd|wOF[F2]|OTTO\0|\x7fELF|OggS\0|....ftyp|II\*\0|MM\0\*|SQLite format 3",
     re.DOTALL,
 )
+_CONTROLS = bytes([*range(8), *range(0x10, 0x1A), *range(0x1C, 0x20)])
 _MOST_CONTROLS = 0.02
 _PRESCAN = 1024  # bytes; HTML standard
 _PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
@@ -277,8 +277,7 @@ def is_binary(content: bytes, http_charset: str | None = None) -> bool:
     if is_of_a_format(content):
         return True
     head = content[:_PRESCAN_MORE]
-    signs = np.frombuffer(head, np.uint8)  # with one bit turned, white space and shifts come first
-    controls = np.count_nonzero((signs ^ 8) - 8 < 24) - head.count(0x1A) - head.count(0x1B)
+    controls = len(head) - len(head.translate(None, _CONTROLS))
     if controls <= _MOST_CONTROLS * len(head):
         return False
     named = encoding_of_label(http_charset) or ""
@@ -386,6 +385,8 @@ def _is_utf8(content: bytes) -> bool:
         except UnicodeDecodeError:
             return False
         return True
+    import numpy as np
+
     from curation.arrow import from_buffers, is_sound  # a page alone should not wait for Arrow
 
     return is_sound(from_buffers(np.array([0, len(content)]), np.frombuffer(content, np.uint8)))

@@ -244,7 +244,9 @@ def _each_run(source: bytes, make: Callable[[str], str]) -> bytes:
     beyond = np.frombuffer(source, np.uint8) >= 0x80
     ends = (np.flatnonzero(beyond[1:] != beyond[:-1]) + 1).tolist()
     runs = [source[a:b] for a, b in itertools.pairwise((0, *ends, len(source)))]
-    return b"".join(run if run.isascii() else made(run) for run in runs)
+    first = int(not beyond[0])  # the others are ASCII
+    runs[first::2] = map(made, runs[first::2])
+    return b"".join(runs)
 
 
 def _reread(text: str, encoding: str = "cp1252") -> str:

@@ -120,7 +120,8 @@ def check_runner(name: str, arguments: Sequence[str]) -> None:
             if kind is beam.runners.DirectRunner or kind is FnApiRunner:
                 parser = argparse.ArgumentParser(allow_abbrev=False)
                 DirectOptions._add_argparse_args(parser)
-                parser.parse_args(arguments)
+                if (parser.parse_args(arguments).direct_num_workers or 0) < 0:
+                    raise ValueError("--direct_num_workers: fewer than 0 (0: one per CPU)")
             if (
                 kind in (FlinkRunner, SparkRunner)
                 and not options.view_as(PortableOptions).job_endpoint
@@ -138,8 +139,7 @@ def check_runner(name: str, arguments: Sequence[str]) -> None:
 
 def _require_java() -> None:
     """Raise ValueError without Java, in which the job servers of Flink and Spark run."""
-    java = JavaHelper.get_java()
-    if shutil.which(java) is None:
+    if shutil.which(java := JavaHelper.get_java()) is None:
         raise ValueError(f"its job server needs Java, but `{java}` was not found")
 
 

@@ -13,6 +13,7 @@ import functools
 import logging
 import multiprocessing
 import signal
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -215,10 +216,14 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
     again = bundle.deaths > 0
     try:
         if isinstance(work, Chain):
-            from pipelines.runners.shuffle import run_here  # imports Beam
+            # Where they are installed, Beam imports these, too: as long as all the rest takes.
+            clouds = {"apitools", "boto3", "google.cloud"} - sys.modules.keys()
+            sys.modules.update(dict.fromkeys(clouds))  # type: ignore[arg-type]
+            from pipelines.runners.shuffle import run_here
 
-            run_here(work, bundle.arguments, guarded=again)
-            return
+            for name in clouds:
+                del sys.modules[name]
+            return run_here(work, bundle.arguments, guarded=again)
         for number in bundle.numbers:
             do_task(work, number, again, guarded=again)
     except BaseException as error:  # also one that code of the user's derives from it
@@ -229,5 +234,5 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
 def _innermost(error: BaseException) -> str:
     while error.__cause__ is not None and not isinstance(error, CurationError):
         error = error.__cause__
-    line = str(error) if isinstance(error, CurationError) else told(error)
-    return line.split(" [while running")[0]
+    text = str(error) if isinstance(error, CurationError) else told(error)
+    return text.split(" [while running")[0]

@@ -46,7 +46,6 @@ from pipelines.storage.runs import read_batches_of
 #: fingerprint of what that wrote.
 Piece = tuple[int, int, int, bytes]
 Sent = tuple[int, Piece]  # number of a task first
-_Alone = tuple[int, tuple[Piece]]
 #: Begins a task's own entry, so that tasks whose range is empty are done, too; ends with the
 #: fingerprint of what was waited for.
 _OWN = -1
@@ -126,8 +125,7 @@ class PerformPass(beam.DoFn):
                 yield TaggedOutput(_tag(target), (other, _own()))
         for tag, routes in self._routes.items():
             for name in sorted(record["files"].keys() & routes.runs.keys()):
-                for sent in routes.of(folder, name):
-                    yield TaggedOutput(tag, sent)
+                yield from (TaggedOutput(tag, sent) for sent in routes.of(folder, name))
         for tag in self._waiting:
             yield TaggedOutput(tag, (0, (self.number, number, 0, files_fingerprint(record))))
 
@@ -243,7 +241,7 @@ def _begun(pipeline: beam.Pipeline, chain: Chain, number: int, arriving: Sequenc
         before = pipeline | f"Impulse {name}" >> beam.Impulse()
     # Engines give each worker as many elements as another, but keys by their hashes.
     grouped = bool(arriving) or (count > 1 and isinstance(pipeline.runner, FnApiRunner))
-    begin = beam.ParDo(Begin(count, grouped)).with_output_types(Sent if grouped else _Alone)
+    begin = beam.ParDo(Begin(count, grouped)).with_output_types(Sent if grouped else Any)
     begun = before | f"Begin {name}" >> begin
     if grouped:
         return begun | f"Divide {name}" >> beam.GroupByKey()

@@ -10,6 +10,7 @@ import pytest
 
 import curation
 from curation.language import identify
+from tests.damage_of_texts import written
 
 #: Of 60 recipes in 12 languages so many may go: two have fewer words than Gopher asks for.
 MOST_LOST = 2
@@ -50,3 +51,21 @@ def test_words_that_repeat_are_no_letters_of_another_encoding() -> None:
     recipes = [page for page in pages() if page[1] == "recipe"]
     labels, _ = identify([page[2] for page in recipes])
     assert labels == [page[0] for page in recipes]
+
+
+PLACES = """Ahrweiler Altenkirchen Birkenfeld Germersheim Kusel Neuwied Frankenthal Koblenz Landau
+Mainz Neustadt Pirmasens Speyer Trier Worms Andernach Bingen Boppard Diez Eisenberg Gerolstein
+Hachenburg Idar Kirn Lahnstein Mayen Nassau Prüm Remagen Sinzig""".split()
+
+
+def test_articles_with_a_list_of_facts_inside_stay_for_the_most_part() -> None:
+    """Numbers lower the share of words with letters; what is left of the quality overrules that."""
+    facts = [f"{k} – {7 * i + 3}:{i * 5 % 11 + 1}" for i, k in enumerate(PLACES)]
+    rows = []
+    for language in ("de", "fr", "pl"):
+        for lines in (article.split("\n") for article in written(language)[:4]):
+            middle = len(lines) // 2
+            rows.append("\n".join([*lines[:middle], *facts, *lines[middle:]]))
+    table = pa.table({"id": [str(k) for k in range(len(rows))], "text": rows})
+    stages = ["identify-language", "classify", "filter"]
+    assert len(curation.run("llama3", table, stages=stages).documents) > len(rows) / 2
