@@ -15,8 +15,8 @@ compares corpora of which the better is known (benchmarks/proofs/calibration.py)
 White space is one space in all texts. Printed are bits per byte, with intervals over sites and seeds, for all pages and for those of sets
 that no model of the toolkit learned from:
 
-once    equal tokens, each read once: as many as the smallest output has, and by trigrams a quarter
-        of these, of which every output has more than it reads
+once    equal tokens, each read once: as many as the smallest output has, and by trigrams three
+        tenths and a tenth of these, of which every output has more than it reads
 all     trigrams of all that each pipeline kept; transformers that read `--epochs` times (default 4)
         the tokens of the smallest output, so that a larger output repeats less
 
@@ -92,7 +92,8 @@ def trigrams(folder: Path, seeds: Sequence[int]) -> None:
         # Of all that a pipeline kept, counts are the same in any order.
         for title, tokens, used in (
             ("once", least, seeds),
-            ("a quarter", least // 4, seeds),
+            ("three tenths", least * 3 // 10, seeds),
+            ("a tenth", least // 10, seeds),
             ("all", most, seeds[:1]),
         ):
             print(f"\n# Trigrams, {pages} pages: {title}\n")
