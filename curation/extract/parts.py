@@ -276,14 +276,17 @@ def drop_others(
 @borrowing
 def _is_beside(parts: Parts, k: Int, last: Int, page: s.Page, where: Places) -> Bool:
     """Whether part k asks for something, or is outside what the kept block `last` is in. Names alone say
-    so only of what isn't sentences throughout, without labels and links."""
-    beside, named, other = parts.asks[k], False, False
+    so only of what isn't sentences throughout, but for headings, without labels and links."""
+    beside, named, other, some = parts.asks[k], False, False, False
     for b in range(parts.start[k], parts.start[k + 1]):
-        beside = beside or where.comments[b] or page.e_above[page.b_element[b]] & _BESIDE != 0
+        above = page.e_above[page.b_element[b]]
+        heading = above & _HEADING != 0
+        beside = beside or where.comments[b] or above & _BESIDE != 0
         named = named or where.names[b] < where.names[last] - _NAMED
-        told = page.b_chars[b] >= _SENTENCE and page.b_link_chars[b] == 0
-        other = other or not (told and where.closed[b]) or where.stock[b]
-    return beside or (named and other)
+        told = page.b_chars[b] >= _SENTENCE and page.b_link_chars[b] == 0 and where.closed[b]
+        other = other or not (told or heading) or where.stock[b]
+        some = some or (told and not heading)
+    return beside or (named and (other or not some))
 
 
 @borrowing

@@ -239,6 +239,7 @@ ENDS = {
     "quotations": "<blockquote>{0}</blockquote><blockquote>{1}</blockquote>",
     "section": "<section><p>{0}</p><p>{1}</p></section>",
     "box": '<div class="box"><p>{0}</p><p>{1}</p></div>',
+    "headed box": '<section class="box"><h2>{0:.24}</h2><p>{0}</p><p>{1}</p></section>',
     "boxes": '<div class="box"><p>{0}</p></div><div class="box"><p>{1}</p></div>',
     "headed section": "<section><h2>{word}</h2><p>{0}</p><p>{1}</p></section>",
     "folded": "<details><summary>{word}</summary><p>{0}</p><p>{1}</p></details>",
