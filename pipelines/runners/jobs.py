@@ -35,6 +35,7 @@ from apache_beam.utils.subprocess_server import JavaHelper, pick_port
 from curation.errors import ConfigError, CurationError, WorkerError, first_line, raising, require
 from pipelines.runners.chain import Chain
 from pipelines.runners.shuffle import build_chain
+from pipelines.runners.tasks import OURS, cause
 from pipelines.storage.files import Folder
 
 
@@ -104,8 +105,6 @@ def job_name(*parts: str) -> str:
 
 #: Beam runs `pip freeze` for every job, which takes seconds; manifests have the versions anyway.
 _QUICK = "--experiments=disable_logging_submission_environment"
-#: Beginnings of the last line of an error that a step raised in a worker.
-_OURS = "curation.errors."
 
 _log = logging.getLogger(__name__)
 
@@ -203,7 +202,7 @@ class Jobs:
             state = result.wait_until_finish()
         except Exception as error:
             text = str(error)
-            ours = isinstance(error, CurationError) or _OURS in text
+            ours = isinstance(error, CurationError) or OURS in text
             return _Failure(cause(text), not submitted or ours, error)
         return None if state in (None, "DONE") else _Failure(f"ended as {state}")
 
@@ -253,12 +252,3 @@ class Jobs:
             f"--runner={self._runner}: Beam can't start its job server: {first_line(error)}; name "
             f"a file with {jar}=FILE, or a server with --job_endpoint=HOST:PORT"
         )
-
-
-def cause(text: str) -> str:
-    """Return the line of a runner's error message that a step raised."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if line.startswith(_OURS):
-            return line.partition(": ")[2]
-    return lines[0] if lines else "no reason given"

@@ -12,8 +12,10 @@ from __future__ import annotations
 import functools
 import logging
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -28,6 +30,7 @@ from pipelines.runners.chain import Chain
 from pipelines.runners.tasklist import TaskList
 from pipelines.runners.tasks import (
     Task,
+    cause,
     is_committed,
     perform,
     progress_here,
@@ -204,7 +207,15 @@ def _start_worker(counters: Any, slot: int, log_level: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
     logging.lastResort = Warnings(tell)
     _beam_log.setLevel(max(log_level, logging.ERROR))
+    threading.excepthook = _end_if_lost
     end_with_parent()
+
+
+def _end_if_lost(error: threading.ExceptHookArgs) -> None:
+    """End this process when one that Beam's direct runner started has died: it waits forever."""
+    if error.thread and error.thread.name == "run_worker":
+        os._exit(1)
+    threading.__excepthook__(error)
 
 
 def _add(counters: Any, slot: int, read: int, kept: int, part: int = 0) -> None:
@@ -234,5 +245,5 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
 def _innermost(error: BaseException) -> str:
     while error.__cause__ is not None and not isinstance(error, CurationError):
         error = error.__cause__
-    text = str(error) if isinstance(error, CurationError) else told(error)
+    text = str(error) if isinstance(error, CurationError) else cause(told(error, 1 << 20))
     return text.split(" [while running")[0]

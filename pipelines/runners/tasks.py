@@ -24,6 +24,8 @@ from pipelines.storage.files import SCRATCH, FileRecord, Folder, fingerprint
 
 #: Of glibc's `mallopt`: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD, with values.
 _MALLOC = {-3: 4 << 20, -1: 32 << 20, -2: 8 << 20}
+#: Beginning of the last line of an error that a step raised in a worker.
+OURS = "curation.errors."
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,15 @@ def files_fingerprint(record: dict[str, Any]) -> bytes:
 def joint_fingerprint(fingerprints: Iterable[bytes]) -> str:
     """`output_fingerprint` by the records' `files_fingerprint`."""
     return xxhash.xxh3_128(b"".join(fingerprints)).hexdigest()
+
+
+def cause(text: str) -> str:
+    """Return the line of a runner's error message that a step raised."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith(OURS):
+            return line.partition(": ")[2]
+    return lines[0] if lines else "no reason given"
 
 
 def commit_name(task: Task) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pickle
+import threading
 from pathlib import Path
 
 import pytest
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from curation.errors import ConfigError, StoreError, WorkerError
 from pipelines.runners.execute import Executor, parse_beam_args
-from pipelines.runners.local import _innermost, bundles
+from pipelines.runners.local import _end_if_lost, _innermost, bundles
 from pipelines.runners.progress import open_display
 from pipelines.runners.tasks import Task
 from pipelines.storage.files import Folder, LocalFolder
@@ -176,6 +179,27 @@ def test_an_error_outside_a_step_is_told_as_it_is() -> None:
         raise StoreError("out/a: No space left on device") from OSError(28, "No space left")
     except StoreError as error:
         assert _innermost(error) == "out/a: No space left on device"
+
+
+def test_an_error_of_a_process_of_the_direct_runner_is_told_in_a_line() -> None:
+    text = "Traceback\n File\ncuration.errors.WorkerError: filter, shard a: gone [while running 'P']"
+    assert _innermost(RuntimeError(text)) == "filter, shard a: gone"
+    assert _innermost(RuntimeError("one\ntwo")) == "RuntimeError: one"
+
+
+def test_a_lost_process_of_the_direct_runner_ends_its_owner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The owner would wait forever; its death is found, and the work is done again."""
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setattr(threading, "excepthook", _end_if_lost)
+    for name in ("another", "run_worker"):
+        lost = threading.Thread(target=lambda: 1 / 0, name=name)
+        lost.start()
+        lost.join()
+    assert codes == [1] and "ZeroDivisionError" in capsys.readouterr().err
+    assert "name='run_worker', target=self.worker.run" in inspect.getsource(worker_handlers)
 
 
 def test_json_lines_tell_of_steps_and_warnings(
