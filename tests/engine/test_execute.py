@@ -182,8 +182,8 @@ def test_an_error_outside_a_step_is_told_as_it_is() -> None:
 
 
 def test_an_error_of_a_process_of_the_direct_runner_is_told_in_a_line() -> None:
-    text = "Traceback\n File\ncuration.errors.WorkerError: filter, shard a: gone [while running 'P']"
-    assert _innermost(RuntimeError(text)) == "filter, shard a: gone"
+    line = "curation.errors.WorkerError: filter, shard a: gone [while running 'P']"
+    assert _innermost(RuntimeError(f"Traceback\n  File\n{line}\n")) == "filter, shard a: gone"
     assert _innermost(RuntimeError("one\ntwo")) == "RuntimeError: one"
 
 
