@@ -228,11 +228,11 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
     try:
         if isinstance(work, Chain):
             # Where they are installed, Beam imports these, too: as long as all the rest takes.
-            clouds = {"apitools", "boto3", "google.cloud"} - sys.modules.keys()
-            sys.modules.update(dict.fromkeys(clouds))  # type: ignore[arg-type]
+            unused = {"apitools", "boto3", "google.api_core", "pandas"} - sys.modules.keys()
+            sys.modules.update(dict.fromkeys(unused))  # type: ignore[arg-type]
             from pipelines.runners.shuffle import run_here
 
-            for name in clouds:
+            for name in unused:
                 del sys.modules[name]
             return run_here(work, bundle.arguments, guarded=again)
         for number in bundle.numbers:
