@@ -82,11 +82,15 @@ class Filter:
         verdicts = Verdicts(self._blocked.check(batch.column("url")))
         texts = batch.column("text")
         read = plain(texts) if self._reads_plain else texts
-        found = look_at(read, settings.paths)
-        given = found if settings.paths else None, None if read is texts else read
-        edited = edit(texts, self._meter, settings.edits, *given, languages)
+        found = look_at(read, True) if settings.paths else None
+        given = None if read is texts else read
+        edited = edit(texts, self._meter, settings.edits, found, given, languages)
+        changed = np.unique(edited.rows)
+        if found is None:  # what was cut is looked at below
+            whole = pa.array(~np.isin(np.arange(len(texts)), changed))
+            found = look_at(pc.if_else(whole, read, ""), False)
         measured = self._meter.measured(read, found, languages, settings.paths, edited)
-        if len(changed := np.unique(edited.rows)):
+        if len(changed):
             rows = pa.array(changed)
             left = edited.texts.take(rows)
             read = plain(left) if self._reads_plain else left
