@@ -12,10 +12,10 @@ from curation.config import read_yaml
 from curation.errors import ConfigError
 from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.rules import RuleBook
-from curation.filters.signals import measure
 from curation.recipe import STAGES, built_in, check_order, load, with_stage
 from curation.resources import root
 from curation.stages import find
+from tests.filters import measure
 
 
 def write(folder: Path, content: object, name: str = "mine.yaml") -> str:

@@ -15,12 +15,12 @@ from curation.classify.classifier import quality_of
 from curation.columns import PATHS
 from curation.errors import ConfigError
 from curation.filters import blocklists, pii
-from curation.filters.content import look_again, look_at
+from curation.filters.content import look_at
 from curation.filters.edits import Edited, edit
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.personal_hosts import count_hosts
 from curation.filters.rules import Judgement, RuleBook
-from curation.filters.signals import Meter
+from curation.filters.signals import Meter, as_struct
 from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.language.identifier import with_language
 from curation.recipe import Recipe, load
@@ -82,14 +82,23 @@ class Filter:
         verdicts = Verdicts(self._blocked.check(batch.column("url")))
         texts = batch.column("text")
         read = plain(texts) if self._reads_plain else texts
-        found = look_at(read, settings.paths) if settings.paths else None
-        edited = edit(texts, self._meter, settings.edits, found, None if read is texts else read)
-        read = plain(edited.texts) if self._reads_plain else edited.texts
-        if found is None:
-            found = look_at(read, settings.paths)
-        elif len(edited.rows):
-            found = look_again(read, found, np.unique(edited.rows), settings.paths)
-        signals = self._meter.measured(read, found, languages, paths=settings.paths)
+        found = look_at(read, True) if settings.paths else None
+        given = None if read is texts else read
+        edited = edit(texts, self._meter, settings.edits, found, given, languages)
+        changed = np.unique(edited.rows)
+        if found is None:  # what was cut is looked at below
+            whole = pa.array(~np.isin(np.arange(len(texts)), changed))
+            found = look_at(pc.if_else(whole, read, ""), False)
+        measured = self._meter.measured(read, found, languages, settings.paths, edited)
+        if len(changed):
+            rows = pa.array(changed)
+            left = edited.texts.take(rows)
+            read = plain(left) if self._reads_plain else left
+            own = None if languages is None else languages.take(rows)
+            again = look_at(read, settings.paths)
+            measured[changed] = self._meter.measured(read, again, own, settings.paths)
+            found.paths[changed] = again.paths
+        signals = as_struct(measured)
         signals, failures = _with_custom(signals, edited.texts, settings)
         verdicts = verdicts.otherwise(error_verdicts(failures, len(signals), "filter"))
         quality = batch.column("quality") if "quality" in names else None

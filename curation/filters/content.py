@@ -94,38 +94,6 @@ def look_at(texts: Texts, paths: bool) -> Content:
     return Content(found, of_texts, out)
 
 
-def look_again(
-    texts: pa.Array, before: Content, rows: npt.NDArray[np.int64], paths: bool
-) -> Content:
-    """Return `look_at(texts)` where `before` is that of other texts in `rows`, ascending, and of
-    the same texts elsewhere."""
-    again = look_at(texts.take(pa.array(rows)), paths)
-    found, new = before.structure, again.structure
-    starts = np.concatenate([found.starts, new.starts])
-    ends = np.concatenate([found.ends, new.ends])
-    kinds = np.concatenate([found.kinds, new.kinds])
-    counts, first = np.diff(found.doc_offsets), found.doc_offsets[:-1].copy()
-    counts[rows], first[rows] = np.diff(new.doc_offsets), len(found.starts) + new.doc_offsets[:-1]
-    doc_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    lines = np.repeat(first - doc_offsets[:-1], counts) + np.arange(doc_offsets[-1])
-    filled = counts > 0
-    moved = text_buffers(texts)[0][:-1][filled] - starts[first[filled]]
-    shift = np.repeat(moved, counts[filled])
-    of_texts, signals = before.paths.copy(), before.signals.copy()
-    of_texts[rows], signals[rows] = again.paths, again.signals
-    code_share, math_ratio = found.code_share.copy(), found.math_ratio.copy()
-    code_share[rows], math_ratio[rows] = new.code_share, new.math_ratio
-    merged = Structure(
-        starts[lines] + shift,
-        ends[lines] + shift,
-        kinds[lines],
-        doc_offsets,
-        code_share,
-        math_ratio,
-    )
-    return Content(merged, of_texts, signals)
-
-
 def licence_share(source: str) -> float:
     """Return the share of a source file in the comment at its head, if that states a licence."""
     end = 0

@@ -16,23 +16,22 @@ import numpy as np
 
 from curation.bytes import ascii
 from curation.bytes.code_points import code_point, last_character
-from curation.compiled import Bool, Bytes, Float, Int, Record, Uint16s, Uint32s, borrowing
-from curation.filters.gopher import DCLM, count_symbols, ends_in_ellipsis
+from curation.compiled import Bool, Bytes, Int, Record, Uint16s, Uint32s, borrowing
+from curation.filters.gopher import DCLM, count_symbols, ends_in_spaced_ellipsis, line_shares
 from curation.filters.lexicon import is_flagged
 from curation.text import characters as ch
-from curation.text.lines import strip_left, strip_right
+from curation.text.lines import strip_left
 from curation.text.words import PRIME, SEED, finish
 
 if TYPE_CHECKING:
-    from curation.filters.scratch import Document, Lines, Scratch
+    from curation.filters.scratch import Document, Scratch
     from curation.filters.signals import Kit
 
 _ALPHA, _SINGLE, _SPACE = ch.ALPHA, ch.SINGLE, ch.SPACE
 _EXTEND = ch.EXTEND
 _ALNUM = ch.ALPHA | ch.NUMBER
 _FASTTEXT_SPACES = ascii.byte_set(" \n\r\t\v\f")
-_BULLETS = (0x25CF, 0x2022, 0x2A, 0x2D)
-_DOT, _BLANK, _CELL = 0x2E, 0x20, 0x7C
+_DOT, _CELL = 0x2E, 0x7C
 _TSHEGS = (0x0F0B, 0x0F0C)  # between the syllables of Tibetan
 _NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
 
@@ -91,39 +90,12 @@ def _spaced_ellipses(data: Bytes, start: Int, end: Int) -> Int:
     found = 0
     i = start
     while i < end:
-        if data[i] == _DOT and _ends_in_spaced_ellipsis(data, i, min(i + 5, end)):
+        if data[i] == _DOT and ends_in_spaced_ellipsis(data, i, min(i + 5, end)):
             found += 1
             i += 5
         else:
             i += 1
     return found
-
-
-@borrowing
-def _ends_in_spaced_ellipsis(data: Bytes, start: Int, end: Int) -> Bool:
-    if end - start < 5:
-        return False
-    for k in range(5):  # noqa: SIM110
-        if data[end - 5 + k] != (_BLANK if k % 2 else _DOT):
-            return False
-    return True
-
-
-@borrowing
-def _line_shares(data: Bytes, properties: Uint16s, n: Int, lines: Lines) -> tuple[Float, Float]:
-    """Shares of the lines that are not blank which begin with a bullet, and end in an ellipsis."""
-    filled = 0
-    bullets = 0
-    ellipses = 0
-    for i in range(n):
-        a = strip_left(data, lines.starts[i], lines.ends[i], properties)
-        b = strip_right(data, a, lines.ends[i], properties)
-        if a == b:
-            continue
-        filled += 1
-        bullets += code_point(data, a)[0] in _BULLETS
-        ellipses += ends_in_ellipsis(data, a, b) or _ends_in_spaced_ellipsis(data, a, b)
-    return bullets / max(filled, 1), ellipses / max(filled, 1)
 
 
 @borrowing
@@ -161,7 +133,7 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
         ellipses += _spaced_ellipses(data, begin, end)
         row.gopher_symbol_hash_ratio = (hashes + ellipses) / words
         row.gopher_ellipsis_ratio = ellipses / words
-    bullets, trailing = _line_shares(data, properties, doc.feeds, space.feeds)
+    bullets, trailing = line_shares(data, properties, doc.feeds, space.feeds, kit.gopher)
     row.gopher_bullet_line_ratio = bullets
     row.gopher_ellipsis_line_ratio = trailing
     row.gopher_stop_words = stops if doc.stop_words >= 0 else np.nan

@@ -17,18 +17,18 @@ import pyarrow as pa
 from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes.code_points import code_point, last_character
 from curation.columns import PROSE_PATH
-from curation.compiled import Bool, Bools, Bytes, Int, Int64s, Uint16s, borrowing, kernel
-from curation.filters import c4, line_ngrams, repeated, scratch
-from curation.filters.content import Content
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, borrowing
+from curation.filters import c4, line_ngrams, repeated
+from curation.filters.content import Content, has_blocks
 from curation.filters.filter_settings import EditSettings
-from curation.filters.signals import Meter, load_tokens
 from curation.text import characters as ch
-from curation.text.lines import BREAKING, all_lines, strip_left, strip_right
+from curation.text.lines import BREAKING, strip_left, strip_right
 from curation.text.plain import in_original
 from curation.text.structure import PROSE
 
 if TYPE_CHECKING:
-    from curation.filters.signals import Kit
+    from curation.filters.scratch import Scratch
+    from curation.filters.signals import Kit, Meter
 
 #: Reasons by code: C4's lines, repeated n-grams, citation marks, copies.
 _LLAMA3 = len(c4.REASONS)
@@ -36,8 +36,13 @@ _CITATION = _LLAMA3 + 1
 _COPY = _CITATION + 1
 REASONS = (*c4.REASONS, line_ngrams.REASON, c4.CITATION, repeated.REASON)
 
-_BREAK, _BREAKING = ch.BREAK, BREAKING
-_BRACKET = 0x5B
+_BREAK = ch.BREAK
+#: Bytes of which there is one for each cut, but the last of a text.
+CUTTABLE = BREAKING.copy()
+CUTTABLE[0x5B] = True
+
+
+NO_EDITS = EditSettings(c4=False, llama3=False, copies=None)
 
 
 class Edited(NamedTuple):
@@ -48,6 +53,8 @@ class Edited(NamedTuple):
     positions: npt.NDArray[np.int64]  # [cuts] byte in the text as it was
     reasons: pa.Array  # string [cuts]
     cut: pa.Array  # large_string [cuts]
+    signals: npt.NDArray[np.float64]  # [documents, signals] as `Meter.look` measures them
+    unmeasured: npt.NDArray[np.bool_]  # [documents] where these are not all: see there
 
 
 def edit(
@@ -56,53 +63,49 @@ def edit(
     settings: EditSettings,
     found: Content | None = None,
     plain: Texts | None = None,
+    languages: pa.Array | None = None,
 ) -> Edited:
-    """Cut what the settings say out of every text.
+    """Cut what the settings say out of every text, and measure those in which nothing is cut.
 
     Of `found`, lines of code and formulas stay, and documents that are code or mathematics as a
     whole. None: everything is prose. With `plain`, the texts as `curation.text.plain` gives them,
     these are judged, and `found` is of them.
     """
     buffers = text_buffers(texts if plain is None else plain)
-    space = scratch.allocate(buffers.offsets)
-    cuts = _find_cuts(
-        buffers.data,
-        buffers.offsets,
-        _stays(found, len(buffers)),
-        meter.kit,
-        (settings.c4, settings.llama3),
-        repeated.copies(settings.copies),
-        space,
-        np.empty(len(space.bytes), np.bool_),
-    )
+    unmeasured = np.zeros(len(buffers), bool) if found is None else has_blocks(found)
+    rules = _rules(settings, found, len(buffers))
+    cuts, signals = meter.look(buffers, languages, rules, unmeasured)
     rows, spans = cuts[:, 0].copy(), cuts[:, 1:3]
     if plain is not None:
         spans = in_original(texts, rows, spans - buffers.offsets[rows, None])
         buffers = text_buffers(texts)
     kept, cut = cut_out(buffers, rows, spans)
     reasons = pa.array(np.array(REASONS, object)[cuts[:, 3]], pa.string())
-    return Edited(kept, rows, spans[:, 0] - buffers.offsets[rows], reasons, cut)
+    positions = spans[:, 0] - buffers.offsets[rows]
+    return Edited(kept, rows, positions, reasons, cut, signals, unmeasured)
 
 
-class _Stays(NamedTuple):
-    """What is not cut: documents, and lines, those of text d at `doc_offsets[d:d + 2]`."""
+class Rules(NamedTuple):
+    """What is cut but for some documents, and lines, those of text d at `doc_offsets[d:d + 2]`."""
 
     documents: npt.NDArray[np.bool_]
     doc_offsets: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
+    wanted: tuple[bool, bool]  # lines by C4's rules, by Llama 3's
+    copies: repeated.Copies
 
 
-def _stays(found: Content | None, rows: int) -> _Stays:
-    nothing = np.zeros(0, np.int64)
+def _rules(settings: EditSettings, found: Content | None, rows: int) -> Rules:
+    wanted = (settings.c4, settings.llama3), repeated.copies(settings.copies)
+    whole, nothing = np.full(rows, settings == NO_EDITS), np.zeros(0, np.int64)
     if found is None:
-        return _Stays(np.zeros(rows, bool), np.zeros(rows + 1, np.int64), nothing, nothing)
+        return Rules(whole, np.zeros(rows + 1, np.int64), nothing, nothing, *wanted)
     held = found.structure
     lines = held.kinds > PROSE
-    before = np.concatenate([[0], np.cumsum(lines)]).astype(np.int64)
-    return _Stays(
-        found.paths != PROSE_PATH, before[held.doc_offsets], held.starts[lines], held.ends[lines]
-    )
+    before = np.concatenate([[0], np.cumsum(lines)]).astype(np.int64)[held.doc_offsets]
+    whole |= found.paths != PROSE_PATH
+    return Rules(whole, before, held.starts[lines], held.ends[lines], *wanted)
 
 
 @borrowing
@@ -114,7 +117,7 @@ def _judge(
     k: Int,
     wanted: tuple[Bool, Bool],
     kit: Kit,
-    space: scratch.Scratch,
+    space: Scratch,
 ) -> Int:
     """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
     `end`; -1 keeps it."""
@@ -130,80 +133,62 @@ def _judge(
     return -1
 
 
-@kernel
-def _find_cuts(
+@borrowing
+def find_cuts(
     data: Bytes,
-    offsets: Int64s,
-    stays: _Stays,
+    d: Int,
+    place: tuple[Int, Int, Int],
+    rules: Rules,
     kit: Kit,
-    wanted: tuple[Bool, Bool],
-    rule: repeated.Copies,
-    space: scratch.Scratch,
-    copied: Bools,
-) -> Int64s:
-    """Cuts [n, 4], in order: document, first byte and end byte in `data`, reason code."""
-    room = len(offsets)
-    for i in range(offsets[0], offsets[-1]):
-        room += _BREAKING[data[i]] or data[i] == _BRACKET
-    cuts = np.empty((room, 4), np.int64)
+    space: Scratch,
+    cuts: Int64s,
+    n: Int,
+) -> Int:
+    """Append the cuts of text d to n others, in order; return how many there are then.
+
+    `place` is where the text begins and ends, and its lines, those of `space.breaks`. A cut is
+    document, first byte and end byte in `data`, reason code.
+    """
+    begin, end, lines = place
     starts, ends = space.breaks.starts, space.breaks.ends
-    n = 0
-    for d in range(len(offsets) - 1):
-        begin, end = offsets[d], offsets[d + 1]
-        if stays.documents[d] or begin == end:
-            continue
-        block = stays.doc_offsets[d]  # the next line of code or formulas
-        # all breaks of Unicode, as the signals of C4 read them
-        lines = all_lines(data, begin, end, kit.properties, starts, ends)
-        any_copied = rule.wanted and repeated.find_copies(
-            data, lines, kit.properties, rule, space, copied
-        )
-        if wanted[1]:
-            tokens, kinds = load_tokens(data, begin, end, kit, space)
-            if any_copied:
-                tokens, kinds = repeated.drop_tokens(tokens, space, copied)
-            scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
-            line_ngrams.cover_lines(tokens, lines, kit.line_ngrams, space)
-            line_ngrams.drop_short_runs(lines, kit.line_ngrams, space)
-        first = n
-        blank = True  # the last kept line is blank, or nothing is kept yet
-        k = 0
-        while k < lines:
-            a = strip_left(data, starts[k], ends[k], kit.properties)
-            b = strip_right(data, a, ends[k], kit.properties)
-            if a == b:
-                blank = True
-                k += 1
-                continue
-            while block < stays.doc_offsets[d + 1] and stays.ends[block] < b:
-                block += 1
-            protected = block < stays.doc_offsets[d + 1] and stays.starts[block] <= a
-            if protected:
-                code = -1
-            elif any_copied and copied[k]:
-                code = _COPY
-            else:
-                code = _judge(data, a, b, end, k, wanted, kit, space)
-            if code < 0:
-                blank = False
-                if wanted[0] and not protected:
-                    n = _cut_citations(data, d, a, b, cuts, n)
-                k += 1
-                continue
-            cuts[n, 0] = d
-            cuts[n, 1] = starts[k]
-            cuts[n, 3] = code
+    block = rules.doc_offsets[d]  # the next line of code or formulas
+    first = n
+    blank = True  # the last kept line is blank, or nothing is kept yet
+    k = 0
+    while k < lines:
+        a = strip_left(data, starts[k], ends[k], kit.properties)
+        b = strip_right(data, a, ends[k], kit.properties)
+        if a == b:
+            blank = True
             k += 1
-            while (
-                blank
-                and k < lines
-                and strip_left(data, starts[k], ends[k], kit.properties) == ends[k]
-            ):
-                k += 1
-            cuts[n, 2] = starts[k] if k < lines else end
-            n += 1
-        _cut_last_breaks(data, begin, end, kit.properties, cuts, first, n)
-    return cuts[:n]
+            continue
+        while block < rules.doc_offsets[d + 1] and rules.ends[block] < b:
+            block += 1
+        protected = block < rules.doc_offsets[d + 1] and rules.starts[block] <= a
+        if protected:
+            code = -1
+        elif space.copied[k]:
+            code = _COPY
+        else:
+            code = _judge(data, a, b, end, k, rules.wanted, kit, space)
+        if code < 0:
+            blank = False
+            if rules.wanted[0] and not protected:
+                n = _cut_citations(data, d, a, b, cuts, n)
+            k += 1
+            continue
+        cuts[n, 0] = d
+        cuts[n, 1] = starts[k]
+        cuts[n, 3] = code
+        k += 1
+        while (
+            blank and k < lines and strip_left(data, starts[k], ends[k], kit.properties) == ends[k]
+        ):
+            k += 1
+        cuts[n, 2] = starts[k] if k < lines else end
+        n += 1
+    _cut_last_breaks(data, begin, end, kit.properties, cuts, first, n)
+    return n
 
 
 @borrowing

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 DIALECTS = ("datatrove", "dclm", "unicode")
 DATATROVE, DCLM = 0, 1
 
-_HASH, _DOT, _DASH = 0x23, 0x2E, 0x2D
+_HASH, _DOT, _DASH, _BLANK = 0x23, 0x2E, 0x2D, 0x20
 _SYMBOLS = byte_set("#.")
 _SYMBOLS[0xE2] = True  # lead byte of the ellipsis
-_BULLET = 0x2022
+_BULLET, _DISC, _STAR = 0x2022, 0x25CF, 0x2A
 
 
 @borrowing
@@ -64,19 +64,37 @@ def ends_in_ellipsis(data: Bytes, start: Int, end: Int) -> Bool:
 
 
 @borrowing
-def _line_shares(data: Bytes, properties: Uint16s, n: Int, lines: Lines) -> tuple[Float, Float]:
-    """Shares of lines that begin with a bullet, and that end in an ellipsis."""
-    bullets = 0
-    ellipses = 0
+def ends_in_spaced_ellipsis(data: Bytes, start: Int, end: Int) -> Bool:
+    if end - start < 5:
+        return False
+    for k in range(5):  # noqa: SIM110
+        if data[end - 5 + k] != (_BLANK if k % 2 else _DOT):
+            return False
+    return True
+
+
+@borrowing
+def line_shares(
+    data: Bytes, properties: Uint16s, n: Int, lines: Lines, dialect: Int
+) -> tuple[Float, Float]:
+    """Shares of lines that begin with a bullet, and that end in an ellipsis.
+
+    But for datatrove they are of the lines that are not blank, and there are more bullets, and
+    `. . .`.
+    """
+    filled = bullets = ellipses = 0
+    wide = dialect != DATATROVE
     for i in range(n):
         a = strip_left(data, lines.starts[i], lines.ends[i], properties)
         b = strip_right(data, a, lines.ends[i], properties)
         if a == b:
             continue
+        filled += 1
         c = code_point(data, a)[0]
-        bullets += c == _DASH or c == _BULLET
-        ellipses += ends_in_ellipsis(data, a, b)
-    return bullets / max(n, 1), ellipses / max(n, 1)
+        bullets += c == _DASH or c == _BULLET or (wide and (c == _STAR or c == _DISC))
+        ellipses += ends_in_ellipsis(data, a, b) or (wide and ends_in_spaced_ellipsis(data, a, b))
+    total = max(filled if wide else n, 1)
+    return bullets / total, ellipses / total
 
 
 @borrowing
@@ -113,7 +131,7 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
         row.gopher_symbol_hash_ratio = symbols / n
         row.gopher_ellipsis_ratio = ellipses / n
         row.gopher_alpha_word_ratio = alpha / n
-    bullets, trailing = _line_shares(data, kit.properties, doc.breaks, space.breaks)
+    bullets, trailing = line_shares(data, kit.properties, doc.breaks, space.breaks, DATATROVE)
     row.gopher_bullet_line_ratio = bullets
     row.gopher_ellipsis_line_ratio = trailing
     row.gopher_stop_words = stop_words(doc, kit, space)

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from curation.bytes.hash_tables import intern
-from curation.compiled import Float, Int, borrowing, inlined
+from curation.bytes.hash_tables import intern, scrambled
+from curation.compiled import Bool, Float, Int, borrowing, inlined
 from curation.filters.scratch import begin, begin_counts, count_up, token_characters, with_room
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
 
 if TYPE_CHECKING:
-    from curation.filters.scratch import Document, Scratch
-    from curation.filters.signals import Kit
+    from curation.filters.scratch import Scratch
 
 REASON = "llama3.line_ngram_coverage"
 
@@ -57,25 +56,22 @@ def _length(flags: Int, rule: LineNgrams) -> Int:
 
 
 @borrowing
-def _find_grams(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> None:
+def _find_grams(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> Bool:
     """Number the n-gram that ends at each token: the fewest words there that are long enough.
 
-    Writes the number to `grams.at`, _NONE where there is no n-gram or too few of it, and the token
-    it begins with to `grams.active`.
+    Writes the number to `grams.at`, _NONE where there is no n-gram, and the token it begins with to
+    `grams.active`. Returns False if there is none at all.
     """
     grams, interner, firsts = scratch.grams, scratch.interner, scratch.grams.active
-    seen = begin_counts(scratch.bytes, size)
     most = min(rule.min_count, _MOST_SEEN)
-    _find_spans(size, n_lines, scratch, rule)
-    for i in range(size):
-        if firsts[i] != _NONE:
-            grams.at[i] = _hash(firsts[i], i, scratch) & seen
-            count_up(scratch.bytes, grams.at[i], most)
+    _count_pairs(size, scratch, most)
+    if not _find_spans(size, n_lines, scratch, rule, most):
+        return False
     mask = begin(interner)
     fresh = 0
     for i in range(size):
-        if firsts[i] == _NONE or scratch.bytes[grams.at[i]] < most:
-            grams.at[i] = _NONE
+        grams.at[i] = _NONE
+        if firsts[i] == _NONE:
             continue
         h = _hash(firsts[i], i, scratch)
         k = intern(h, interner.slots, interner.keys, mask, fresh)
@@ -85,15 +81,35 @@ def _find_grams(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> 
             mask = with_room(interner, mask, fresh)
         grams.counts[k] += 1
         grams.at[i] = k
+    return True
 
 
 @borrowing
-def _find_spans(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> None:
-    """Write to `grams.active` the word that the n-gram at each token begins with, _NONE without."""
+def _count_pairs(size: Int, scratch: Scratch, most: Int) -> None:
+    """Count the pairs of words that follow each other; write to `grams.at` where a word's is."""
+    tokens, distinct, counts = scratch.tokens, scratch.distinct, scratch.bytes
+    seen = begin_counts(counts, size)
+    before = np.int64(0)
+    for i in range(size):
+        if tokens.flags[i] & HAS_ALPHA:
+            here = np.int64(distinct.classes[tokens.ids[i]])
+            scratch.grams.at[i] = scrambled(np.uint64(before << 32 | here)) & seen
+            count_up(counts, scratch.grams.at[i], most)
+            before = here
+
+
+@borrowing
+def _find_spans(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams, most: Int) -> Bool:
+    """Write to `grams.active` the word that the n-gram at each token begins with, _NONE without;
+    return if any has one.
+
+    A document has a pair of words at least as often as an n-gram with it.
+    """
     tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
     firsts, lines = scratch.grams.active, scratch.breaks
+    found = False
     line = 0
-    first = 0  # words from here on are of one line and frequent enough each by itself
+    first = 0  # words from here on are of one line, and these and their pairs frequent enough
     length = 0  # of the words from there
     chars = 0  # of these words
     for i in range(size):
@@ -106,6 +122,8 @@ def _find_spans(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> 
         if classes.counts[distinct.classes[tokens.ids[i]]] < rule.min_count:
             length = chars = 0
             continue
+        if scratch.bytes[scratch.grams.at[i]] < most:
+            length = chars = 0
         if length == 0:
             first = i
         length += _length(tokens.flags[i], rule)
@@ -122,6 +140,8 @@ def _find_spans(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> 
                 numbers += token_characters(tokens, k)
         if length >= rule.length and numbers <= chars:
             firsts[i] = first
+            found = True
+    return found
 
 
 @inlined
@@ -154,7 +174,8 @@ def cover_lines(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> No
         while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
             line += 1
         characters[line] += token_characters(tokens, i)
-    _find_grams(size, n_lines, space, rule)
+    if not _find_grams(size, n_lines, space, rule):
+        return
     free = size  # tokens from here on are counted
     line = n_lines - 1
     for last in range(size - 1, -1, -1):
@@ -195,13 +216,16 @@ def drop_short_runs(n_lines: Int, rule: LineNgrams, space: Scratch) -> None:
 
 
 @borrowing
-def line_ngram_coverage(doc: Document, kit: Kit, space: Scratch) -> Float:
-    """Share of the text's token characters in lines covered beyond `max_coverage`."""
-    cover_lines(doc.tokens, doc.breaks, kit.line_ngrams, space)
+def line_ngram_coverage(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> Float:
+    """Share of the text's token characters in lines covered beyond `max_coverage`.
+
+    Does as `cover_lines`.
+    """
+    cover_lines(size, n_lines, rule, space)
     total = 0
     lost = 0
-    for k in range(doc.breaks):
+    for k in range(n_lines):
         total += space.counts[k]
-        if space.coverage[k] > kit.line_ngrams.max_coverage:
+        if space.coverage[k] > rule.max_coverage:
             lost += space.counts[k]
     return lost / total if total else np.nan

@@ -15,7 +15,7 @@ from curation.bytes.code_points import code_point
 from curation.bytes.hash_tables import intern
 from curation.compiled import Bool, Bools, Bytes, Int, Int32s, Uint16s, borrowing
 from curation.filters.filter_settings import CopySettings
-from curation.filters.scratch import begin, move_token, number_tokens, with_room
+from curation.filters.scratch import begin, number_tokens, token_characters, with_room
 from curation.hashing import xxh64
 from curation.text import characters as ch
 from curation.text.lines import strip_left, strip_right
@@ -62,15 +62,16 @@ def _characters(data: Bytes, start: Int, end: Int, properties: Uint16s, rule: Co
 
 
 @borrowing
-def find_copies(
-    data: Bytes, lines: Int, properties: Uint16s, rule: Copies, space: Scratch, copied: Bools
-) -> Bool:
-    """Fill copied[:lines]: whether each of `space.breaks` is part of a copy; return if any is.
+def find_copies(data: Bytes, lines: Int, properties: Uint16s, rule: Copies, space: Scratch) -> Bool:
+    """Fill `space.copied`: whether each of `space.breaks` is part of a copy; return if any is.
 
     A run is sought where its first line occurs first, so that every line is looked at
     once: O(bytes).
     """
-    starts, ends = space.breaks.starts, space.breaks.ends
+    starts, ends, copied = space.breaks.starts, space.breaks.ends, space.copied
+    copied[:lines] = False
+    if not rule.wanted:
+        return False
     place, firsts = space.lines.starts, space.grams.firsts  # of line j among all; of a kind of line
     size, first = space.grams.counts, space.grams.at
     mask = begin(space.interner)
@@ -79,7 +80,6 @@ def find_copies(
     kinds = 0
     total = 0
     for k in range(lines):
-        copied[k] = False
         a = strip_left(data, starts[k], ends[k], properties)
         b = strip_right(data, a, ends[k], properties)
         if a == b:
@@ -130,7 +130,7 @@ def _mark_runs(
 
 
 @borrowing
-def drop_tokens(n: Int, space: Scratch, copied: Bools) -> tuple[Int, Int]:
+def drop_tokens(n: Int, space: Scratch) -> tuple[Int, Int]:
     """Leave out the tokens of copied lines; return how many are left, and how many kinds."""
     tokens, lines = space.tokens, space.breaks
     kept = 0
@@ -138,8 +138,12 @@ def drop_tokens(n: Int, space: Scratch, copied: Bools) -> tuple[Int, Int]:
     for i in range(n):
         while tokens.starts[i] >= lines.ends[line]:
             line += 1
-        if copied[line]:
+        if space.copied[line]:
             continue
-        move_token(tokens, i, kept)
+        # those that stay follow each other
+        tokens.before[kept + 1] = tokens.before[kept] + token_characters(tokens, i)
+        tokens.starts[kept], tokens.ends[kept] = tokens.starts[i], tokens.ends[i]
+        tokens.flags[kept] = tokens.flags[i]
+        tokens.hashes[kept], tokens.lows[kept] = tokens.hashes[i], tokens.lows[i]
         kept += 1
     return kept, number_tokens(kept, tokens, space.distinct, space.interner)

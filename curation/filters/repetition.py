@@ -72,23 +72,20 @@ def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
     Most n-grams of a text occur once; none of these needs a place in the table.
     """
     tokens, grams, counts = space.tokens, space.grams, space.bytes
-    last = size - n
+    while active and grams.active[active - 1] > size - n:
+        active -= 1
     kept = 0
     for a in range(active):
-        i = grams.active[a]
-        if i <= last and space.distinct.counts[tokens.ids[i + n - 1]] > 1:
-            grams.active[kept] = i
-            kept += 1
+        i = grams.active[kept] = grams.active[a]
+        kept += space.distinct.counts[tokens.ids[i + n - 1]] > 1
     active, kept = kept, 0
     mask = begin_counts(counts, active)
     for a in range(active):
         place = scrambled(_key(n, grams.active[a], tokens, grams)) & mask
         count_up(counts, np.int64(place), 2)
     for a in range(active):
-        i = grams.active[a]
-        if counts[scrambled(_key(n, i, tokens, grams)) & mask] > 1:
-            grams.active[kept] = i
-            kept += 1
+        i = grams.active[kept] = grams.active[a]
+        kept += counts[scrambled(_key(n, i, tokens, grams)) & mask] > 1
     return kept
 
 

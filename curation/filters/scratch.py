@@ -18,6 +18,8 @@ from curation.text import characters as ch
 from curation.text.words import (
     HAS_ALPHA,
     HAS_NUMBER,
+    IS_SINGLE,
+    IS_SPELLING,
     IS_WORD,
     NOT_PUNCTUATION,
     PRIME,
@@ -36,6 +38,8 @@ DIGITS = np.uint64(0x2545F4914F6CDD1D)
 _ALNUM = ascii.ALNUM
 _JOINING = ascii.byte_set("'.,_")
 _SKIP = ch.SPACE | ch.IGNORE
+_ALPHA, _EXTEND, _NUMBER, _WORD = ch.ALPHA, ch.EXTEND, ch.NUMBER, ch.WORD
+_SINGLE, _SPELLING, _PUNCTUATION = ch.SINGLE, ch.SPELLING, ch.PUNCTUATION
 #: Of a table that has no keys yet.
 _FIRST_SLOTS = 256
 _ASCII, _UNDERSCORE, _FIRST_LETTER = 0x80, 0x5F, 0x41
@@ -125,6 +129,7 @@ class Scratch(NamedTuple):
     interner: Interner
     grams: Grams
     bytes: npt.NDArray[np.uint8]  # a copy of a line, or small counts
+    copied: npt.NDArray[np.bool_]  # by line
     coverage: npt.NDArray[np.float64]  # by line
     counts: npt.NDArray[np.int64]  # by line
     room: Room
@@ -199,6 +204,7 @@ def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
         Interner(np.empty(size, np.int32), np.empty(n, np.uint64)),
         Grams(at, counts, firsts, active, ints()),
         np.empty(n, np.uint8),
+        np.empty(n, np.bool_),
         np.empty(n, np.float64),
         np.empty(n, np.int64),
         room(),
@@ -245,8 +251,7 @@ def begin_counts(counts: Bytes, keys: Int) -> Int:
 
 @inlined
 def count_up(counts: Bytes, place: Int, most: Int) -> None:
-    if counts[place] < most:
-        counts[place] += 1
+    counts[place] += counts[place] < most
 
 
 @inlined
@@ -255,62 +260,52 @@ def token_characters(tokens: Tokens, i: Int) -> Int:
     return tokens.before[i + 1] - tokens.before[i]
 
 
-@inlined
-def move_token(tokens: Tokens, i: Int, to: Int) -> None:
-    """Put token i in the place of token `to` <= i, which follows those before it.
-
-    Tokens are moved in order, beginning with `before[0]` as it is.
-    """
-    chars = token_characters(tokens, i)
-    tokens.starts[to] = tokens.starts[i]
-    tokens.ends[to] = tokens.ends[i]
-    tokens.flags[to] = tokens.flags[i]
-    tokens.hashes[to] = tokens.hashes[i]
-    tokens.lows[to] = tokens.lows[i]
-    tokens.before[to + 1] = tokens.before[to] + chars
-
-
 @borrowing
 def load_segments(
     data: Bytes, begin: Int, end: Int, properties: Uint16s, lower: Uint32s, tokens: Tokens
 ) -> Int:
-    """Find and describe the words and symbols of a text; return how many.
-
-    Words of ASCII letters and digits are read only once.
-    """
-    n = 0
-    total = 0
+    """Find and describe the words and symbols of a text, most of them in one pass; return how
+    many."""
+    n = total = 0
     i = begin
     while i < end:
-        b = data[i]
-        if not _ALNUM[b]:
-            c, size = code_point(data, i)
-            if properties[c] & _SKIP:
-                i += size
-                continue
-        k = i
-        h = SEED
-        low = SEED
-        flags = np.int64(IS_WORD | NOT_PUNCTUATION)
-        while k < end and _ALNUM[data[k]]:
-            c = np.int64(data[k])
-            flags |= HAS_NUMBER if c < _FIRST_LETTER else HAS_ALPHA
-            h = (h ^ np.uint64(c)) * PRIME
-            low = (low ^ np.uint64(lower[c])) * PRIME
-            k += 1
-        chars = k - i
-        if k == i or _goes_on(data, k, end):
+        c, size = code_point(data, i)
+        p = first = np.int64(properties[c])
+        if p & _SKIP:
+            i += size
+            continue
+        # marks alone are behind a letter of an unspaced script, no such letter is behind others
+        wanted, other = (_EXTEND, 0) if p & _SINGLE else (_WORD, _SINGLE)
+        k, chars = i, 0
+        h = low = SEED
+        bits, common = np.int64(0), np.int64(_PUNCTUATION)
+        while k < end:
+            c, size = np.int64(data[k]), 1
+            if c >= _ASCII:
+                c, size = code_point(data, k)
+                p = np.int64(properties[c])
+                if k > i and (not p & wanted or p & other):
+                    break
+                bits |= p
+                common &= p
+            elif other and _ALNUM[c]:
+                bits |= _NUMBER if c < _FIRST_LETTER else _ALPHA
+                common = np.int64(0)
+            else:
+                break
+            h, low = (h ^ np.uint64(c)) * PRIME, (low ^ np.uint64(lower[c])) * PRIME
+            chars += 1
+            k += size
+        if first & _WORD and not (other and _goes_on(data, k, end, p)):
+            h, low = finish(h), finish(low)
+            flags = IS_WORD | (0 if common else NOT_PUNCTUATION)
+            flags |= (HAS_ALPHA if bits & _ALPHA else 0) | (HAS_NUMBER if bits & _NUMBER else 0)
+            flags |= (IS_SINGLE if bits & _SINGLE else 0) | (IS_SPELLING if bits & _SPELLING else 0)
+        else:
             k = token_end(data, i, end, properties)
             chars, flags, h, low = describe(data, i, k, properties, lower)
-        else:
-            h = finish(h)
-            low = finish(low)
-        tokens.starts[n] = i
-        tokens.ends[n] = k
-        tokens.flags[n] = flags
-        tokens.hashes[n] = h
-        tokens.lows[n] = low
-        tokens.before[n] = total
+        tokens.starts[n], tokens.ends[n], tokens.before[n] = i, k, total
+        tokens.flags[n], tokens.hashes[n], tokens.lows[n] = flags, h, low
         total += chars
         n += 1
         i = k
@@ -319,13 +314,13 @@ def load_segments(
 
 
 @inlined
-def _goes_on(data: Bytes, k: Int, end: Int) -> Bool:
-    """Whether a word of ASCII letters and digits may go on at byte k behind it."""
+def _goes_on(data: Bytes, k: Int, end: Int, held: Int) -> Bool:
+    """Whether a word may go on at byte k behind it; a character beyond ASCII there is `held`."""
     if k == end:
         return False
     b = data[k]
     if b >= _ASCII:
-        return True
+        return held & (ch.CONNECT | ch.MID | ch.MID_NUMBER) != 0
     if not _JOINING[b]:
         return False
     if b == _UNDERSCORE:

@@ -10,7 +10,6 @@ Names, numbers and addresses in the cells of a table are strange to the referenc
 which says nothing against the text around them.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +17,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, text_buffers
+from curation.arrow import TextBuffers, Texts
 from curation.bytes.hash_tables import Table
-from curation.compiled import Bytes, Float64s, Int, Int64s, Records, borrowing, kernel
+from curation.compiled import (
+    Bool,
+    Bytes,
+    Float,
+    Float64s,
+    Int,
+    Int64s,
+    Record,
+    Records,
+    borrowing,
+    kernel,
+)
 from curation.filters import (
     c4,
     content,
     dclm,
+    edits,
     fineweb,
     gopher,
     lexicon,
@@ -32,11 +43,12 @@ from curation.filters import (
     lists,
     mixed,
     reference,
+    repeated,
     repetition,
     scratch,
 )
 from curation.filters.filter_settings import SignalSettings
-from curation.filters.names import CONTENT, QUALITY, TOP
+from curation.filters.names import CONTENT, TOP
 from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
 from curation.filters.reference import References, measure_references
@@ -48,10 +60,10 @@ from curation.text.lines import all_lines, characters, feed_lines
 _ROW = np.dtype([(name, np.float64) for name in NAMES])
 _FIRST_GRAM = NAMES.index(f"repetition_top_{TOP[0]}gram")
 _CONTENT = slice(NAMES.index(CONTENT[0]), NAMES.index(CONTENT[-1]) + 1)
-_KL, _QUALITY = NAMES.index("kl_divergence"), NAMES.index(QUALITY)
+_KL = NAMES.index("kl_divergence")
 
-#: Signals that are of the whole text, listings and formulas included: `_count_whole` finds them.
-_OF_WHOLE = ("gopher_word_count", "c4_characters")
+#: Signals that are of the whole text, listings and formulas included.
+_OF_WHOLE = np.array([NAMES.index("gopher_word_count"), NAMES.index("c4_characters")])
 
 
 class Kit(NamedTuple):
@@ -74,76 +86,101 @@ class _Batch(NamedTuple):
 
     offsets: npt.NDArray[np.int64]  # [texts + 1]
     lists: npt.NDArray[np.int64]  # [texts, 3] see Meter.list_numbers
+    unmeasured: npt.NDArray[np.bool_]  # [texts] what is measured another time
 
 
 @borrowing
-def load_tokens(
-    data: Bytes, begin: Int, end: Int, kit: Kit, space: scratch.Scratch
-) -> tuple[Int, Int]:
-    """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
+def _load_tokens(
+    data: Bytes, begin: Int, end: Int, any_copied: Bool, kit: Kit, space: scratch.Scratch
+) -> tuple[Int, Int, Int]:
+    """Find, describe and number the tokens of one text, but those of copied lines; return (tokens,
+    distinct tokens, their classes)."""
     n = scratch.load_segments(data, begin, end, kit.properties, kit.lower, space.tokens)
-    return n, scratch.number_tokens(n, space.tokens, space.distinct, space.interner)
-
-
-@borrowing
-def _document(data: Bytes, d: Int, batch: _Batch, kit: Kit, space: scratch.Scratch) -> Document:
-    """Find tokens and lines of one text."""
-    begin, end = batch.offsets[d], batch.offsets[d + 1]
-    stops, dirty, known = batch.lists[d]
-    n, kinds = load_tokens(data, begin, end, kit, space)
-    return Document(
-        begin,
-        end,
-        characters(data, begin, end),
-        n,
-        kinds,
-        scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner),
-        feed_lines(data, begin, end, space.feeds.starts, space.feeds.ends),
-        all_lines(data, begin, end, kit.properties, space.breaks.starts, space.breaks.ends),
-        stops,
-        dirty,
-        known,
-    )
-
-
-@kernel
-def _count_whole(
-    data: Bytes, offsets: Int64s, kit: Kit, space: scratch.Scratch, out: Float64s
-) -> None:
-    """Fill out[documents, 2] with the signals `_OF_WHOLE`."""
-    row = np.zeros(1, _ROW)[0]
-    for d in range(len(offsets) - 1):
-        begin, end = offsets[d], offsets[d + 1]
-        if kit.gopher != gopher.DATATROVE:
-            doc = Document(begin, end, 0, 0, 0, 0, 0, 0, -1, -1, -1)
-            dclm.measure(data, doc, kit, space, row)
-            out[d, 0] = row.gopher_word_count
-        else:
-            n = scratch.load_segments(data, begin, end, kit.properties, kit.lower, space.tokens)
-            out[d, 0] = gopher.count_words(n, space.tokens)[0]
-        out[d, 1] = characters(data, begin, end)
+    kinds = scratch.number_tokens(n, space.tokens, space.distinct, space.interner)
+    if any_copied:
+        n, kinds = repeated.drop_tokens(n, space)
+    classes = scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
+    return n, kinds, classes
 
 
 @borrowing
 def _measure(
-    data: Bytes, batch: _Batch, kit: Kit, space: scratch.Scratch, rows: Records, grams: Float64s
+    data: Bytes,
+    doc: Document,
+    covered: Float,
+    kit: Kit,
+    space: scratch.Scratch,
+    row: Record,
+    shares: Float64s,
+    all_of_them: Bool,
 ) -> None:
-    """Fill `rows`, but for signals of the content, and those of n-grams to `grams`."""
-    for d in range(len(batch.offsets) - 1):
-        row = rows[d]
-        doc = _document(data, d, batch, kit, space)
-        c4.measure(data, doc, kit, space, row)
-        fineweb.measure(data, doc, kit, space, row)
-        row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
-        row.kl_divergence, row.outlier_token_ratio = reference.measure(
-            data, doc, kit.references, space, np.inf
-        )
-        row.llama3_line_ngram_coverage = line_ngrams.line_ngram_coverage(doc, kit, space)
-        if kit.gopher != gopher.DATATROVE:
-            dclm.measure(data, doc, kit, space, row)
-        else:
-            gopher.measure(data, doc, kit, space, row)
-        repetition.measure(data, doc, kit, space, row, grams[d])
+    """Fill `row`, but for signals of the content, and those of n-grams to `shares`.
+
+    Not `all_of_them` are those of Gopher and the number of characters.
+    """
+    if kit.gopher != gopher.DATATROVE:
+        dclm.measure(data, doc, kit, space, row)
+    else:
+        gopher.measure(data, doc, kit, space, row)
+    row.c4_characters = doc.characters
+    if not all_of_them:
+        return
+    c4.measure(data, doc, kit, space, row)
+    fineweb.measure(data, doc, kit, space, row)
+    row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
+    row.kl_divergence, row.outlier_token_ratio = reference.measure(
+        data, doc, kit.references, space, np.inf
+    )
+    row.llama3_line_ngram_coverage = covered
+    repetition.measure(data, doc, kit, space, row, shares)
+
+
+@kernel
+def _look(
+    data: Bytes,
+    batch: _Batch,
+    kit: Kit,
+    space: scratch.Scratch,
+    rules: edits.Rules,
+    rows: Records,
+    grams: Float64s,
+) -> Int64s:
+    """Return all cuts (`edits.find_cuts`), and measure texts without cuts or copies (`_measure`);
+    mark others as `unmeasured`."""
+    begins, room = batch.offsets, len(batch.offsets)
+    for i in range(begins[0], begins[-1]):
+        room += edits.CUTTABLE[data[i]]
+    cuts = np.empty((room, 4), np.int64)
+    cut: Int = 0
+    for d in range(len(begins) - 1):
+        begin, end, properties = begins[d], begins[d + 1], kit.properties
+        # all breaks of Unicode, as the signals of C4 read them
+        lines = all_lines(data, begin, end, properties, space.breaks.starts, space.breaks.ends)
+        n: Int = -1
+        kinds: Int = 0
+        classes: Int = 0
+        covered: Float = np.nan
+        if not rules.documents[d] and begin < end:
+            copied = repeated.find_copies(data, lines, properties, rules.copies, space)
+            if rules.wanted[1]:
+                n, kinds, classes = _load_tokens(data, begin, end, copied, kit, space)
+                covered = line_ngrams.line_ngram_coverage(n, lines, kit.line_ngrams, space)
+                line_ngrams.drop_short_runs(lines, kit.line_ngrams, space)
+            before = cut
+            cut = edits.find_cuts(data, d, (begin, end, lines), rules, kit, space, cuts, cut)
+            if cut > before:
+                batch.unmeasured[d] = True
+                continue
+            n = -1 if copied else n  # copies that stay have their tokens, too
+        if n < 0:
+            n, kinds, classes = _load_tokens(data, begin, end, False, kit, space)
+            covered = line_ngrams.line_ngram_coverage(n, lines, kit.line_ngrams, space)
+        size = characters(data, begin, end)
+        feeds = feed_lines(data, begin, end, space.feeds.starts, space.feeds.ends)
+        a, b, c = batch.lists[d]
+        doc = Document(begin, end, size, n, kinds, classes, feeds, lines, a, b, c)
+        _measure(data, doc, covered, kit, space, rows[d], grams[d], not batch.unmeasured[d])
+    return cuts[:cut]
 
 
 class Meter:
@@ -186,11 +223,6 @@ class Meter:
             reference.read_references(references),
         )
 
-    @property
-    def kit(self) -> Kit:
-        """Settings and tables for kernels that judge lines the same way."""
-        return self._kit
-
     def list_numbers(self, languages: pa.Array | None, rows: int) -> npt.NDArray[np.int64]:
         """Numbers of stop and dirty word lists and references: [rows, 3], -1 for none."""
         if languages is None:
@@ -215,7 +247,7 @@ class Meter:
         With `paths`, signals of prose are measured without the lines of code and formulas, but for
         the counts of words and characters, which are of the whole text.
         """
-        return self.measured(texts, content.look_at(texts, paths), languages, paths)
+        return as_struct(self.measured(texts, content.look_at(texts, paths), languages, paths))
 
     def measured(
         self,
@@ -223,20 +255,29 @@ class Meter:
         found: content.Content,
         languages: pa.Array | None = None,
         paths: bool = False,
-    ) -> pa.StructArray:
-        """Do as `measure`, with the structure of the texts known."""
-        blocks = content.has_blocks(found) if paths else np.zeros(len(texts), bool)
+        edited: edits.Edited | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Return signals with the structure of the texts known -> float64 [texts, signals].
+
+        With their edits, texts that have any get none.
+        """
+        known = found if paths else None
+        if edited is None:
+            edited = edits.edit(texts, self, edits.NO_EDITS, known, None, languages)
+        out, left = edited.signals, edited.unmeasured.copy()
+        left[edited.rows] = False
+        blocks = np.zeros(len(left), bool) if known is None else content.has_blocks(known) & left
         prose = content.prose_of(texts, found, blocks)
-        out = self._table(prose, languages)
+        if left.any():
+            rows = pa.array(np.flatnonzero(left))
+            own = None if languages is None else languages.take(rows)
+            of_whole = np.ix_(np.flatnonzero(blocks), _OF_WHOLE)
+            whole = out[of_whole]
+            out[left] = edits.edit(prose.take(rows), self, edits.NO_EDITS, languages=own).signals
+            out[of_whole] = whole
         self._look_again(prose, languages, out[:, _KL])
-        if blocks.any():
-            whole = self._whole(pa.array(texts, pa.large_string()).filter(pa.array(blocks)))
-            for k, name in enumerate(_OF_WHOLE):
-                out[blocks, NAMES.index(name)] = whole[:, k]
         out[:, _CONTENT] = found.signals
-        out[:, _QUALITY] = np.nan
-        columns = np.ascontiguousarray(out.T)
-        return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
+        return out
 
     def _look_again(
         self, texts: pa.Array, languages: pa.Array | None, divergences: npt.NDArray[np.float64]
@@ -251,34 +292,32 @@ class Meter:
             own = again(texts, numbers, self._kit.references)
             divergences[strange] = np.fmin(divergences[strange], own)
 
-    def _whole(self, texts: Texts) -> npt.NDArray[np.float64]:
-        """Signals `_OF_WHOLE` -> float64 [texts, 2]."""
-        offsets, data = text_buffers(texts)
-        out = np.empty((len(offsets) - 1, len(_OF_WHOLE)))
-        space = scratch.allocate(offsets)
-        _count_whole(data, offsets, self._kit, space, out)
-        return out
+    def look(
+        self,
+        buffers: TextBuffers,
+        languages: pa.Array | None,
+        rules: edits.Rules,
+        unmeasured: npt.NDArray[np.bool_],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the cuts by the rules, and signals but those of content -> int64 [cuts, 4]
+        (`edits.find_cuts`), float64 [texts, signals].
 
-    def _table(self, texts: Texts, languages: pa.Array | None) -> npt.NDArray[np.float64]:
-        """Signals but those of content -> float64 [texts, signals]."""
-        offsets, data = text_buffers(texts)
+        `unmeasured` [texts] get no others than `_OF_WHOLE`; those with cuts, added to them, none.
+        """
+        offsets, data = buffers
         rows = len(offsets) - 1
         # Columns of one row alone would be contiguous: another type, compiled anew.
         out = np.full((max(rows, 2), len(NAMES)), np.nan)
-        batch = _Batch(offsets, self.list_numbers(languages, rows))
+        batch = _Batch(offsets, self.list_numbers(languages, rows), unmeasured)
         table, grams = out.view(_ROW).reshape(-1), out[:, _FIRST_GRAM:]
-        _measure(data, batch, self._kit, scratch.allocate(offsets), table, grams)
-        return out[:rows]
+        cuts = _look(data, batch, self._kit, scratch.allocate(offsets), rules, table, grams)
+        return cuts, out[:rows]
 
 
-@functools.lru_cache(maxsize=8)
-def _meter(settings: str) -> Meter:
-    return Meter(SignalSettings.model_validate_json(settings))
-
-
-def measure(texts: Texts, languages: pa.Array | None, settings: SignalSettings) -> pa.StructArray:
-    """Signals of every text; see Meter.measure. Lists are loaded once per settings."""
-    return _meter(settings.model_dump_json(round_trip=True)).measure(texts, languages)
+def as_struct(signals: npt.NDArray[np.float64]) -> pa.StructArray:
+    """Signals [texts, signals] as a struct of float64 fields (NAMES)."""
+    columns = np.ascontiguousarray(signals.T)
+    return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
 
 
 #: Share of the characters that prose must have; a text with less is a table, and measured as one.

@@ -8,6 +8,7 @@ languages, and the group as a whole, keep theirs. Han characters, which no space
 one by one and in pairs.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,7 @@ _SPACE = 32
 _START, _FIRST = np.uint64(7), np.uint64(0x9E3779B97F4A7C15)
 _LAST, _FOLD = np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 _KEY = np.uint64(64 - 24)  # bits of a key: of unknown words one in a thousand has that of another
+_MOST_KEY, _PLACE = (1 << 24) - 1, 11  # the last bits of a key, of which a few have the first ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,17 @@ class CloseLanguages:
         offsets, data = text_buffers(lines)
         span = slice(self.starts[group], self.starts[group + 1])
         out = np.zeros((len(rows), len(self.groups[group])))
-        _add(offsets, data, firsts, rows, self.keys[span], self.odds[span], _scratch(offsets), out)
+        keys, odds, places = self.keys[span], self.odds[span], self._places[group]
+        spans = np.stack([firsts[rows], firsts[rows + 1]], 1)
+        _add(offsets, data, spans, keys, places, odds, _scratch(offsets), out)
         return out
+
+    @functools.cached_property
+    def _places(self) -> list[Ints]:
+        """Where keys with the same first bits begin, for each group: they are spread evenly."""
+        firsts = np.arange((_MOST_KEY >> _PLACE) + 2, dtype=np.uint32) << _PLACE
+        spans = zip(self.starts[:-1], self.starts[1:], strict=True)
+        return [np.searchsorted(self.keys[a:b], firsts).astype(np.int64) for a, b in spans]
 
 
 def weighed(weights: Floats, shares: Floats, words: Floats, sizes: Ints, large: Mask) -> Floats:
@@ -142,29 +153,25 @@ def _keys(data: Bytes, begin: Int, end: Int, out: Uint32s) -> Int:
 def _add(
     offsets: Int64s,
     data: Bytes,
-    firsts: Int64s,
-    rows: Int64s,
+    spans: Int64s,
     keys: Uint32s,
+    places: Int64s,
     odds: Int8s,
     scratch: Uint32s,
     out: Float64s,
 ) -> None:
     members = out.shape[1]
-    for row in range(len(rows)):
+    for row in range(len(spans)):
         words = 0
-        for line in range(firsts[rows[row]], firsts[rows[row] + 1]):
+        for line in range(spans[row, 0], spans[row, 1]):
             n = _keys(data, offsets[line], offsets[line + 1], scratch)
             words += n
             for k in range(n):
-                low = 0
-                high = len(keys)
-                while low < high:
-                    middle = (low + high) >> 1
-                    if keys[middle] < scratch[k]:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low < len(keys) and keys[low] == scratch[k]:
+                place = scratch[k] >> _PLACE
+                low, high = places[place], places[place + 1]
+                while low < high and keys[low] < scratch[k]:
+                    low += 1
+                if low < high and keys[low] == scratch[k]:
                     for member in range(members):
                         out[row, member] += odds[low, member]
         if words:

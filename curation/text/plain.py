@@ -114,8 +114,9 @@ def _write(
         i = copied = begin
         hidden, before = -1, 0  # where signs that nobody sees end, what is seen before them
         while i < end:
-            if not leads[data[i]]:
-                i += 1
+            size = code_point(data, i)[1] if leads[data[i]] else 1
+            if size == 1 or readings[code_point(data, i)[0]] <= _SHAPED:
+                i += size
                 continue
             if i != hidden:
                 last = last_character(data, begin, i)

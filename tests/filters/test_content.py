@@ -10,12 +10,13 @@ import pytest
 
 from curation.columns import CODE_PATH, PROSE_PATH
 from curation.filters.apply import load_filter
-from curation.filters.content import has_blocks, look_again, look_at
+from curation.filters.content import has_blocks, look_at
 from curation.filters.filter_settings import default_settings
 from curation.filters.gopher import DIALECTS
-from curation.filters.names import CONTENT
+from curation.filters.names import CONTENT, QUALITY
 from curation.filters.signals import Meter
 from curation.recipe import load as load_recipe
+from curation.text.plain import plain
 
 LINES = (
     "A line of plain words that says something about gardens.",
@@ -51,23 +52,27 @@ def test_words_and_characters_are_those_of_the_whole_text(dialect: str) -> None:
         assert parts.field(name).to_pylist() == whole.field(name).to_pylist()
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_only_changed_texts_are_looked_at_again(seed: int) -> None:
-    dice = random.Random(seed)
-    paths = default_settings().paths
-    before = pa.array(texts(20, dice), pa.large_string())
-    rows = np.flatnonzero(np.array([dice.random() < 0.3 for _ in range(len(before))]))
-    new = texts(len(rows), dice)
-    after = before.to_pylist()
-    for row, text in zip(rows, new, strict=True):
-        after[row] = text
-    changed = pa.array(["outside", *after], pa.large_string())[1:]
-    found = look_again(changed, look_at(before, paths), rows, paths)
-    expected = look_at(changed, paths)
-    for got, want in zip(found.structure, expected.structure, strict=True):
-        np.testing.assert_array_equal(got, want)
-    np.testing.assert_array_equal(found.paths, expected.paths)
-    np.testing.assert_array_equal(found.signals, expected.signals)
+@pytest.mark.parametrize("name", ["llama3", "fineweb", "fineweb2"])
+def test_signals_are_those_of_the_edited_texts(name: str) -> None:
+    dice = random.Random(2)
+    held = load_recipe(name).filter
+    lines = (
+        "{} walks home along the old harbour wall.\n",
+        "    value_{} = compute(y[1], z) + {}(x, y)",
+        "For any two of {} we know that $x^2 + y^2 = z^2$ holds in a plane.",
+    )
+    parts = ["\n".join(line.format(c, c) for c in "ABCDEFGHIJKL") for line in lines]
+    between = ["".join(dice.choices("aeilmnorst", k=7)) + " \n"[n % 9 == 8] for n in range(270)]
+    ends = ("", "\u00a0", *(f"\n{part}\n{''.join(between)}\n{part}" for part in parts))
+    before = [text + dice.choice(ends) for text in texts(200, dice)]
+    columns = {"id": before, "url": before, "text": pa.array(before, pa.large_string())}
+    result = load_filter(held).apply(pa.RecordBatch.from_pydict(columns))
+    changed = [a != b for a, b in zip(before, result.texts.to_pylist(), strict=True)]
+    assert any(changed) == (name != "fineweb2") and not all(changed)
+    expected = Meter(held.signals).measure(plain(result.texts), None, held.paths)
+    for field in (each for each in result.signals.type if each.name != QUALITY):
+        got, want = (s.field(field.name).to_numpy() for s in (result.signals, expected))
+        np.testing.assert_array_equal(got, want, field.name)
 
 
 SMALL = """{

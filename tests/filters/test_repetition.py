@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.filters.filter_settings import default_settings
-from curation.filters.signals import measure
 from curation.text import characters as ch
+from tests.filters import measure
 from tests.text.strings import word_list
 
 PROPERTIES = ch.properties()

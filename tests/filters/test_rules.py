@@ -12,9 +12,10 @@ from curation.filters import judge
 from curation.filters.apply import load_filter
 from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.rules import RuleBook
-from curation.filters.signals import NAMES, measure
+from curation.filters.signals import NAMES
 from curation.schema import DOCUMENTS
 from tests.damage_of_texts import ESCAPED, LOST, Damage, read_as, written
+from tests.filters import measure
 
 
 def signals(**columns: list[float]) -> pa.StructArray:

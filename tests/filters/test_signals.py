@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.filters.filter_settings import default_settings
-from curation.filters.signals import NAMES, measure
+from curation.filters.signals import NAMES
 from curation.text.structure import structure
+from tests.filters import measure
 from tests.text.strings import word_list
 
 SETTINGS = default_settings(signals={"reference": None}).signals
