@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from curation.config import nearest
 from curation.errors import ConfigError, raising, told
@@ -264,12 +262,6 @@ def answer_all(
             answer = pa.nulls(1, kind)
         parts.append(answer)
     return pa.concat_arrays(parts), failures
-
-
-def as_numbers(values: Any, batch: pa.RecordBatch) -> npt.NDArray[np.float64]:
-    """Return a function's result for a batch as float64 [documents]; NaN for null."""
-    numbers = _as_array(values, batch.num_rows, pa.float64())
-    return np.array(pc.fill_null(numbers, np.nan).to_numpy(zero_copy_only=False))
 
 
 def error_verdicts(failures: Sequence[Failure], rows: int, stage: str) -> Verdicts:

@@ -122,7 +122,7 @@ def uninterrupted_children() -> Iterator[None]:
 
 
 def await_ends(processes: Sequence[BaseProcess], seconds: float = _PATIENCE) -> None:
-    """Wait so long for processes to end, and end those that a thread of the user's code keeps."""
+    """Wait up to `seconds` for processes to end; kill those that own code's threads keep."""
     until = time.monotonic() + seconds
     for process in processes:
         process.join(max(0, until - time.monotonic()))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from curation.errors import AlarmError, ConfigError
+from curation.errors import AlarmError, ConfigError, WorkerError
 from curation.recipe import load
 from curation.user_code import UserCode
 from pipelines.cli import main
@@ -435,6 +435,13 @@ def test_a_preference_among_duplicates(home: Path, stage: str) -> None:
         own = f"mine: {{python: 'mine.py:prefer', settings: {{likes: {likes}}}}}\n"
         run_of(recipe_of(home, body + own))
         assert [r["url"] for r in rows(f"{stage}/documents")] == [kept]
+    for column in ("preferrence", "preference"):
+        (home / "mine.py").write_text(
+            "from curation.judging import Judged\n"
+            f"def prefer(batch):\n    return Judged({{'{column}': ['x'] * len(batch)}})\n"
+        )
+        with pytest.raises(WorkerError, match="reads numbers of 'preference'"):
+            run_of(recipe_of(home, f"{body}mine: {{python: 'mine.py:prefer'}}\n"))
 
 
 _NO_DOCUMENT = """

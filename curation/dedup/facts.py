@@ -22,7 +22,7 @@ from curation.dedup.keys import Ids, half_keys, run_lengths, run_starts, string_
 from curation.dedup.minhash import band_hashes, has_signature, signatures
 from curation.dedup.normalize import exact_keys
 from curation.dedup.urls import canonical_urls
-from curation.errors import ConfigError
+from curation.errors import ConfigError, InputError
 
 #: Column that each rule reads, and whether its greatest value wins.
 RULES: dict[OrderRule, tuple[str, bool]] = {
@@ -85,13 +85,16 @@ def choose_survivors(
     return Removals(removed[ascending], kept[ascending])
 
 
-def ranks_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+def ranks_of(batch: pa.RecordBatch, policy: Sequence[OrderRule]) -> npt.NDArray[np.int64]:
     """`source_rank` of documents: integers in the opposite order of the column `preference`, the
-    last where it is null; zeros without it."""
-    if "preference" not in batch.schema.names:
+    last where it is null; zeros if no rule reads it. Raises InputError if it has no numbers."""
+    if "preferred" not in policy:
         return np.zeros(batch.num_rows, np.int64)
-    given = pc.fill_null(batch.column("preference").cast(pa.float64()), np.nan)
-    numbers = given.to_numpy(zero_copy_only=False)
+    try:
+        column = batch.column("preference").cast(pa.float64(), safe=False)
+    except (KeyError, pa.ArrowException) as error:
+        raise InputError(f"survivor.policy reads numbers of 'preference': {error}") from None
+    numbers = column.to_numpy(zero_copy_only=False)
     bits = (-numbers).view(np.int64)  # ordered as the numbers are, but for the negative ones
     last = np.iinfo(np.int64).max
     return np.where(np.isnan(numbers), last, np.where(bits < 0, bits ^ np.int64(last), bits))
@@ -142,7 +145,7 @@ def document_facts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> pa
         "exact_low": keys[:, 1],
         "scope": scopes,
         "quality": np.full(batch.num_rows, np.nan),
-        "source_rank": ranks_of(batch),
+        "source_rank": ranks_of(batch, settings.survivor.policy),
     }
     if "quality" in batch.schema.names:
         facts["quality"] = batch.column("quality").cast(pa.float64()).fill_null(np.nan)
@@ -242,7 +245,7 @@ def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings
         batch.column("date").cast(pa.int64()).fill_null(ABSENT_DATE),
         pc.utf8_length(batch.column("text")).cast(pa.int64()),
         pa.array(half_keys(batch.column("id"))),
-        pa.array(ranks_of(batch)),
+        pa.array(ranks_of(batch, settings.survivor.policy)),
         batch.column("id"),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=KEYS).filter(pc.is_valid(urls))

@@ -314,7 +314,8 @@ def cut_passages(
         spans = _without(spans, [*exempt.get(row, ()), *stays])
         # A whole line or two of a repeat that keeps its ends are no passage.
         whole = _without(_whole(raw, spans, settings.unit), stays)
-        spans = [(low, high) for low, high in whole if high - low >= settings.min_bytes // 2]
+        least = settings.min_bytes // 2
+        spans = [s for s in whole if settings.unit == "bytes" or s[1] - s[0] >= least]
         if not _without(_joined(claims), spans):
             free.append(row)
         places = [_character(raw, one.start, 1) for one in copies]

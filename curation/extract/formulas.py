@@ -297,6 +297,8 @@ _FORMS = {
     ("msup", 2): "{base}^{{{1}}}",
     ("msub", 2): "{base}_{{{1}}}",
     ("msubsup", 3): "{base}_{{{1}}}^{{{2}}}",
+    ("mmultiscripts", 3): "{base}_{{{1}}}^{{{2}}}",
+    ("mmultiscripts", 4): "{{}}_{{{2}}}^{{{3}}}{base}",  # scripts before the base
 }
 
 

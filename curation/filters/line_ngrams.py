@@ -219,7 +219,7 @@ def drop_short_runs(n_lines: Int, rule: LineNgrams, space: Scratch) -> None:
 def line_ngram_coverage(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> Float:
     """Share of the text's token characters in lines covered beyond `max_coverage`.
 
-    Does as `cover_lines`.
+    Also fills what `cover_lines` fills.
     """
     cover_lines(size, n_lines, rule, space)
     total = 0

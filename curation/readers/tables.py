@@ -440,7 +440,7 @@ def _group_events(
             broken = str(error)
             columns = columns or _readable(opened, group, settings)
             lost = ", ".join(sorted({*opened[1].names} - {*columns}))
-            told = f"parquet.bad_column: {lost}: {broken}"
+            told = lost and f"parquet.bad_column: {lost}: {broken}"
     last = first + opened[0].metadata.row_group(group).num_rows - 1
     yield Damage(row, "parquet.corrupt", f"rows {row} to {last}: {broken}", None, b"")
 

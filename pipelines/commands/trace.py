@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     (answer,) = trace(*load_run(options.run), [passage], options.limit, tell)
     if options.json:
         found = [one.facts() for one in answer.found]
-        say_json({"found": found, "documents": answer.documents})
+        say_json({"found": found, "matches": answer.matches})
     else:
         say("\n".join(_lines(answer)))
     return 0
@@ -61,8 +61,8 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield from _document(found.facts())
     if not answer.found:
         yield "no span of 20 words or more found in tokenized or removed documents"
-    if left := answer.documents - len(answer.found):
-        yield f"{left:,} more documents have a part of it: --limit"
+    if left := answer.matches - len(answer.found):
+        yield f"{left:,} more texts have a part of it: raise --limit to see them"
 
 
 def _document(facts: dict[str, Any]) -> Iterator[str]:

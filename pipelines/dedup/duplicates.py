@@ -188,7 +188,7 @@ class ApplyVerdicts(Transform):
         found = found.placed(self.rows[start:end] - first_row, batch.num_rows)
         if not self.audits:
             return Outcome(batch, found)
-        gone = pc.is_valid(found.reason).to_numpy(zero_copy_only=False).astype(np.int64)
+        gone = pc.is_valid(found.kept_id).to_numpy(zero_copy_only=False).astype(np.int64)
         return Outcome(batch, found, beside={AUDIT: losses_by_source(batch, gone)})
 
 

@@ -70,10 +70,10 @@ class Found:
 
 
 class Answer(NamedTuple):
-    """The documents with the largest parts of a passage, and how many have any."""
+    """The documents with the largest parts of a passage, and how many texts have any."""
 
     found: list[Found]
-    documents: int
+    matches: int
 
     def with_more(self, more: Answer, limit: int) -> Answer:
         """Return this answer with those of further documents."""
@@ -81,7 +81,7 @@ class Answer(NamedTuple):
             [*self.found, *more.found],
             key=lambda f: (-sum(span.words for span in f.spans), f.row["id"]),
         )
-        return Answer(found[:limit], self.documents + more.documents)
+        return Answer(found[:limit], self.matches + more.matches)
 
 
 def trace(

@@ -120,11 +120,9 @@ def check_runner(name: str, arguments: Sequence[str]) -> None:
                 parser = argparse.ArgumentParser(allow_abbrev=False)
                 DirectOptions._add_argparse_args(parser)
                 if (parser.parse_args(arguments).direct_num_workers or 0) < 0:
-                    raise ValueError("--direct_num_workers: fewer than 0 (0: one per CPU)")
-            if (
-                kind in (FlinkRunner, SparkRunner)
-                and not options.view_as(PortableOptions).job_endpoint
-            ):
+                    raise ValueError("--direct_num_workers must be 0 or more (0: one per CPU)")
+            endpoint = options.view_as(PortableOptions).job_endpoint
+            if kind in (FlinkRunner, SparkRunner) and not endpoint:
                 _require_java()
             if kind is PrismRunner:
                 PrismJobServer(options)._get_executable_path()

@@ -214,6 +214,7 @@ def _start_worker(counters: Any, slot: int, log_level: int) -> None:
 def _end_if_lost(error: threading.ExceptHookArgs) -> None:
     """End this process when one that Beam's direct runner started has died: it waits forever."""
     if error.thread and error.thread.name == "run_worker":
+        tell(f"Beam's worker ended: {error.exc_value}")
         os._exit(1)
     threading.__excepthook__(error)
 

@@ -294,3 +294,12 @@ def test_a_short_line_inside_a_repeat_that_keeps_its_ends_stays() -> None:
         repeat = f"{before}\n{line}\n{behind}"
         done = cut([f"Once {repeat} here.", f"Now {repeat} there."], unit="lines")
         assert [text.decode().strip() for _, _, text in spans(done)] == gone
+
+
+def test_between_claims_a_repeat_of_bytes_goes_however_short() -> None:
+    """All copies but one go: what lies behind a claimed part, too."""
+    text = "".join(f"{i:04}" for i in range(65))
+    texts = pa.array([text, "mill"], pa.large_string())
+    found = {0: [substrings.Copy(0, len(text), "other")]}
+    done = substrings.cut_passages(texts, found, {0: [(0, 250)]}, choices(unit="bytes"))
+    assert spans(done) == [(0, 250, text[250:].encode())]

@@ -113,7 +113,7 @@ def test_beam_arguments() -> None:
         (["--runner=DirectRunner", "--nosuch=1"], "DirectRunner: unrecognized arguments: --nosuch"),
         (["--runner=DirectRunner", "--direct_num_workers=x"], "invalid int value: 'x'"),
         (["--runner=DirectRunner", "--direct_running_mode=x"], "invalid choice: 'x'"),
-        (["--runner=DirectRunner", "--direct_num_workers=-1"], "--direct_num_workers: fewer than"),
+        (["--runner=DirectRunner", "--direct_num_workers=-1"], "--direct_num_workers must be 0 or"),
         (["--runner=PrismRunner", "--prism_location=/no/prism"], "PrismRunner: "),
         (["--runner=FlinkRunner"], "FlinkRunner: its job server needs Java"),
         (["--direct_num_workers=3"], "--direct_num_workers=3: not an option of the local pool"),

@@ -104,9 +104,9 @@ def test_more_documents_than_the_limit_are_counted(
         r for r in _rows(sample_run, "dedup-documents/removed", "text") if _middle(r["text"])
     )
     few = trace(*load_run(str(sample_run)), [row["text"]], 1)[0]
-    assert few.found == _ask(sample_run, row["text"])[0].found[:1] and few.documents > 1
+    assert few.found == _ask(sample_run, row["text"])[0].found[:1] and few.matches > 1
     assert main(["trace", "--run", str(sample_run), row["text"], "--limit", "1"]) == 0
-    assert f"{few.documents - 1} more documents" in capsys.readouterr().out
+    assert f"{few.matches - 1} more texts" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
