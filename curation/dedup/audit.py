@@ -118,7 +118,7 @@ def _top(table: pa.Table) -> list[dict[str, Any]]:
 SOURCES = pa.schema(
     [
         ("kind", pa.string()),  # language, host or file
-        ("name", pa.string()),
+        ("name", pa.large_string()),
         ("documents", pa.int64()),
         ("bytes", pa.int64()),
         ("removed", pa.int64()),
@@ -144,7 +144,7 @@ def losses_by_source(batch: pa.RecordBatch, removed: npt.NDArray[np.int64]) -> p
         pa.RecordBatch.from_arrays(
             [
                 pa.array([kind] * len(sizes), pa.string()),
-                pc.fill_null(names(batch.column(column)).cast(pa.string()), ""),
+                pc.fill_null(names(batch.column(column)).cast(pa.large_string()), ""),
                 *sums,
             ],
             schema=SOURCES,
