@@ -15,6 +15,7 @@ from curation.recipe import load
 from curation.user_code import UserCode
 from pipelines.cli import main
 from pipelines.plan import plan
+from pipelines.process import await_ends
 from pipelines.reading.explorer import Explorer
 from pipelines.report.collect import collect
 from pipelines.run import run_plan
@@ -149,7 +150,7 @@ def test_an_exception_costs_its_document_alone(home: Path, told_by: Callable[...
 def test_a_thread_that_never_ends_keeps_no_run_waiting(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.runners.local._PATIENCE", 1)
+    monkeypatch.setattr(await_ends, "__defaults__", (1,))
     (home / "my_rules.py").write_text(
         "import threading\n"
         "def share_of_capitals(texts):\n"

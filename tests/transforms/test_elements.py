@@ -204,7 +204,7 @@ def test_the_example_runs_here_and_in_other_processes(tmp_path: Path) -> None:
     rows = counts(tmp_path / "here")
     removed = [f"removed/{name}" for name in ("extract", "language", "length")]
     stage = [f"dedup-documents/{kind}" for kind in ("documents", "removed")]
-    assert set(rows) == {"long", *removed, *stage}
+    assert set(rows) == {"long", *removed, *stage, "dedup-documents/audit"}
     assert min(rows[name] for name in ("long", "removed/language", *stage)) > 0
     assert rows["long"] == sum(rows[name] for name in stage)
     with external_workers() as (_, *options):  # as a user starts it
