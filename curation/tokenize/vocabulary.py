@@ -18,6 +18,9 @@ depends on the byte before the character and on the byte after it only.
 
 import base64
 import binascii
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,11 +29,11 @@ import numpy.typing as npt
 
 from curation.bytes.code_points import is_tail, sound_point
 from curation.bytes.hash_tables import slot_of_bytes
-from curation.compiled import Bool, Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined, kernel
+from curation.compiled import Bool, Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined
 from curation.errors import InputError
-from curation.hashing import xxh64
+from curation.hashing import hash_spans, xxh64
 
-_NEVER = np.int32(0x7FFFFFFF)  # rank of a token that doesn't exist
+_NEVER = 0x7FFFFFFF  # rank of a token that doesn't exist
 _PLANE = 1 << 16  # characters of four bytes are left to merging
 
 
@@ -41,100 +44,67 @@ def _wide_character(data: Bytes, i: Int, end: Int) -> tuple[Int, Int]:
     return (point, size) if 1 < size < 4 else (np.int64(0), np.int64(0))
 
 
-@inlined
-def _lower(table: Int32s, row: Int, column: Int, rank: Int) -> None:
-    if rank < table[row, column]:
-        table[row, column] = rank
+#: Characters of two or three bytes, and bytes that continue one.
+_WIDE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|(?:\xe0[\xa0-\xbf]|[\xe1-\xef][\x80-\xbf])[\x80-\xbf]")
+_TAILS = bytes(range(0x80, 0xC0))
 
 
-@borrowing
-def _prefix(first: Int, second: Int, size: Int) -> Int:
-    """Row of the first one or two bytes of a character."""
-    if size == 1:
-        return np.int64(first)
-    return np.int64(256) + (np.int64(first & 0x0F) << 6 | np.int64(second & 0x3F))
+class _Lowest(NamedTuple):
+    """Lowest ranks of longer tokens that have a character, or a part of one with what is next to
+    it."""
+
+    containing: dict[bytes, int]  # by character
+    ending: dict[bytes, dict[int, int]]  # by first bytes of a character and the byte before it
+    beginning: dict[bytes, dict[int, int]]  # by last bytes of a character and the byte after it
 
 
-@borrowing
-def _suffix(first: Int, second: Int, size: Int) -> Int:
-    """Row of the last one or two bytes of a character."""
-    if size == 1:
-        return np.int64(first & 0x3F)
-    return np.int64(64) + (np.int64(first & 0x3F) << 6 | np.int64(second & 0x3F))
+def _lowest_ranks(tokens: Sequence[bytes]) -> _Lowest:
+    found = _Lowest({}, defaultdict(dict), defaultdict(dict))
+    for rank, token in enumerate(tokens):
+        for character in _WIDE.findall(token):
+            if len(character) < len(token):
+                found.containing.setdefault(character, rank)
+        begun, rest = token.rstrip(_TAILS), token.lstrip(_TAILS)
+        if rest and 0 < len(token) - len(rest) <= 2:
+            found.beginning[token[: -len(rest)]].setdefault(rest[0], rank)
+        part, lead = token[len(begun) - 1 :], begun[-1] if len(begun) > 1 else 0
+        if 0xC2 <= lead < 0xF0 and len(part) < (2 if lead < 0xE0 else 3):
+            found.ending[part].setdefault(begun[-2], rank)
+    return found
 
 
-@kernel
-def _lowest_ranks(blob: Bytes, offsets: Int64s) -> tuple[Int32s, Int32s, Int32s]:
-    """Lowest rank of tokens that contain a character, that end within one, that begin within one.
-
-    int32 [65536] by code point; [prefix, byte before it]; [suffix, byte after it].
-    """
-    contain = np.full(_PLANE, _NEVER, np.int32)
-    ending = np.full((256 + 1024, 256), _NEVER, np.int32)
-    beginning = np.full((64 + 4096, 256), _NEVER, np.int32)
-    for rank in range(len(offsets) - 1):
-        start, end = offsets[rank], offsets[rank + 1]
-        i = start
-        while i < end and is_tail(blob[i]):
-            i += 1
-        if 0 < i - start <= 2 and i < end:
-            _lower(beginning, _suffix(blob[start], blob[start + 1], i - start), blob[i], rank)
-        last = end - 1
-        while last > start and is_tail(blob[last]):
-            last -= 1
-        cut = end - last
-        if last > start and blob[last] >= 0xC2 and blob[last] < 0xF0:
-            if cut < (2 if blob[last] < 0xE0 else 3):
-                _lower(ending, _prefix(blob[last], blob[end - 1], cut), blob[last - 1], rank)
-        while i < end:
-            code, size = _wide_character(blob, i, end)
-            if 0 < size < end - start and rank < contain[code]:
-                contain[code] = rank
-            i += max(size, 1)
-    return contain, ending, beginning
-
-
-@kernel
-def whole_characters(blob: Bytes, offsets: Int64s) -> tuple[Int64s, Uint64s]:
+def _whole_characters(
+    tokens: Sequence[bytes], ranks: Mapping[bytes, int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """Return which characters may start as one symbol, and between which bytes they may not.
 
-    Tokens lie end to end in `blob`, by rank. The first array has, by code point, row << 32 | token,
-    or -1 (int64 [65536]); the second, by row, 256 bits of the bytes that must not come before the
-    character, then 256 bits of those that must not come after it (uint64 [rows, 8]).
+    The first array has, by code point, row << 32 | token, or -1 (int64 [65536]); the second, by
+    row, 256 bits of the bytes that must not come before the character, then 256 bits of those that
+    must not come after it (uint64 [rows, 8]).
     """
-    contain, ending, beginning = _lowest_ranks(blob, offsets)
-    rank_of_two = np.full(_PLANE, _NEVER, np.int32)
-    for rank in range(len(offsets) - 1):
-        start = offsets[rank]
-        if offsets[rank + 1] - start == 2:
-            rank_of_two[np.int64(blob[start]) << 8 | np.int64(blob[start + 1])] = rank
+    lowest = _lowest_ranks(tokens)
     characters = np.full(_PLANE, -1, np.int64)
-    unsafe = np.zeros((len(offsets), 8), np.uint64)
-    rows = 0
-    for rank in range(len(offsets) - 1):
-        start, end = offsets[rank], offsets[rank + 1]
-        code, size = _wide_character(blob, start, end)
-        if size == 0 or size != end - start:
+    unsafe: list[npt.NDArray[np.bool_]] = []
+    for rank, token in enumerate(tokens):
+        if not _WIDE.fullmatch(token):
             continue
-        highest = np.int64(rank)  # on the way from its bytes to its token
-        if size == 3:
-            first = rank_of_two[np.int64(blob[start]) << 8 | np.int64(blob[start + 1])]
-            second = rank_of_two[np.int64(blob[start + 1]) << 8 | np.int64(blob[start + 2])]
-            highest = max(highest, np.int64(min(first, second)))
-        if highest == _NEVER or contain[code] < highest:
+        highest = rank  # on the way from its bytes to its token
+        if len(token) == 3:
+            highest = max(rank, min(ranks.get(two, _NEVER) for two in (token[:2], token[1:])))
+        if highest == _NEVER or lowest.containing.get(token, _NEVER) < highest:
             continue
-        characters[code] = np.int64(rows) << 32 | np.int64(rank)
-        for cut in range(1, size):
-            before = ending[_prefix(blob[start], blob[start + 1], cut)]
-            after = beginning[_suffix(blob[end - cut], blob[end - 1], cut)]
-            for byte in range(256):
-                bit = np.uint64(1) << np.uint64(byte & 63)
-                if before[byte] < highest:
-                    unsafe[rows, byte >> 6] |= bit
-                if after[byte] < highest:
-                    unsafe[rows, 4 + (byte >> 6)] |= bit
-        rows += 1
-    return characters, unsafe[:rows].copy()
+        characters[ord(token.decode("utf-8", "surrogatepass"))] = len(unsafe) << 32 | rank
+        bits = np.zeros(512, np.bool_)
+        for cut in range(1, len(token)):
+            before, after = (
+                lowest.ending.get(token[:cut], {}),
+                lowest.beginning.get(token[-cut:], {}),
+            )
+            bits[[byte for byte, low in before.items() if low < highest]] = True
+            bits[[256 + byte for byte, low in after.items() if low < highest]] = True
+        unsafe.append(bits)
+    packed = np.packbits(np.array(unsafe, np.bool_).reshape(-1, 512), 1, "little")
+    return characters, packed.view(np.uint64)
 
 
 @inlined
@@ -184,7 +154,7 @@ class Tables(NamedTuple):
     pair_bits: npt.NDArray[np.uint64]  # 2^21 bits: two set in a word for each pair
     byte_ids: npt.NDArray[np.int32]  # [256] id of each single byte
     byte_pairs: npt.NDArray[np.int32]  # [65536] token of first byte << 8 | second, -1 for none
-    characters: npt.NDArray[np.int64]  # [65536] by code point, see `characters.py`
+    characters: npt.NDArray[np.int64]  # [65536] by code point, see `_whole_characters`
     unsafe: npt.NDArray[np.uint64]  # [n, 8] neighbouring bytes of a character, as above
 
 
@@ -242,42 +212,6 @@ def find_pair(left: Int, right: Int, pairs: Uint64s, pair_bits: Uint64s) -> Int:
     return np.int64(-1)
 
 
-@kernel
-def _pairs(blob: Bytes, offsets: Int64s, slots: Int32s) -> Int64s:
-    """Fill the empty `slots`; return every (left, right, token) with token = left + right.
-
-    They are in order of token, then split.
-    """
-    out = np.empty((len(blob), 3), np.int64)
-    n = 0
-    for token in range(len(offsets) - 1):
-        add_bytes(token, blob, offsets, slots)
-    for token in range(len(offsets) - 1):
-        start, end = offsets[token], offsets[token + 1]
-        for middle in range(start + 1, end):
-            left = find_bytes(blob, start, middle, blob, offsets, slots)
-            if left >= 0:
-                right = find_bytes(blob, middle, end, blob, offsets, slots)
-                if right >= 0:
-                    out[n, 0] = left
-                    out[n, 1] = right
-                    out[n, 2] = token
-                    n += 1
-    return out[:n]
-
-
-@borrowing
-def _pair_table(splits: Int64s, pairs: Uint64s, pair_bits: Uint64s) -> None:
-    mask = np.uint64(len(pairs) - 1)
-    for k in range(len(splits)):
-        both, h = _pair_hash(splits[k, 0], splits[k, 1])
-        pair_bits[h >> np.uint64(64 - _BITS + 6)] |= _two_bits(h)
-        slot = h >> np.uint64(32) & mask
-        while pairs[slot] != _EMPTY:
-            slot = (slot + np.uint64(1)) & mask
-        pairs[slot] = both << _ID_BITS | np.uint64(splits[k, 2])
-
-
 def _power_of_two(least: int) -> int:
     return 1 << max(4, (least - 1).bit_length())
 
@@ -287,38 +221,57 @@ def empty_slots(tokens: int) -> npt.NDArray[np.int32]:
     return np.full(_power_of_two(3 * tokens), -1, np.int32)
 
 
-def flatten(tokens: list[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def flatten(tokens: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Token bytes laid end to end, and their offsets [n + 1]."""
     offsets = np.zeros(len(tokens) + 1, np.int64)
     np.cumsum([len(token) for token in tokens], out=offsets[1:])
     return np.frombuffer(b"".join(tokens), np.uint8).copy(), offsets
 
 
-def splits(tokens: list[bytes]) -> npt.NDArray[np.int64]:
-    """Every (left, right, token) of ids with bytes(token) = bytes(left) + bytes(right): [m, 3]."""
-    blob, offsets = flatten(tokens)
-    slots = empty_slots(len(tokens))
-    return _pairs(blob, offsets, slots)
+def splits(tokens: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """Every (left, right, token) of ids with bytes(token) = bytes(left) + bytes(right): [m, 3].
+
+    They are in order of token, then split.
+    """
+    ranks = {token: rank for rank, token in enumerate(tokens)}
+    found = [
+        (left, right, rank)
+        for rank, token in enumerate(tokens)
+        for k in range(1, len(token))
+        if (left := ranks.get(token[:k], -1)) >= 0 and (right := ranks.get(token[k:], -1)) >= 0
+    ]
+    return np.array(found, np.int64).reshape(-1, 3)
 
 
-def tables(tokens: list[bytes]) -> Tables:
+def _filled(size: int, places: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return the number of the entry in each slot, -1 where none is: each goes to the first free
+    one from its place on."""
+    slots = [-1] * size
+    for number, slot in enumerate((places & np.uint64(size - 1)).tolist()):
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = number
+    return np.array(slots)
+
+
+def tables(tokens: Sequence[bytes]) -> Tables:
     """Look-up tables of a vocabulary (tokens by rank; all 256 single bytes among them)."""
+    ranks = {token: rank for rank, token in enumerate(tokens)}
     blob, offsets = flatten(tokens)
-    slots = empty_slots(len(tokens))
-    found = _pairs(blob, offsets, slots)
-    pairs = np.full(_power_of_two(len(found) * 3 // 2), _EMPTY)
+    hashes = hash_spans(blob, offsets[:-1], offsets[1:], _SEED)
+    slots = _filled(_power_of_two(3 * len(tokens)), hashes).astype(np.int32)
+    found = splits(tokens)
+    both, h = _pair_hash.py_func(found[:, 0].astype(np.uint64), found[:, 1].astype(np.uint64))
+    held = _filled(_power_of_two(len(found) * 3 // 2), h >> np.uint64(32))
+    pairs = np.append(both << _ID_BITS | found[:, 2].astype(np.uint64), _EMPTY)[held]
     pair_bits = np.zeros(1 << (_BITS - 6), np.uint64)
-    _pair_table(found, pairs, pair_bits)
-    index = {token: rank for rank, token in enumerate(tokens) if len(token) == 1}
-    byte_ids = np.array([index[bytes([b])] for b in range(256)], np.int32)
-    byte_of = np.full(len(tokens), -1)
-    byte_of[byte_ids] = np.arange(256)
-    first, second = byte_of[found[:, 0]], byte_of[found[:, 1]]
-    of_bytes = (first >= 0) & (second >= 0)
+    np.bitwise_or.at(pair_bits, h >> np.uint64(64 - _BITS + 6), _two_bits.py_func(h))
+    byte_ids = np.array([ranks[bytes([b])] for b in range(256)], np.int32)
     byte_pairs = np.full(1 << 16, -1, np.int32)
-    byte_pairs[(first << 8 | second)[of_bytes]] = found[of_bytes, 2]
-    characters, unsafe = whole_characters(blob, offsets)
-    return Tables(blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe)
+    for token in (t for t in tokens if len(t) == 2):
+        byte_pairs[token[0] << 8 | token[1]] = ranks[token]
+    whole = _whole_characters(tokens, ranks)
+    return Tables(blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, *whole)
 
 
 def parse_ranks(content: bytes, name: str) -> list[bytes]:
