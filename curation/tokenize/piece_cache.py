@@ -15,6 +15,7 @@ changes no id.
 import numpy as np
 import numpy.typing as npt
 
+from curation.bytes.search import eight_at
 from curation.compiled import Bool, Bytes, Int, Uint32s, Uint64s, borrowing, inlined
 
 _HALF = 4  # words
@@ -40,23 +41,6 @@ def new_cache(pieces: int = 1 << 19) -> npt.NDArray[np.uint64]:
 
 
 @inlined
-def _word(data: Bytes, start: Int) -> Int:
-    """Return eight bytes as a little-endian integer."""
-    at = np.uint64(start)
-    # Written out, this becomes one load.
-    return (
-        np.uint64(data[at])
-        | np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
-        | np.uint64(data[at + np.uint64(2)]) << np.uint64(16)
-        | np.uint64(data[at + np.uint64(3)]) << np.uint64(24)
-        | np.uint64(data[at + np.uint64(4)]) << np.uint64(32)
-        | np.uint64(data[at + np.uint64(5)]) << np.uint64(40)
-        | np.uint64(data[at + np.uint64(6)]) << np.uint64(48)
-        | np.uint64(data[at + np.uint64(7)]) << np.uint64(56)
-    )
-
-
-@inlined
 def _last_word(data: Bytes, start: Int, size: Int) -> Int:
     word = np.uint64(0)
     for k in range(min(size, 8)):
@@ -76,12 +60,12 @@ def piece_key(data: Bytes, start: Int, size: Int, is_part: Bool) -> tuple[Int, I
             return first, second | note, zero, zero
         last = _last_word(data, start + 24, size - 24)
         return first, last | note, second, _last_word(data, start + 16, size - 16)
-    first = _word(data, start) & _MASKS[np.uint64(size + 24)]
-    second = _word(data, start + 8) & _MASKS[np.uint64(size + 16)]
+    first = eight_at(data, start) & _MASKS[np.uint64(size + 24)]
+    second = eight_at(data, start + 8) & _MASKS[np.uint64(size + 16)]
     if size <= _SHORT:
         return first, second | note, zero, zero
-    last = _word(data, start + 24) & _MASKS[np.uint64(size)]
-    return first, last | note, second, _word(data, start + 16) & _MASKS[np.uint64(size + 8)]
+    last = eight_at(data, start + 24) & _MASKS[np.uint64(size)]
+    return first, last | note, second, eight_at(data, start + 16) & _MASKS[np.uint64(size + 8)]
 
 
 @inlined

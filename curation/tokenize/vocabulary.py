@@ -22,7 +22,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -261,7 +261,8 @@ def tables(tokens: Sequence[bytes]) -> Tables:
     hashes = hash_spans(blob, offsets[:-1], offsets[1:], _SEED)
     slots = _filled(_power_of_two(3 * len(tokens)), hashes).astype(np.int32)
     found = splits(tokens)
-    both, h = _pair_hash.py_func(found[:, 0].astype(np.uint64), found[:, 1].astype(np.uint64))
+    hash_all: Any = _pair_hash.py_func  # of arrays as of numbers
+    both, h = hash_all(found[:, 0].astype(np.uint64), found[:, 1].astype(np.uint64))
     held = _filled(_power_of_two(len(found) * 3 // 2), h >> np.uint64(32))
     pairs = np.append(both << _ID_BITS | found[:, 2].astype(np.uint64), _EMPTY)[held]
     pair_bits = np.zeros(1 << (_BITS - 6), np.uint64)
