@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from curation.bytes.code_points import code_point, last_character
+from curation.bytes.search import same, word
 from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing, merged
 from curation.filters.phrases import Phrases, compile_phrases, find_phrases
 from curation.text import characters as ch
@@ -53,7 +54,7 @@ _SPACE, _SINGLE, _TERMINAL, _CLOSE = ch.SPACE, ch.SINGLE, ch.TERMINAL, ch.CLOSE
 _BREAK = ch.BREAK
 _ZEROS = ch.decimal_zeros()
 _OPEN, _SHUT = 0x5B, 0x5D
-_CITATIONS = (b"[edit]", b"[citation needed]")
+_CITATIONS = (word(b"[edit]"), word(b"[citation needed]"))
 
 
 class C4Limits(NamedTuple):
@@ -100,14 +101,8 @@ def citation_end(data: Bytes, i: Int, end: Int) -> Int:
     if k < end and data[k] == _SHUT:
         return k + 1
     for mark in _CITATIONS:
-        if i + len(mark) <= end:
-            same = True
-            for j in range(len(mark)):
-                if data[i + j] != mark[j]:
-                    same = False
-                    break
-            if same:
-                return i + len(mark)
+        if i + len(mark) <= end and same(data, i, mark, 0, len(mark)):
+            return i + len(mark)
     return i
 
 

@@ -14,6 +14,7 @@ import regex
 
 from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes.code_points import code_point
+from curation.bytes.search import same, word
 from curation.columns import CODE_PATH, MATH_PATH, PROSE_PATH, document_paths
 from curation.compiled import (
     Bool,
@@ -159,21 +160,18 @@ def _measure_code(
 
 
 @borrowing
-def _word_after(data: Bytes, i: Int, end: Int, word: Bytes) -> Bool:
-    """Whether data[i:] begins with the letters of `word`, and no letter follows."""
-    if i + len(word) > end:
+def _word_after(data: Bytes, i: Int, end: Int, letters: Bytes) -> Bool:
+    """Whether data[i:] begins with the `letters`, and no letter follows."""
+    after = i + len(letters)
+    if after > end or not same(data, i, letters, 0, len(letters)):
         return False
-    for k in range(len(word)):
-        if data[i + k] != word[k]:
-            return False
-    after = i + len(word)
     return after == end or not 97 <= (data[after] | 32) <= 122
 
 
-_BEGIN = np.frombuffer(b"begin", np.uint8)
-_END = np.frombuffer(b"end", np.uint8)
-_LEFT = np.frombuffer(b"left", np.uint8)
-_RIGHT = np.frombuffer(b"right", np.uint8)
+_BEGIN = word(b"begin")
+_END = word(b"end")
+_LEFT = word(b"left")
+_RIGHT = word(b"right")
 
 
 @borrowing

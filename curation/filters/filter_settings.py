@@ -230,15 +230,12 @@ class FilterSettings(Settings):
 
     @model_validator(mode="after")
     def _custom_signals_for_all_languages(self) -> FilterSettings:
-        for where, rules in self.rule_sets():
-            for family, members in rules.items() if where != "rules" else ():
-                for name, rule in (members or {}).items():
-                    if rule is not None and rule.python is not None:
-                        key = f"{where}.{family}.{name}"
-                        raise ValueError(
-                            f"{key}.python: a signal is measured for all languages: name it in "
-                            f"rules.{family}.{name}, and here its limits"
-                        )
+        for where, family, name, rule in self.each_rule():
+            if where != "rules" and rule.python is not None:
+                raise ValueError(
+                    f"{where}.{family}.{name}.python: a signal is measured for all languages: name "
+                    f"it in rules.{family}.{name}, and here its limits"
+                )
         return self
 
     @model_validator(mode="after")
@@ -272,53 +269,46 @@ class FilterSettings(Settings):
                     _check_rule(f"by_language.{language}", f"{family}.{name}", [self.rules])
         return self
 
-    def rule_sets(self) -> Iterator[tuple[str, Rules]]:
-        """All rules, those of each language after the others, by the key under which they are."""
-        yield "rules", self.rules
-        yield from ((f"by_language.{n}", rules) for n, rules in self.by_language.items())
+    def each_rule(self) -> Iterator[tuple[str, str, str, Rule]]:
+        """Yield the rules that are switched on, those of each language after the others: the key
+        under which they are (`rules` or `by_language.de`), family, name, rule."""
+        own = ((f"by_language.{n}", rules) for n, rules in self.by_language.items())
+        for where, rules in (("rules", self.rules), *own):
+            for family, members in rules.items():
+                held = (members or {}).items()
+                yield from ((where, family, name, rule) for name, rule in held if rule is not None)
 
     def unmeasured(self) -> str | None:
         """What is wrong where a rule can never fire: no list is named that its signal takes.
 
         A language's threshold for a rule that `rules` switches off is no mistake then.
         """
-        off = {
-            (family, name)
-            for family, members in self.rules.items()
-            for name, rule in (members or {}).items()
-            if rule is None
-        }
-        for where, rules in self.rule_sets():
-            for family, members in rules.items():
-                for name, rule in (members or {}).items():
-                    key = NEEDS.get(rule.signal) if rule is not None else None
-                    missing = key is not None and getattr(self.signals, key) is None
-                    if missing and (family, name) not in off:
-                        return (
-                            f"{where}.{family}.{name}: its signal is not measured: name what it "
-                            f"takes in filter.signals.{key}, or switch the rule off with null"
-                        )
+        for where, family, name, rule in self.each_rule():
+            key = NEEDS.get(rule.signal)
+            off = (self.rules.get(family) or {}).get(name, rule) is None
+            if key is not None and getattr(self.signals, key) is None and not off:
+                return (
+                    f"{where}.{family}.{name}: its signal is not measured: name what it "
+                    f"takes in filter.signals.{key}, or switch the rule off with null"
+                )
         return None
 
     def languages(self) -> Iterator[tuple[str, str]]:
         """Every language that these settings name, with the key that names it."""
         yield from (("by_language", language) for language in self.by_language)
         yield from (("default_languages", language) for language in self.default_languages)
-        for where, rules in self.rule_sets():
-            for family, members in rules.items():
-                for name, rule in (members or {}).items():
-                    for key in ("languages", "except_languages") if rule is not None else ():
-                        for language in getattr(rule, key) or ():
-                            yield f"{where}.{family}.{name}.{key}", language
+        for where, family, name, rule in self.each_rule():
+            for key in ("languages", "except_languages"):
+                for language in getattr(rule, key) or ():
+                    yield f"{where}.{family}.{name}.{key}", language
 
     @property
     def custom_signals(self) -> dict[str, CustomSignal]:
         """The signals that code of the user's own measures, by name, in the order of the rules."""
         return {
             rule.signal: CustomSignal(rule.python, rule.settings)
-            for members in self.rules.values()
-            for rule in (members or {}).values()
-            if rule is not None and rule.python is not None
+            for where, _, _, rule in self.each_rule()
+            if where == "rules" and rule.python is not None
         }
 
     @property

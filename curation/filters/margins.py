@@ -77,10 +77,7 @@ def limits_of(settings: FilterSettings) -> list[Limit]:
     """Every threshold of the settings, in the order of the rules."""
     return [
         Limit(where, family, name, side, rule.signal, end)
-        for where, rules in settings.rule_sets()
-        for family, members in rules.items()
-        for name, rule in (members or {}).items()
-        if rule is not None
+        for where, family, name, rule in settings.each_rule()
         for side, end in _ends(rule)
     ]
 

@@ -123,16 +123,16 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
         end = start + len(found)
         if least <= count_digits(found) <= most and not _AMOUNT.match(found):
             yield start, end, False
-    for pattern, least, most, certain in (
-        (_PREFIX_00, _SHORTEST_INTERNATIONAL + 2, _LONGEST + 2, False),
-        (_NANP, 10, 11, False),
-        (_TRUNK, _SHORTEST_NATIONAL, _LONGEST_NATIONAL, False),
-        (_BRACKETS, _SHORTEST_INTERNATIONAL, _LONGEST_NATIONAL, False),
-        (_GROUPS, 11, 11, False),
+    for pattern, least, most in (
+        (_PREFIX_00, _SHORTEST_INTERNATIONAL + 2, _LONGEST + 2),
+        (_NANP, 10, 11),
+        (_TRUNK, _SHORTEST_NATIONAL, _LONGEST_NATIONAL),
+        (_BRACKETS, _SHORTEST_INTERNATIONAL, _LONGEST_NATIONAL),
+        (_GROUPS, 11, 11),
     ):
         for match in pattern.finditer(run):
             if least <= count_digits(match.group()) <= most:
-                yield *match.span(), certain
+                yield *match.span(), False
     loose = _LOOSE.search(run) if named and not (_DATE.match(run) or _YEARS.match(run)) else None
     if loose and SHORTEST <= count_digits(loose.group()) <= _LONGEST and loose.start() <= 2:
         yield *loose.span(), True
