@@ -84,6 +84,18 @@ def repeated(counts: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return owners, np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def divided(offsets: npt.NDArray[np.int64], size: int) -> list[tuple[int, int]]:
+    """Divide texts into runs [first, last) of about `size` bytes, at least one text each."""
+    ranges = []
+    first, texts = 0, len(offsets) - 1
+    while first < texts:
+        last = int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), texts)
+        ranges.append((first, last))
+        first = last
+    return ranges
+
+
 def from_buffers(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> pa.Array:
     """Return a large_string array over buffers; `data` must be valid UTF-8 at every offset."""
     offsets = np.ascontiguousarray(offsets, np.int64)

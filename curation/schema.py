@@ -23,14 +23,7 @@ from curation.errors import InputError
 SOURCE = pa.struct([("file", pa.string()), ("offset", pa.int64())])
 
 #: Rights signals of the page's site, its HTTP headers and the page itself (docs/rights.md).
-SIGNAL = pa.struct(
-    [
-        ("kind", pa.string()),
-        ("place", pa.string()),
-        ("agent", pa.string()),
-        ("value", pa.string()),
-    ]
-)
+SIGNAL = pa.struct([(name, pa.string()) for name in ("kind", "place", "agent", "value")])
 #: List items are named as in Parquet, so that read and created data have the same type.
 RIGHTS = pa.struct([("licence", pa.string()), ("signals", pa.list_(pa.field("element", SIGNAL)))])
 #: HTTP metadata of a page, and the language declared in its headers or HTML.
@@ -104,19 +97,7 @@ RESERVED = frozenset(
 MADE = frozenset({*RESERVED, *COLUMN_TYPES} | {"language_score", "overruled", "quality"})
 
 #: Column with the verdicts of a run that only measures, in the order of the stages.
-VERDICTS = pa.list_(
-    pa.field(
-        "element",
-        pa.struct(
-            [
-                pa.field("stage", pa.string()),
-                pa.field("reason", pa.string()),
-                pa.field("value", pa.float64()),
-                pa.field("threshold", pa.float64()),
-            ]
-        ),
-    )
-)
+VERDICTS = pa.list_(pa.field("element", pa.struct(REMOVED_FIELDS[:4])))
 
 #: Cuts that a stage made in kept documents: one row per cut.
 EDITS = pa.schema(
@@ -151,15 +132,7 @@ SET_ASIDE = pa.schema(
 
 #: Problems of documents: repaired records, which contain what could be recovered, and documents on
 #: which user code failed.
-MENDED = pa.schema(
-    [
-        ("id", pa.string()),
-        ("url", pa.string()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-        ("source", SOURCE),
-    ]
-)
+MENDED = pa.schema([SET_ASIDE.field(name) for name in ("id", "url", "reason", "detail", "source")])
 
 
 @dataclass(frozen=True)

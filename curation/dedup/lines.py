@@ -37,6 +37,7 @@ from curation.dedup.keys import (
     within,
 )
 from curation.dedup.normalize import scratch_bytes, write_normalized
+from curation.dedup.urls import hosts
 from curation.hashing import mix64, unmix64, xxh64
 from curation.schema import Verdicts
 from curation.text.characters import ALPHA, SPACE, properties
@@ -176,14 +177,9 @@ def _exempt(buffers: TextBuffers, doc_offsets: npt.NDArray[np.int64]) -> npt.NDA
 
 def host_keys(urls: pa.Array, doc64: Ids) -> Ids:
     """Key of the host of each URL -> uint64 [n]; a URL without a host is a host of its own."""
-    found = pc.extract_regex(
-        urls.cast(pa.string()),
-        r"^[A-Za-z][A-Za-z0-9+.\-]*://(?:[^/?#@]*@)?(?:[wW]{3}\.)?(?P<host>[^/?#:]+)",
-    )
-    hosts = pc.utf8_lower(pc.struct_field(found, "host"))
-    keys = half_keys(hosts.fill_null(""))
-    unknown = pc.is_null(hosts).to_numpy(zero_copy_only=False)
-    return np.where(unknown, mix64(doc64.astype(np.uint64)), keys)
+    found = hosts(urls)
+    unknown = pc.equal(found, "").to_numpy(zero_copy_only=False)
+    return np.where(unknown, mix64(doc64.astype(np.uint64)), half_keys(found))
 
 
 def assign_buckets(id_hashes: Ids, documents: int, bucket_documents: int) -> npt.NDArray[np.int64]:

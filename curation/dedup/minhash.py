@@ -11,15 +11,13 @@ normalised tokens, UTF-8, joined by one space, hashed by XXH64 with seed 0.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import xxhash
 
-from curation.arrow import Texts, large_strings, text_buffers
+from curation.arrow import Texts, divided, large_strings, text_buffers
 from curation.compiled import Bytes, Int, Int64s, Uint32s, Uint64s, borrowing, kernel
 from curation.dedup.characters import character_table
 from curation.dedup.dedup_settings import DocumentDedupSettings, MinHashSettings, defaults
@@ -130,7 +128,7 @@ def signatures(texts: Texts, settings: MinHashSettings) -> Signatures:
     array = large_strings(texts)
     values = np.empty((len(array), settings.num_perm), np.uint32)
     counts = np.zeros(len(array), np.int64)
-    for first, end in _slices(array):
+    for first, end in divided(text_buffers(array).offsets, _SLICE_BYTES):
         part = shingles(array.slice(first, end - first), settings)
         values[first:end] = sign(part, settings.num_perm, settings.seed)
         counts[first:end] = part.counts
@@ -164,17 +162,6 @@ def permutations(num_perm: int, seed: int) -> tuple[npt.NDArray[np.uint32], ...]
 
     drawn = MinHash(num_perm=num_perm, seed=seed, scheme=_SCHEME).permutations
     return tuple(np.ascontiguousarray(part, np.uint32) for part in drawn)
-
-
-def _slices(array: pa.Array) -> Iterator[tuple[int, int]]:
-    """Ranges of documents of about `_SLICE_BYTES` each, at least one document."""
-    offsets = text_buffers(array).offsets
-    first = 0
-    while first < len(array):
-        end = int(np.searchsorted(offsets, offsets[first] + _SLICE_BYTES, "right")) - 1
-        end = min(max(end, first + 1), len(array))
-        yield first, end
-        first = end
 
 
 # The kernel goes over the permutations outside and the shingles inside, so that the compiler

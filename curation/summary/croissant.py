@@ -5,30 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from curation.summary.document import template
 from curation.summary.figures import Figure
 
 _CONFORMS = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
-#: Terms of Croissant's own vocabulary: the context that its specification asks for.
-_TERMS = (
-    "arrayShape citeAs column containedIn equivalentProperty extract field fileProperty fileObject "
-    "fileSet format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet "
-    "references regex repeated replace samplingRate separator source subField transform"
-).split()
-_CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "description": {"@container": "@language"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "name": {"@container": "@language"},
-    **{term: f"cr:{term}" for term in _TERMS},
-}
 #: Statements of what was done to the documents.
 _PROTOCOL = ("processing", "missing", "opt_outs")
 _PARQUET = "application/x-parquet"
@@ -51,7 +31,7 @@ def croissant(
     days = sorted(day for row in figures["collections"].rows for day in row[-2:] if day)
     fields = [field for field in schema if _kind(field.type)]
     return {
-        "@context": _CONTEXT,
+        "@context": template("croissant_context"),
         "@type": "sc:Dataset",
         "conformsTo": _CONFORMS,
         "name": name,

@@ -4,6 +4,7 @@ One is the data set card of the Hugging Face Hub."""
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -130,20 +131,9 @@ def to_add(document: Mapping[str, Any]) -> dict[str, str]:
     return {field["id"]: field["to_add"] for field in fields if "to_add" in field}
 
 
-#: Size categories of the Hub, by documents below the number.
-_SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-    (10**8, "10M<n<100M"),
-    (10**9, "100M<n<1B"),
-    (10**10, "1B<n<10B"),
-    (10**11, "10B<n<100B"),
-    (10**12, "100B<n<1T"),
-)
-_LARGEST = "n>1T"
+#: Size categories of the Hub: documents below a thousand, ten thousand, ...
+_BOUNDS = [f"{n}{unit}" for unit in "KMBT" for n in (1, 10, 100)][:10]
+_SIZES = ("n<1K", *(f"{low}<n<{high}" for low, high in pairwise(_BOUNDS)), "n>1T")
 #: Codes that the Hub takes: ISO 639-1 to 639-3.
 _CODE = re.compile(r"[a-z]{2,3}")
 
@@ -161,7 +151,7 @@ def metadata(
         "license": answers.get("hub_licence", "unknown"),
         **({"language": languages} if languages else {}),
         "task_categories": ["text-generation"],
-        "size_categories": [next((s for limit, s in _SIZES if documents < limit), _LARGEST)],
+        "size_categories": [_SIZES[min(max(len(str(documents)) - 3, 0), len(_BOUNDS))]],
         "tags": ["curation", "pretraining"],
         "configs": [
             {

@@ -23,6 +23,16 @@ from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, fill, togethe
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import AnyTokenizer, load_tokenizer
 
+#: What is known of a copy of a document.
+_ABOUT = [
+    ("repeat", pa.int32()),  # which copy of the document, from 0
+    ("id", pa.string()),
+    ("cluster", pa.string()),  # of documents that are almost alike; null: not known
+    ("source", SOURCE),
+    ("url", pa.string()),
+    ("rights", RIGHTS),  # null where the documents have none
+    ("own", pa.string()),  # columns that came with the document's table: JSON, or null
+]
 #: One row per run of a document's tokens in a sequence, in order of sequence and start.
 DOCUMENT_INDEX = pa.schema(
     [
@@ -30,13 +40,7 @@ DOCUMENT_INDEX = pa.schema(
         ("start", pa.int32()),  # first token within the sequence
         ("length", pa.int32()),  # tokens
         ("document_offset", pa.int64()),  # first token within the document
-        ("repeat", pa.int32()),  # which copy of the document, from 0
-        ("id", pa.string()),
-        ("cluster", pa.string()),  # of documents that are almost alike; null: not known
-        ("source", SOURCE),
-        ("url", pa.string()),
-        ("rights", RIGHTS),  # null where the documents have none
-        ("own", pa.string()),  # columns that came with the document's table: JSON, or null
+        *_ABOUT,
     ]
 )
 
@@ -45,13 +49,7 @@ ENCODED = pa.schema(
     [
         ("key", pa.uint64()),  # place in the order of all documents
         ("tokens", pa.large_list(pa.uint32())),  # without begin and end tokens
-        ("repeat", pa.int32()),
-        ("id", pa.string()),
-        ("cluster", pa.string()),
-        ("source", SOURCE),
-        ("url", pa.string()),
-        ("rights", RIGHTS),
-        ("own", pa.string()),
+        *_ABOUT,
     ]
 )
 
@@ -242,10 +240,7 @@ def _index(spans: Spans, encoded: pa.RecordBatch, rows: npt.NDArray[np.int64]) -
         "start": pa.array(spans.starts.astype(np.int32)),
         "length": pa.array(spans.lengths.astype(np.int32)),
         "document_offset": pa.array(spans.offsets),
-        **{
-            name: encoded.column(name).take(take)
-            for name in ("repeat", "id", "cluster", "source", "url", "rights", "own")
-        },
+        **{name: encoded.column(name).take(take) for name, _ in _ABOUT},
     }
     return pa.RecordBatch.from_arrays(
         [columns[field.name] for field in DOCUMENT_INDEX], schema=DOCUMENT_INDEX

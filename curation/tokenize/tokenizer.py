@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.arrow import TextBuffers, Texts, divided, text_buffers
 from curation.config import read_yaml
 from curation.errors import ConfigError, InputError
 from curation.kernels import kept
@@ -113,7 +113,7 @@ class Tokenizer:
         `threads` changes the time only.
         """
         buffers = text_buffers(texts)
-        ranges = _ranges(buffers.offsets, _CHUNK_BYTES)
+        ranges = divided(buffers.offsets, _CHUNK_BYTES)
         if threads > 1 and len(ranges) > 1:
             with ThreadPoolExecutor(threads) as pool:
                 parts = list(pool.map(lambda r: self._encode_range(buffers, *r), ranges))
@@ -225,18 +225,6 @@ def _joined(parts: list[Ids]) -> Ids:
         whole[at : at + len(part)] = part
         at += len(part)
     return whole
-
-
-def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:
-    """Divide texts into runs [first, last) of about `size` bytes, at least one text each."""
-    ranges = []
-    first, texts = 0, len(offsets) - 1
-    while first < texts:
-        last = int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1
-        last = min(max(last, first + 1), texts)
-        ranges.append((first, last))
-        first = last
-    return ranges
 
 
 def from_file(path: Path) -> Tokenizer:
