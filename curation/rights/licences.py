@@ -36,49 +36,13 @@ _NAMED = re.compile(
 _WRITTEN = re.compile(r"creative\s*commons(?:\s+licen[cs]e)?\W{0,3}(.{1,120})", re.I | re.S)
 _AFTER = re.compile(r"\blicen[cs]e\b|(?<!\d)\.|\.(?!\d)|;", re.I)
 _WRITTEN_VERSION = re.compile(r"(?<![\d.])[1-4]\.\d(?![\d.])")
-#: Elements as the licences' names have them in the languages with most licensed pages.
-_ELEMENTS = {
-    element: re.compile(names, re.I)
-    for element, names in {
-        "BY": "attribution|namensnennung|reconocimiento|atribuci[oó]n|atribui[cç]|attribuzione|"
-        "naamsvermelding|uznanie autorstwa|атрибуция|表示|署名|저작자",
-        "NC": "non[- ]?commercial|nicht[- ]?kommerziell|keine kommerzielle|"
-        "pas d.utilisation commerciale|n[oã]o? ?comercial|non commerciale|niet-?commercieel|"
-        "u[zż]ycie niekomercyjne|некоммерч|非営利|非商业|非商業|비영리",
-        "SA": "share[- ]?alike|gleichen bedingungen|partage dans les m|compartir ?igual|"
-        "compartilha|condividi allo stesso|gelijk ?delen|na tych samych|с сохранением условий|"
-        "継承|相同方式|동일조건",
-        "ND": "no[- ]?deriv|keine bearbeitung|pas de modification|sin ?(?:obra ?)?derivada|"
-        "sem ?deriva|non opere derivate|geen ?afgeleide|bez utwor[oó]w|без производных|"
-        "改変禁止|禁止演绎|禁止改作|변경금지",
-    }.items()
-}
+_KNOWN = read_yaml(root() / "configs" / "lists" / "licences.yaml")
+#: Elements as the licences' names have them.
+_ELEMENTS = {element: re.compile(names, re.I) for element, names in _KNOWN["elements"].items()}
 #: Hosts, and patterns of their addresses, of other licences.
 _OTHERS = tuple(
     (pattern.partition("/")[0].replace("\\", ""), re.compile(pattern, re.I), name)
-    for pattern, name in (
-        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?fdl", "GFDL"),
-        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?agpl", "AGPL-3.0"),
-        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?lgpl", "LGPL"),
-        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?gpl-2", "GPL-2.0"),
-        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?gpl", "GPL-3.0"),
-        (r"apache\.org/licenses/LICENSE-2\.0", "Apache-2.0"),
-        (r"opensource\.org/licenses?/mit\b", "MIT"),
-        (r"opensource\.org/licenses?/apache-2\.0", "Apache-2.0"),
-        (r"opensource\.org/licenses?/bsd-3-clause", "BSD-3-Clause"),
-        (r"opensource\.org/licenses?/bsd-2-clause", "BSD-2-Clause"),
-        (r"mozilla\.org/(?:[a-z-]+/)?MPL/2\.0", "MPL-2.0"),
-        (r"opendatacommons\.org/licenses/odbl", "ODbL-1.0"),
-        (r"opendatacommons\.org/licenses/by", "ODC-By-1.0"),
-        (r"opendatacommons\.org/licenses/pddl", "PDDL-1.0"),
-        (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/2", "OGL-UK-2.0"),
-        (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/1", "OGL-UK-1.0"),
-        (r"nationalarchives\.gov\.uk/doc/open-government-licence", "OGL-UK-3.0"),
-        (r"etalab\.gouv\.fr/[^\"' ]{0,200}licence-ouverte", "etalab-2.0"),
-        (r"govdata\.de/dl-de/by-2-0", "DL-DE-BY-2.0"),
-        (r"data\.norge\.no/nlod", "NLOD-2.0"),
-        (r"unlicense\.org", "Unlicense"),
-    )
+    for pattern, name in _KNOWN["addresses"].items()
 )
 _SPDX_LINE = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9(][\w.+() -]{0,100}[\w)+])")
 #: Characters in which a statement names its licence.
