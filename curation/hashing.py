@@ -3,9 +3,12 @@
 XXH64 follows the public specification of xxHash; tests hold it against the xxhash package.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from curation.bytes.search import eight_at
 from curation.compiled import Bytes, Int, Int64s, Uint64s, borrowing, inlined, kernel
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
@@ -18,16 +21,6 @@ _P5 = np.uint64(0x27D4EB2F165667C5)
 @inlined
 def _rotl(x: Int, r: Int) -> Int:
     return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
-
-
-@inlined
-def _word(data: Bytes, i: Int, size: Int) -> Int:
-    """Little-endian integer of `size` bytes at data[i]."""
-    x = np.uint64(0)
-    for k in range(size):
-        # An unsigned index spares the test for negative ones, and the loop becomes one load.
-        x |= np.uint64(data[np.uint64(i) + np.uint64(k)]) << np.uint64(8 * k)
-    return x
 
 
 @inlined
@@ -50,10 +43,10 @@ def xxh64(data: Bytes, start: Int, end: Int, seed: Int) -> Int:
         c = seed
         d = seed - _P1
         while i + 32 <= end:
-            a = _round(a, _word(data, i, 8))
-            b = _round(b, _word(data, i + 8, 8))
-            c = _round(c, _word(data, i + 16, 8))
-            d = _round(d, _word(data, i + 24, 8))
+            a = _round(a, eight_at(data, i))
+            b = _round(b, eight_at(data, i + 8))
+            c = _round(c, eight_at(data, i + 16))
+            d = _round(d, eight_at(data, i + 24))
             i += 32
         h = _rotl(a, 1) + _rotl(b, 7) + _rotl(c, 12) + _rotl(d, 18)
         h = _merge(_merge(_merge(_merge(h, a), b), c), d)
@@ -61,10 +54,13 @@ def xxh64(data: Bytes, start: Int, end: Int, seed: Int) -> Int:
         h = seed + _P5
     h += np.uint64(end - start)
     while i + 8 <= end:
-        h = _rotl(h ^ _round(np.uint64(0), _word(data, i, 8)), 27) * _P1 + _P4
+        h = _rotl(h ^ _round(np.uint64(0), eight_at(data, i)), 27) * _P1 + _P4
         i += 8
     if i + 4 <= end:
-        h = _rotl(h ^ (_word(data, i, 4) * _P1), 23) * _P2 + _P3
+        low = np.uint64(0)
+        for k in range(4):
+            low |= np.uint64(data[np.uint64(i) + np.uint64(k)]) << np.uint64(8 * k)
+        h = _rotl(h ^ (low * _P1), 23) * _P2 + _P3
         i += 4
     while i < end:
         h = _rotl(h ^ (np.uint64(data[i]) * _P5), 11) * _P1
@@ -95,12 +91,9 @@ def scramble(x: Int) -> Int:
 
 def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Bijective scrambling of 64-bit integers (the finaliser of SplitMix64)."""
-    x = values.astype(np.uint64, copy=True)
-    x ^= x >> np.uint64(30)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    scramble_all: Any = scramble.py_func  # of arrays as of numbers
+    scrambled: npt.NDArray[np.uint64] = scramble_all(values.astype(np.uint64, copy=True))
+    return scrambled
 
 
 def unmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -26,6 +26,20 @@ class Problem(NamedTuple):
     longer: bool = False
 
 
+class Record(NamedTuple):
+    """The header of a record, and its block: buffer[begin:end]."""
+
+    head: RecordHead
+    buffer: bytes | bytearray
+    begin: int
+    end: int
+
+    def damage(self, offset: int, reason: str, detail: str) -> Damage:
+        """Return the damage of the record, with its first bytes."""
+        raw = bytes(self.buffer[max(0, self.begin - self.head.size) : self.end][:KEEP_RAW_BYTES])
+        return Damage(offset, reason, detail, self.head.url or None, raw)
+
+
 class _Kind(NamedTuple):
     kind: str  # "html", "text", "pdf", or "" if not a document
     mime: str
@@ -34,11 +48,9 @@ class _Kind(NamedTuple):
     body: int
 
 
-def skip_reason(
-    head: RecordHead, buffer: bytes | bytearray, begin: int, end: int, settings: ReaderSettings
-) -> str:
-    """Return why a record with its block in buffer[begin:end] is not a document; else empty."""
-    return _skip_reason(head, _kind(head, buffer, begin, end, settings), settings)
+def skip_reason(record: Record, settings: ReaderSettings) -> str:
+    """Return why a record is not a document; else empty."""
+    return _skip_reason(record.head, _kind(record, settings), settings)
 
 
 def _skip_reason(head: RecordHead, kind: _Kind, settings: ReaderSettings) -> str:
@@ -50,9 +62,8 @@ def _skip_reason(head: RecordHead, kind: _Kind, settings: ReaderSettings) -> str
     return "" if kind.kind else f"mime:{kind.mime}"
 
 
-def _kind(
-    head: RecordHead, buffer: bytes | bytearray, begin: int, end: int, settings: ReaderSettings
-) -> _Kind:
+def _kind(record: Record, settings: ReaderSettings) -> _Kind:
+    head, buffer, begin, end = record
     response = None
     declared = head.mime
     in_http = declared.lower().startswith("application/http")
@@ -93,28 +104,22 @@ def _seen(beginning: bytes, settings: ReaderSettings) -> str:
 
 
 def to_event(
-    head: RecordHead,
-    buffer: bytes | bytearray,
-    begin: int,
-    end: int,
-    offset: int,
-    problem: Problem | None,
-    settings: ReaderSettings,
+    record: Record, offset: int, problem: Problem | None, settings: ReaderSettings
 ) -> Event:
-    """Return the record with block buffer[begin:end] as a page, skipped record or damage."""
-    kind = _kind(head, buffer, begin, end, settings)
+    """Return a record as a page, skipped record or damage."""
+    head, kind = record.head, _kind(record, settings)
     reason = _skip_reason(head, kind, settings)
     if reason:
         if problem and problem.cut and not problem.reason.endswith(".bad_length"):
-            return _damage(head, buffer, begin, end, offset, problem, settings)
+            return record.damage(offset, problem.reason, problem.detail)
         return Skipped(reason)
-    body = bytes(memoryview(buffer)[kind.body : end])
+    body = bytes(memoryview(record.buffer)[kind.body : record.end])
     if kind.head:
         body, problem = _decoded(kind.head, body, problem, settings)
     if problem is None and head.truncated:
         problem = Problem("warc.truncated", f"WARC-Truncated: {head.truncated}", True)
     if problem and problem.cut and not (settings.keep_truncated and body):
-        return _damage(head, buffer, begin, end, offset, problem, settings)
+        return record.damage(offset, problem.reason, problem.detail)
     charset = kind.charset
     what = kind.kind
     if settings.pdf and (what == "pdf" or body.startswith(PDF_MAGIC)):
@@ -158,16 +163,3 @@ def _decoded(
     elif decoded.problem and not (problem and problem.cut):
         problem = Problem(decoded.problem, "the body breaks off", True)
     return decoded.content, problem
-
-
-def _damage(
-    head: RecordHead,
-    buffer: bytes | bytearray,
-    begin: int,
-    end: int,
-    offset: int,
-    problem: Problem,
-    settings: ReaderSettings,
-) -> Damage:
-    raw = bytes(buffer[max(0, begin - head.size) : end][:KEEP_RAW_BYTES])
-    return Damage(offset, problem.reason, problem.detail, head.url or None, raw)

@@ -11,6 +11,7 @@ grow.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from curation.readers.headers import (
@@ -22,7 +23,7 @@ from curation.readers.headers import (
     parse_warc,
 )
 from curation.readers.members import RECORD, Break
-from curation.readers.pages import Problem, skip_reason, to_event
+from curation.readers.pages import Problem, Record, skip_reason, to_event
 from curation.readers.records import Damage, Event, Skipped
 from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
 from curation.readers.stream import Mark, Stream
@@ -151,15 +152,8 @@ class _Scanner:
             if reached >= body + self.settings.max_record_bytes:
                 return self._giant(head, position, offset)
         extent = self._extent(head, body)
-        event = to_event(
-            head,
-            stream.buffer,
-            body - stream.base,
-            extent.end - stream.base,
-            offset,
-            extent.problem,
-            self.settings,
-        )
+        record = Record(head, stream.buffer, body - stream.base, extent.end - stream.base)
+        event = to_event(record, offset, extent.problem, self.settings)
         if extent.at_break and not isinstance(event, Skipped):
             stream.breaks.popleft()  # reported with the record
         return event, extent.next
@@ -349,8 +343,10 @@ class _Scanner:
         want = body + (head.length or 0)
         begin = body - stream.base
         known = min(_STEP, settings.max_record_bytes)
-        raw = bytes(stream.buffer[begin - head.size : begin + known][:KEEP_RAW_BYTES])
-        skip = skip_reason(head, stream.buffer, begin, begin + known, settings)
+        record = Record(head, stream.buffer, begin, begin + known)
+        skip = skip_reason(record, settings)
+        detail = f"{head.length} bytes, over {settings.most}"
+        large = record.damage(offset, "record.too_large", detail)
         own = stream.mark(position)
         inside: Mark | None = None
         looked = body - 1
@@ -369,14 +365,9 @@ class _Scanner:
         if reached >= want:
             stream.fill(want + 5)
             if self._plausible(head, want):
-                if skip:
-                    return Skipped(skip), want
-                detail = f"{head.length} bytes, over {settings.most}"
-                return Damage(offset, "record.too_large", detail, head.url or None, raw), want
+                return Skipped(skip) if skip else large, want
         if inside is None:
-            detail = f"{head.length} bytes, over {settings.most}"
-            following = min(reached, want)
-            return Damage(offset, "record.too_large", detail, head.url or None, raw), following
+            return large, min(reached, want)
         following = inside.position
         small = following - body <= settings.max_record_bytes
         if (position if small else following) < stream.base:
@@ -388,6 +379,6 @@ class _Scanner:
         if small:
             end = self._without_blank(body, following) - stream.base
             begin = body - stream.base
-            event = to_event(head, stream.buffer, begin, end, offset, problem, settings)
-            return event, following
-        return Damage(offset, problem.reason, detail, head.url or None, raw), following
+            record = Record(head, stream.buffer, begin, end)
+            return to_event(record, offset, problem, settings), following
+        return replace(large, reason=problem.reason, detail=detail), following

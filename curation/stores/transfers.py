@@ -203,17 +203,8 @@ def fetch(url: str, start: int, end: int) -> bytes:
     Raises FileNotFoundError, and StoreError where the server gives no ranges.
     """
     system, path = file_system(url)
-
-    def once() -> bytes:
-        data = bytes(system.cat_file(path, start=start, end=end))
-        if len(data) > end - start:
-            raise StoreError(f"{url}: its server ignores ranges and sends the whole file")
-        if len(data) < end - start and start + len(data) != system.info(path)["size"]:
-            raise UnfinishedError(f"{len(data)} bytes in answer to {end - start} at {start}")
-        return data
-
     try:
-        return persistently(url, once)
+        return read_part(system, path, url, start, end, inside=False)
     except StoreError:
         found = info(system, path, url)
         if found is None or not (found.get("size") or 0) <= start:
@@ -221,13 +212,16 @@ def fetch(url: str, start: int, end: int) -> bytes:
         return b""  # nothing begins behind the end, which servers call an error
 
 
-def read_part(system: Any, path: str, url: str, start: int, end: int) -> bytes:
-    """Bytes from `start` to before `end`, which lies inside the file. Raises StoreError."""
+def read_part(system: Any, path: str, url: str, start: int, end: int, inside: bool = True) -> bytes:
+    """Bytes from `start` to before `end`, which lies `inside` the file. Raises StoreError."""
 
     def once() -> bytes:
-        data = system.cat_file(path, start=start, end=end)
-        if len(data) != end - start:
+        data = bytes(system.cat_file(path, start=start, end=end))
+        if len(data) > end - start and not inside:
+            raise StoreError(f"{url}: its server ignores ranges and sends the whole file")
+        lacks = len(data) != end - start
+        if lacks and (inside or start + len(data) != system.info(path)["size"]):
             raise UnfinishedError(f"{len(data)} bytes in answer to {end - start} at {start}")
-        return bytes(data)
+        return data
 
     return persistently(url, once)
