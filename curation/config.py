@@ -92,48 +92,38 @@ Natural = Annotated[int, Field(ge=0)]
 Ascending = AfterValidator(_ascending)
 
 
+def _strict(kind: Any) -> Any:
+    """Return a loader that refuses mappings with a duplicate key."""
+
+    class Strict(kind):  # type: ignore[misc]
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            checked = vars(self).setdefault("checked", set())  # merges bring keys that are there
+            keys = set()
+            for key in (k for k, _ in node.value if isinstance(k, yaml.ScalarNode)):
+                if node not in checked and (key.tag, key.value) in keys:
+                    problem = f"duplicate key {key.value!r}"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                keys.add((key.tag, key.value))
+            checked.add(node)
+            super().flatten_mapping(node)
+
+    return Strict
+
+
+_LOADERS = [
+    _strict(getattr(yaml, name)) for name in ("CSafeLoader", "SafeLoader") if hasattr(yaml, name)
+]
+
+
 def parse_yaml(text: str) -> Any:
     """Parse a YAML document. Raises yaml.YAMLError, also for a duplicate key.
 
     libyaml, if PyYAML has it, is eight times faster; errors come from the Python loader.
     """
-    if yaml.__with_libyaml__:
+    for loader in _LOADERS[:-1]:
         with contextlib.suppress(yaml.YAMLError):
-            return _parse(text, yaml.CSafeLoader)
-    return _parse(text, yaml.SafeLoader)
-
-
-def _parse(text: str, kind: Any) -> Any:
-    loader = kind(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _refuse_repeats(node)
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _refuse_repeats(root: yaml.Node) -> None:
-    """Raise yaml.YAMLError if a mapping of the document has a duplicate key."""
-    waiting, seen = [root], set()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen or isinstance(node, yaml.ScalarNode):
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-            continue
-        keys = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in keys:
-                    problem = f"duplicate key {key.value!r}"
-                    raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
-                keys.add((key.tag, key.value))
-            waiting += key, value
+            return yaml.load(text, loader)
+    return yaml.load(text, _LOADERS[-1])
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -170,12 +170,8 @@ def _archived(path: str, raw: bytes, category: str) -> dict[str, bytes]:
 
 
 def _joined(parts: Sequence[Entries]) -> Entries:
-    return Entries(
-        np.concatenate([p.hosts for p in parts]),
-        np.concatenate([p.pages for p in parts]),
-        np.concatenate([p.exceptions for p in parts]),
-        sum(p.passed for p in parts),
-    )
+    *hashes, passed = zip(*parts, strict=True)
+    return Entries(*map(np.concatenate, hashes), sum(passed))
 
 
 def _bytes(path: str) -> bytes:
