@@ -96,15 +96,18 @@ def _strict(kind: Any) -> Any:
     """Return a loader that refuses mappings with a duplicate key."""
 
     class Strict(kind):  # type: ignore[misc]
+        def __init__(self, text: str) -> None:
+            super().__init__(text)
+            self.checked = set[yaml.Node]()  # before merges bring keys that are there
+
         def flatten_mapping(self, node: yaml.MappingNode) -> None:
-            checked = vars(self).setdefault("checked", set())  # merges bring keys that are there
             keys = set()
             for key in (k for k, _ in node.value if isinstance(k, yaml.ScalarNode)):
-                if node not in checked and (key.tag, key.value) in keys:
+                if node not in self.checked and (key.tag, key.value) in keys:
                     problem = f"duplicate key {key.value!r}"
                     raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
                 keys.add((key.tag, key.value))
-            checked.add(node)
+            self.checked.add(node)
             super().flatten_mapping(node)
 
     return Strict

@@ -170,8 +170,9 @@ def _archived(path: str, raw: bytes, category: str) -> dict[str, bytes]:
 
 
 def _joined(parts: Sequence[Entries]) -> Entries:
-    *hashes, passed = zip(*parts, strict=True)
-    return Entries(*map(np.concatenate, hashes), sum(passed))
+    columns = zip(*(part[:3] for part in parts), strict=True)
+    hosts, pages, exceptions = (np.concatenate(column) for column in columns)
+    return Entries(hosts, pages, exceptions, sum(part.passed for part in parts))
 
 
 def _bytes(path: str) -> bytes:
