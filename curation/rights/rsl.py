@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
-from xml.parsers import expat
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+from xml.etree import ElementTree
 
 from curation.rights.robots import matches, path_of, pattern_of
 from curation.rights.usage import Answer, is_unread, unread
@@ -113,12 +113,20 @@ def lines_of(content: bytes, url: str, address: str) -> list[str]:
 @functools.lru_cache(maxsize=16)  # all pages of a site have one
 def _licences(content: bytes) -> list[Licence] | str:
     """Return the licences of a document, or why it can't be read."""
-    reader = _Reader()
+    found, path = list[Licence](), ""
     try:
-        reader.read(content)
-    except (expat.ExpatError, ValueError, LookupError) as error:  # LookupError: its encoding
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"{len(content)} bytes")
+        if b"<!ENTITY" in content.replace(b"\0", b""):  # in UTF-16, too
+            raise ValueError("entities are declared")
+        for name, element in _own(ElementTree.fromstring(_BEFORE.sub(rb"\1", content, 1)), 1):
+            if name == "content":
+                path = element.get("url", "").strip()
+            elif name == "license":
+                found.append(Licence(path, _given(element)))
+    except (ElementTree.ParseError, ValueError, LookupError) as error:  # LookupError: its encoding
         return str(error)
-    return reader.licences
+    return found
 
 
 def _parted(written: str) -> tuple[str, str]:
@@ -129,75 +137,37 @@ def _parted(written: str) -> tuple[str, str]:
     return "/".join(site).lower(), pattern_of(f"/{path}")
 
 
-class _Reader:
-    """Collects the licences of a document.
-
-    Raises ExpatError or ValueError where it is no valid one.
-    """
-
-    def __init__(self) -> None:
-        self.licences: list[Licence] = []
-        self._path = ""
-        self._given: dict[str, list[str]] = {}
-        self._list: list[str] | None = None  # that the text at hand is part of
-        self._foreign = 0  # depth in elements of others
-        self._depth = 0
-
-    def read(self, content: bytes) -> None:
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"{len(content)} bytes")
-        parser: Any = expat.ParserCreate(namespace_separator=" ")
-        parser.buffer_text = True  # not a call for each line
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
-        parser.EntityDeclHandler = self._entity
-        parser.Parse(_BEFORE.sub(rb"\1", content, 1), True)
-
-    def _entity(self, *_: object) -> None:
-        raise ValueError("entities are declared")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        namespace, _, element = name.rpartition(" ")
-        self._depth += 1
-        if self._foreign or namespace != NAMESPACE:
-            if self._depth == 1:
-                raise ValueError(f"{name} in place of rsl")
-            self._foreign += 1
-        elif element not in _ELEMENTS or _DEPTHS.get(element, max(2, self._depth)) != self._depth:
-            raise ValueError(f"unknown element {element}, or in another place")
-        elif element == "content":
-            self._path = attributes.get("url", "").strip()
-        elif element == "license":
-            self._given = {}
-        elif element == "payment":
-            self._given.setdefault("payment", []).extend(attributes.get("type", "").split())
-        elif element == "amount" and not self._given.get("payment"):
-            self._given["payment"] = ["purchase"]  # money is asked, of whatever type
-        elif element in ("permits", "prohibits", "standard"):
-            usage = attributes.get("type", "usage") == "usage" or element == "standard"
-            self._list = self._given.setdefault(element if usage else "only_for", [])
-            self._list.append("")
-
-    def _text(self, text: str) -> None:
-        if self._list is not None and not self._foreign:
-            self._list[-1] += text
-
-    def _end(self, name: str) -> None:
-        self._depth -= 1
-        if self._foreign:
-            self._foreign -= 1
-            return
-        self._list = None
-        if name.endswith(" license"):
-            given = {k: tuple(dict.fromkeys(_names(v))) for k, v in self._given.items()}
-            self.licences.append(Licence(self._path, given))
+def _own(element: ElementTree.Element, depth: int) -> Iterator[tuple[str, ElementTree.Element]]:
+    """Yield an element at a depth and all in it by name, in order, but for what is in elements of
+    others. Raises ValueError where one is not RSL's, or in another place."""
+    waiting = [(element, depth)]
+    while waiting:
+        element, depth = waiting.pop()
+        namespace, _, name = element.tag.rpartition("}")
+        if namespace != f"{{{NAMESPACE}":
+            if depth == 1:
+                raise ValueError(f"{element.tag.lstrip('{').replace('}', ' ')} in place of rsl")
+            continue
+        if name not in _ELEMENTS or _DEPTHS.get(name, max(2, depth)) != depth:
+            raise ValueError(f"unknown element {name}, or in another place")
+        yield name, element
+        waiting += [(child, depth + 1) for child in reversed(element)]
 
 
-def _names(texts: Iterable[str]) -> Iterator[str]:
-    """Yield names separated by white space, or by commas as in drafts."""
-    for text in texts:
-        yield from text.replace(",", " ").split()
+def _given(licence: ElementTree.Element) -> dict[str, tuple[str, ...]]:
+    """Return what a licence says, by _LISTS."""
+    given: dict[str, list[str]] = {}
+    for name, element in _own(licence, _DEPTHS["license"]):
+        if name == "payment":
+            given.setdefault("payment", []).extend(element.get("type", "").split())
+        elif name == "amount" and not given.get("payment"):
+            given["payment"] = ["purchase"]  # money is asked, of whatever type
+        elif name in ("permits", "prohibits", "standard"):
+            usage = element.get("type", "usage") == "usage" or name == "standard"
+            texts = (element.text, *(child.tail for child in element))
+            names = "".join(text or "" for text in texts).replace(",", " ").split()
+            given.setdefault(name if usage else "only_for", []).extend(names)
+    return {key: tuple(dict.fromkeys(names)) for key, names in given.items()}
 
 
 def answers_of(lines: Sequence[str], bought: Sequence[str] = ()) -> dict[str, Answer]:
