@@ -36,13 +36,14 @@ _NAMED = re.compile(
 _WRITTEN = re.compile(r"creative\s*commons(?:\s+licen[cs]e)?\W{0,3}(.{1,120})", re.I | re.S)
 _AFTER = re.compile(r"\blicen[cs]e\b|(?<!\d)\.|\.(?!\d)|;", re.I)
 _WRITTEN_VERSION = re.compile(r"(?<![\d.])[1-4]\.\d(?![\d.])")
-_KNOWN = read_yaml(root() / "configs" / "lists" / "licences.yaml")
+#: Words and addresses by which licences are known.
+KNOWN = read_yaml(root() / "configs" / "lists" / "licences.yaml")
 #: Elements as the licences' names have them.
-_ELEMENTS = {element: re.compile(names, re.I) for element, names in _KNOWN["elements"].items()}
+_ELEMENTS = {element: re.compile(names, re.I) for element, names in KNOWN["elements"].items()}
 #: Hosts, and patterns of their addresses, of other licences.
 _OTHERS = tuple(
     (pattern.partition("/")[0].replace("\\", ""), re.compile(pattern, re.I), name)
-    for pattern, name in _KNOWN["addresses"].items()
+    for pattern, name in KNOWN["addresses"].items()
 )
 _SPDX_LINE = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9(][\w.+() -]{0,100}[\w)+])")
 #: Characters in which a statement names its licence.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from curation.bytes.search import has, word
-from curation.rights.licences import Licence, licence_of
+from curation.rights.licences import KNOWN, Licence, licence_of
 from curation.rights.robots import CLOSING, Directive, parse_directives
 from curation.rights.rsl import MEDIA_TYPE, is_rsl
 from curation.rights.scan import TAG_BYTES, Found, holders, plain, scan
@@ -102,19 +102,9 @@ _TEXTS = re.compile(r"keyword|descri|title|tags?$|subject|abstract|topic")
 _AGENT = re.compile(r"[a-z][\w-]*")
 #: Ends of a property or relation that names a licence: `cc:license`, `dct:license`.
 _LICENSING = frozenset(("license", "licence"))
-#: Words of a sentence that licenses what the reader sees as a whole ...
-_WHOLE = (
-    "content|text|page|site|blog|wiki|article|post|work|document|book|material|except where|"
-    "otherwise|inhalt|seite|beitr|artikel|stehe|steht|contenu|sauf|contenido|conteúdo|salvo|"
-    "contingut|tekst|strona|treść|obsah|tartalom|innehåll|indhold|innhold|sisältö|conținut|"
-    "içerik|сайт|текст|материал|содерж|вміст|съдържание|περιεχόμεν|κείμεν|תוכן|محتو|सामग्री|"
-    "เนื้อหา|nội dung|konten|コンテンツ|サイト|記事|文章|本站|本文|内容|內容|콘텐츠"
-).split("|")
-#: ... and of one that names the source of a part of it.
-_PARTS = (
-    "photo|image|picture|foto|bild|flickr|unsplash|wikimedia|music|musik|musiq|song|track|icon|"
-    "map|tile|video|illustrat|写真|画像|图片|фото"
-).split("|")
+#: Words of a sentence that licenses what the reader sees as a whole, and of one that names the
+#: source of a part of it.
+_WHOLE, _PARTS = (KNOWN[name].split("|") for name in ("whole", "parts"))
 _SOURCE = re.compile(r"via\b")
 _ITEM_TYPE = re.compile(rb"itemtype\s*=\s*[\"']?https?://schema\.org/(\w+)", re.I)
 #: Where another sentence begins, whatever the last one was about.

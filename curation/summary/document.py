@@ -71,8 +71,8 @@ def _field(
     answers: Mapping[str, str],
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"id": field["id"], "label": field["label"]}
-    if "text" in field:
-        found["text"] = texts[field["text"]]
+    if "text" in field or "says" in field:
+        found["text"] = field["says"] if "says" in field else texts[field["text"]]
     own = {name: figures[name].as_dict() for name in field.get("figures", ()) if name in figures}
     if own:
         found["figures"] = own

@@ -26,7 +26,6 @@ def statements(
     """Return every statement by name. `columns` are those of the documents."""
     collections = [row[0] for row in figures["collections"].rows]
     return {
-        "modalities": "Text.",
         "size_range": _size_range(figures),
         "content_types": _content_types(figures),
         "latest_date": f"{_month(_last_day(figures)) or 'Unknown: no document has a date'}.",
@@ -35,17 +34,6 @@ def statements(
         "public_datasets": _large(figures["collections"]),
         "crawlers_used": _crawled(collections),
         "crawlers": _crawlers(collections),
-        "crawl_period": "First and last day of capture of the documents, by collection.",
-        "crawled_content": "Web pages and other documents, by format and topic.",
-        "top_domains": (
-            "The tenth of all domain names with the most bytes of text, of all collections: the "
-            "template asks for those that the provider's own crawlers fetched. A host name without "
-            "`www.` counts as a domain name. The whole list is `top_hosts.csv`."
-        ),
-        "top_domains_sme": (
-            "The twentieth of all domain names, or the first thousand if these are fewer: "
-            "`top_hosts_sme.csv`."
-        ),
         "opt_outs": _opt_outs(recipe, stages, columns) + _signals(figures),
         "illegal_content": _illegal_content(recipe, stages),
         "processing": f"Stages in order: {', '.join(stages)}.",
@@ -53,7 +41,6 @@ def statements(
         "columns": f"Columns: {', '.join(columns)}.",
         "missing": "What the stages removed, by reason, and what they cut out of documents.",
         "relations": _relations(stages),
-        "self_contained": "The texts are in the data set; each names the record it was read from.",
         "personal_data": "Personal data found by kind. Names in running text are not looked for.",
         "raw_saved": "The run leaves its input where it is; `source` has file and offset.",
         "software": f"{', '.join(f'{name} {of}' for name, of in sorted(software.items()))}.",

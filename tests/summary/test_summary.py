@@ -149,8 +149,8 @@ def test_templates_name_what_there_is(name: str, run: Path) -> None:
     fields = [field for section in template(name)["sections"] for field in section["fields"]]
     assert len({field["id"] for field in fields}) == len(fields)
     for field in fields:
-        assert field.keys() <= {"id", "label", "text", "figures", "person", "optional"}
-        assert field.keys() & {"text", "person", "optional"}
+        assert field.keys() <= {"id", "label", "text", "says", "figures", "person", "optional"}
+        assert field.keys() & {"text", "says", "person", "optional"}
         assert {*field.get("figures", ())} <= known
 
 
