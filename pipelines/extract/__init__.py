@@ -38,7 +38,6 @@ from pipelines.extract.sources import (
     source_shards,
     split_files,
     tasks_of,
-    with_hash,
 )
 from pipelines.runners.guard import Crash, Guard, is_guarded
 from pipelines.runners.tasks import Progress, Result, Task
@@ -365,8 +364,8 @@ def source_tasks(run: StageRun, hashes: Mapping[str, str]) -> list[Task]:
     """Return a task for each shard; `hashes` are the fingerprints of the input files by name."""
     readers: ReaderSettings = run.also["readers"]
     parts = part_hashes(run.folder, readers.split_bytes)
-    shards = source_shards(run.files, split_files(run, readers), readers.split_bytes)
-    return tasks_of([with_hash(shard, parts) for shard in shards], hashes)
+    shards = source_shards(run.files, split_files(run, readers), readers.split_bytes, parts)
+    return tasks_of(shards, hashes)
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -154,22 +154,18 @@ def committed(
     if not recorded:
         return set()
     sizes = None if folder.is_local else folder.tree()
-    found = folder.each(lambda t: _is_committed(folder, step, t, sizes, absent), recorded)
+    found = folder.each(lambda t: is_committed(folder, step, t, sizes, absent), recorded)
     return {t.name for t, complete in zip(recorded, found, strict=True) if complete}
 
 
-def is_committed(folder: Folder, step: Step, task: Task) -> bool:
-    """Return whether one task's record matches and its files are intact."""
-    return _is_committed(folder, step, task, None, ())
-
-
-def _is_committed(
+def is_committed(
     folder: Folder,
     step: Step,
     task: Task,
-    sizes: dict[str, int] | None,
-    absent: Sequence[str],
+    sizes: dict[str, int] | None = None,
+    absent: Sequence[str] = (),
 ) -> bool:
+    """Return whether one task's record matches and its files, of these `sizes`, are intact."""
     name = record_name(step, task)
     record = folder.read_own_json(name)
     if record.get("key") != task.key(step.settings_key):
