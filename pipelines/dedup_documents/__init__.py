@@ -13,9 +13,8 @@ from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import AUDIT, range_tasks, verdict_passes
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.buckets import Link, Sign, Solve
-from pipelines.dedup_documents.clusters import SAMPLES, Clusters
+from pipelines.dedup_documents.clusters import SAMPLES, Clusters, DocumentVerdicts
 from pipelines.dedup_documents.members import Members
-from pipelines.dedup_documents.verdicts import DocumentVerdicts
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import batches_beside
 from pipelines.runners.chain import Pass
@@ -106,10 +105,10 @@ def _clustered(
     passes = [
         Pass(members, _place_tasks(places), after=after),
         Pass(clusters, ranges, after=(members.name,)),
-        *verdict_passes(run, verdicts, clusters.name, list(enumerate(run.inputs)), audits=True),
+        *verdict_passes(run, verdicts, clusters.name, audits=True),
     ]
     if run.settings.index.write:
-        index = WriteIndex(run.settings_key)
+        index = WriteIndex(run.settings_key, "facts")
         passes.append(Pass(index, _place_tasks(places[:count]), beside=verdicts.name))
     return passes
 
