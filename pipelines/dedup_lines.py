@@ -40,7 +40,6 @@ from pipelines.dedup.duplicates import (
     read_key_range,
 )
 from pipelines.dedup.indexes import (
-    INDEX,
     Indexed,
     checked_indexes,
     index_file,
@@ -309,10 +308,5 @@ def run(run: StageRun) -> dict[str, Any]:
     ]
     run.chain(passes)
     notes = summary(batches_beside(run, _AUDIT))
-    found = records_of(run.folder, find, ranges)
-    return run.finish(tasks, run.compared, {"notes": notes}, also=_only_index(found))
-
-
-def _only_index(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    kept = f"{INDEX}/"
-    return [{"files": {n: f for n, f in r["files"].items() if n.startswith(kept)}} for r in records]
+    also = records_of(run.folder, find, ranges)
+    return run.finish(tasks, run.compared, {"notes": notes}, also=also)

@@ -101,9 +101,9 @@ def _mask(
             sink.write(tokens.tobytes())
             at += len(tokens)
     rows = read_manifest(place)["files"][f"{shard}.bin"]["rows"]
-    masked = {f"{shard}.bin": sink.record(rows).as_dict()}
+    masked = {f"{shard}.bin": sink.record(rows)._asdict()}
     index = target.write_bytes(f"{shard}.idx", place.read_bytes(f"{shard}.idx"))
-    return masked | {f"{shard}.idx": index.as_dict()}
+    return masked | {f"{shard}.idx": index._asdict()}
 
 
 def _fill(
@@ -122,7 +122,7 @@ def _index_without(place: Folder, target: Folder, name: str, ids: pa.Array) -> d
     with TableWriter(target, name, batches[0].schema) as writer:
         for batch in batches:
             writer.write(batch.filter(pc.invert(pc.is_in(batch["id"], ids))))
-    return writer.record.as_dict()
+    return writer.record._asdict()
 
 
 #: Reason of a copy of a withdrawn document.

@@ -173,7 +173,7 @@ class StageRun:
         """Sum the commit records into the manifest, write it last, clear the scratch folder.
 
         `counts` are those of earlier steps, to which the records' are added; `also` are records of
-        other steps whose files stay outside the scratch folder.
+        other steps that wrote files outside the scratch folder.
         """
         counts = dict(counts or {})
         files: dict[str, dict[str, Any]] = {}
@@ -186,7 +186,8 @@ class StageRun:
             add_counts(counts, record["counts"])
             files.update(record["files"])
             records[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        files |= {n: file for record in also for n, file in record["files"].items()}
+        for record in also:
+            files |= {n: f for n, f in record["files"].items() if not n.startswith(SCRATCH)}
         manifest = {
             "stage": self.stage,
             "key": self.key(inputs),

@@ -227,6 +227,8 @@ def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
 
 def _cut_lines(place: Folder) -> list[dict[str, Any]]:
     """Frequent lines with what was decided on them, the commonest first."""
+    from curation.dedup.audit import CUT  # compiled kernels
+
     totals: dict[tuple[str, str], dict[str, Any]] = {}
     for batch in read_kinds(place, ["audit"]):
         for row in batch.to_pylist() if "line" in batch.schema.names else ():
@@ -235,7 +237,7 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
             for count in ("occurrences", "characters"):
                 known[count] += row[count]
     for row in totals.values():
-        row["good_share"] = GOOD_SHARE if row["verdict"].startswith("cut") else None
+        row["good_share"] = GOOD_SHARE if row["verdict"] in CUT else None
     wanted = [
         *("line", "verdict", "documents", "hosts", "edge_share", "host_share"),
         *("occurrences", "characters", "good_share"),

@@ -204,7 +204,7 @@ def perform(
         "task": task.name,
         "key": task.key(step.settings_key),
         "inputs": [{"name": n, "fingerprint": f} for n, f in task.inputs],
-        "files": {name: f.as_dict() for name, f in sorted(result.files.items())},
+        "files": {name: f._asdict() for name, f in sorted(result.files.items())},
         "counts": result.counts,
         **result.noted,
     }

@@ -360,7 +360,7 @@ def test_every_batch_of_an_index_is_asked_for_withdrawn_documents(tmp_path: Path
     def index(held: list[str]) -> None:
         columns = {"key": np.arange(len(held), dtype=np.uint64), "id": pa.array(held, pa.string())}
         record = write_run(folder, "index/s.arrow", "key", columns)
-        files = {"index/s.arrow": record.as_dict()}
+        files = {"index/s.arrow": record._asdict()}
         folder.write_own_json("manifest.json", {"stage": "dedup-urls", "files": files})
 
     index(ids)
