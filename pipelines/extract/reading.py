@@ -41,7 +41,7 @@ class FileReader:
     begin: Checkpoint | None = None
 
     def __post_init__(self) -> None:
-        self._range = self._new_range()
+        self._range: RangeReader | None = None  # being iterated
 
     def _new_range(self) -> RangeReader | None:
         if not isinstance(self.span, Span):
@@ -74,6 +74,7 @@ class FileReader:
     def __iter__(self) -> Iterator[Event]:
         if isinstance(self.span, str):
             return read_records(self.path, self.name, self.settings, self.span)
+        self._range = self._new_range()
         found = self._range or read(self.path, self.settings, self.name)
         return drawn(iter(found), self.settings.sample, self.name)
 
