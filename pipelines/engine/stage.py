@@ -172,8 +172,7 @@ class StageRun:
     ) -> dict[str, Any]:
         """Sum the commit records into the manifest, write it last, clear the scratch folder.
 
-        `counts` are those of earlier steps, to which the records' are added; `also` are records of
-        other steps that wrote files outside the scratch folder.
+        `counts` of earlier steps are added to those of the records; `also` are records of theirs.
         """
         counts = dict(counts or {})
         files: dict[str, dict[str, Any]] = {}
