@@ -40,7 +40,6 @@ from pipelines.dedup.duplicates import (
     read_key_range,
 )
 from pipelines.dedup.indexes import (
-    INDEX,
     Indexed,
     checked_indexes,
     index_file,
@@ -93,14 +92,9 @@ class Census:
         shard: Shard = task.payload
         found: Counter[str] = Counter()
         for batch in shard.batches(_columns(self.settings, "id")):
-            found.update(documents_by_language(batch, self.settings))
+            check_languages(batch, self.settings, _STAGE)
+            found.update(languages(batch, self.settings).to_pylist())
         return Result({}, dict(sorted(found.items())))
-
-
-def documents_by_language(batch: pa.RecordBatch, settings: LineDedupSettings) -> Counter[str]:
-    """Count a batch's documents by language. Raises InputError if languages are missing."""
-    check_languages(batch, settings, _STAGE)
-    return Counter(languages(batch, settings).to_pylist())
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,9 @@ class CountLines:
         counts = with_pages(merge_counts(lines), np.concatenate(hosts))
         buckets = np.concatenate(places)[row_of(counts.first)]
         name = scratch("lines", shard.name)
-        columns = count_columns(counts, buckets)
+        # The key is the line's hash without bucket: an index has lines but no buckets.
+        columns = {"key": out_of_buckets(counts.hashes, buckets), "bucket": buckets}
+        columns |= dict(zip(_COUNTS, counts[1:], strict=True))
         return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
 
 
@@ -153,15 +149,6 @@ def _lines_of(
 ) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
     """Return the lines of a batch, and bucket and host of each document."""
     return lines_of(batch, document_numbers(index, batch.num_rows, first_row), buckets)
-
-
-def count_columns(counts: LineCounts, buckets: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return the columns of counts to exchange, with the bucket of each row.
-
-    The key is the line's hash without bucket: an index has lines but no buckets.
-    """
-    columns = {"key": out_of_buckets(counts.hashes, buckets), "bucket": buckets}
-    return columns | dict(zip(_COUNTS, counts[1:], strict=True))
 
 
 @dataclass(frozen=True)
@@ -185,7 +172,11 @@ class FindFrequent(OverRanges):
         batch = read_key_range(folder, "lines", self.shards, low, high)
         totals, keys, buckets = total_lines(merge_counts([])), _NO_KEYS, np.zeros(0, np.int64)
         if batch is not None:
-            totals, keys, buckets = counted_totals(batch)
+            column = {n: batch.column(n).to_numpy() for n in batch.schema.names}
+            own = in_buckets(column["key"], column["bucket"])
+            totals = total_lines(merge_counts([LineCounts(own, *(column[n] for n in _COUNTS))]))
+            _, first = np.unique(own, return_index=True)
+            keys, buckets = column["key"][first], column["bucket"][first]
         files = {}
         if self.settings.index.write:
             name = index_file(task.name)
@@ -218,17 +209,6 @@ class FindFrequent(OverRanges):
 _NO_KEYS = np.zeros(0, np.uint64)
 _COUNTS = ("host", "count", "edges", "pages", "first", "bytes")
 _KNOWN = ("count", "edges", "pages")
-
-
-def counted_totals(
-    batch: pa.RecordBatch,
-) -> tuple[LineTotals, UInt64, npt.NDArray[np.int64]]:
-    """Return the totals of rows of `count_columns`, and key and bucket of each line."""
-    column = {n: batch.column(n).to_numpy() for n in batch.schema.names}
-    own = in_buckets(column["key"], column["bucket"])
-    counts = merge_counts([LineCounts(own, *(column[n] for n in _COUNTS))])
-    _, rows = np.unique(own, return_index=True)
-    return total_lines(counts), column["key"][rows], column["bucket"][rows]
 
 
 def _greatest(keys: UInt64, totals: LineTotals) -> dict[str, Any]:
@@ -328,10 +308,5 @@ def run(run: StageRun) -> dict[str, Any]:
     ]
     run.chain(passes)
     notes = summary(batches_beside(run, _AUDIT))
-    found = records_of(run.folder, find, ranges)
-    return run.finish(tasks, run.compared, {"notes": notes}, also=_only_index(found))
-
-
-def _only_index(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    kept = f"{INDEX}/"
-    return [{"files": {n: f for n, f in r["files"].items() if n.startswith(kept)}} for r in records]
+    also = records_of(run.folder, find, ranges)
+    return run.finish(tasks, run.compared, {"notes": notes}, also=also)

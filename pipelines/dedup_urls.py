@@ -10,32 +10,23 @@ import pyarrow as pa
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.facts import KEYS, capture_keys, capture_verdicts, choose_captures
 from pipelines.dedup.duplicates import (
-    OfShard,
     OverRanges,
-    no_verdicts,
+    WriteVerdicts,
     numbered_tasks,
     range_tasks,
     verdict_passes,
     verdict_rows,
-    write_verdicts,
 )
-from pipelines.dedup.indexes import (
-    Indexed,
-    checked_indexes,
-    index_file,
-    indexes_fingerprint,
-)
-from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
-from pipelines.engine.stage import Shard, StageRun
+from pipelines.dedup.indexes import Indexed, WriteIndex, checked_indexes, indexes_fingerprint
+from pipelines.engine.documents import answers, column_names, noted, over_documents
+from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, records_of
 from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
-    read_columns,
     read_range,
-    row_of,
     scratch,
     write_run,
 )
@@ -112,38 +103,16 @@ class UrlSurvivors(OverRanges):
 
 
 @dataclass(frozen=True)
-class UrlVerdicts(OfShard):
+class UrlVerdicts(WriteVerdicts):
     """For each shard, write which rows to remove, why, and what is kept instead."""
 
     name: str = "verdicts"
     gathers: ClassVar[str] = "survivors"
-    sends: ClassVar[tuple[str, ...]] = ("verdicts",)
+    read_by: ClassVar[tuple[str, ...]] = (UrlKeys.name,)
 
-    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        shard, rows = task.payload[1], self.rows(task, folder)
-        aside = set_aside_by(folder, UrlKeys.name, shard)
-        verdicts = no_verdicts(clusters=False)
-        if rows is not None:
-            numbers, own, kept = (rows.column(n).to_numpy() for n in ("key", "date", "kept_date"))
-            verdicts = verdict_rows(numbers, *capture_verdicts(own, kept), rows.column("kept_id"))
-        written = write_verdicts(folder, shard, verdicts, aside)
-        return Result({scratch("verdicts", shard): written})
-
-
-@dataclass(frozen=True)
-class WriteUrlIndex:
-    """For each shard, write the keys of the kept documents."""
-
-    settings_key: str
-    name: str = "index"
-
-    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        shard: Shard = task.payload
-        keys = read_columns(folder, scratch("keys", shard.name))
-        lost = read_columns(folder, scratch("verdicts", shard.name)).column("row").to_numpy()
-        stays = ~np.isin(row_of(keys.column("number").to_numpy()), lost)
-        name = index_file(shard.name)
-        return Result({name: write_run(folder, name, "key", keys.filter(pa.array(stays)))})
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        numbers, own, kept = (rows.column(n).to_numpy() for n in ("key", "date", "kept_date"))
+        return verdict_rows(numbers, *capture_verdicts(own, kept), rows.column("kept_id"))
 
 
 def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
@@ -163,9 +132,9 @@ def run(run: StageRun) -> dict[str, Any]:
     passes = [
         Pass(UrlKeys(run.settings_key, run.settings), numbered_tasks(run.inputs)),
         Pass(survivors, ranges, after=(UrlKeys.name,)),
-        *verdict_passes(run, verdicts, survivors.name, list(enumerate(shards))),
+        *verdict_passes(run, verdicts, survivors.name),
     ]
-    index, tasks = WriteUrlIndex(run.settings_key), shard_tasks(run.inputs)
+    index, tasks = WriteIndex(run.settings_key, UrlKeys.name), shard_tasks(run.inputs)
     if run.settings.index.write:
         passes.append(Pass(index, tasks, beside=verdicts.name))
     run.chain(passes)

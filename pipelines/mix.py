@@ -89,22 +89,6 @@ def _ids_name(shard: str) -> str:
     return f"{SCRATCH}/data/ids/{shard}.u32"
 
 
-class SavedIds:
-    """Token ids of a shard's documents, end to end in a file. Raises DamagedError."""
-
-    def __init__(self, folder: Folder, shard: str) -> None:
-        self._folder, self._name = folder, _ids_name(shard)
-        record = read_record(folder, f"{SCRATCH}/records/{CountTokens.name}/{shard}.json")
-        check_content(folder, self._name, record["files"][self._name]["sha256"])
-
-    def between(self, start: int, end: int) -> npt.NDArray[np.uint32]:
-        """Return ids [start, end)."""
-        if start == end:
-            return np.zeros(0, _LITTLE)
-        places = start * _LITTLE.itemsize, end * _LITTLE.itemsize
-        return np.frombuffer(self._folder.read_bytes(self._name, *places), _LITTLE)
-
-
 @dataclass(frozen=True)
 class PlanMix:
     """One task: plan each domain's token budget and the levels to which documents are drawn."""
@@ -130,7 +114,7 @@ class DrawDocuments(Transform):
     marks: int
     plan: MixPlan | None = None
     narrow: pa.RecordBatch | None = None
-    ids: Any = None  # SavedIds
+    ids: str = ""  # name of the file with the documents' token ids, end to end
     starts: Any = None  # int64 [documents + 1]
 
     def open(self, shard: str, folder: Folder) -> DrawDocuments:
@@ -138,9 +122,10 @@ class DrawDocuments(Transform):
         narrow = read_columns(self.counts, scratch("narrow", shard))
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return replace(
-            self, plan=plan, narrow=narrow, ids=SavedIds(self.counts, shard), starts=starts
-        )
+        ids, record = _ids_name(shard), f"{SCRATCH}/records/{CountTokens.name}/{shard}.json"
+        written = read_record(self.counts, record)["files"][ids]
+        check_content(self.counts, ids, written["sha256"])
+        return replace(self, plan=plan, narrow=narrow, ids=ids, starts=starts)
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.plan is not None and self.narrow is not None
@@ -159,9 +144,10 @@ class DrawDocuments(Transform):
 
     def _ids(self, first: int, rows: int, kept: pa.Array) -> pa.RecordBatch:
         starts = self.starts[first : first + rows + 1]
-        ids = self.ids.between(*starts[[0, -1]].tolist())
+        first, end = (starts[[0, -1]] * _LITTLE.itemsize).tolist()
+        data = self.counts.read_bytes(self.ids, first, end) if end > first else b""
         wanted = kept.to_numpy(zero_copy_only=False)
-        stream = delimited(ids, starts - starts[0], wanted)
+        stream = delimited(np.frombuffer(data, _LITTLE), starts - starts[0], wanted)
         return pa.RecordBatch.from_arrays([pa.array(stream)], schema=DELIMITED)
 
 

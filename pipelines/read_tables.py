@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,10 +49,7 @@ class ReadTables:
     settings: TableSettings
     readers: ReaderSettings
     languages: LanguageSettings | None = None  # with which those of documents are added
-
-    @property
-    def name(self) -> str:
-        return "shards"
+    name: ClassVar[str] = "shards"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: SourceShard = task.payload

@@ -381,10 +381,8 @@ def run(run: StageRun) -> dict[str, Any]:
         for name, (low, high) in ranges
     ]
     run.run(PackShards(run.settings_key, run.settings), tasks)
-    removed = [{n: f for n, f in r["files"].items() if n.startswith("removed/")} for r in records]
     notes: dict[str, Any] = {"phases": _schedule(phases, ranges)} if phases else {}
     if counts["tokens"] > counts["distinct_tokens"]:
         notes["blocks"] = _BLOCKS
     extra = {"notes": notes} if notes else None
-    also = [{"files": files} for files in removed]
-    return run.finish(tasks, run.read, extra, counts=counts, also=also)
+    return run.finish(tasks, run.read, extra, counts=counts, also=records)

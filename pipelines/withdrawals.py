@@ -58,35 +58,26 @@ _SPANS = pa.schema(
 def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str, Any]:
     """Write a tokenize stage's shards without the documents of these ids.
 
-    Shards without such documents are not written. Returns the record of each file, and the names
-    of the other shards.
+    Shards without such documents are not written. Returns the record of each file, the names of the
+    other shards, and counts of the documents, their sequences and their tokens.
     """
     settings = TokenizeSettings.model_validate(read_manifest(place)["settings"])
     wanted = pa.array(sorted(ids), pa.string())
-    files: dict[str, Any] = {}
-    unchanged = []
+    files, found = dict[str, Any](), set[str]()
+    unchanged, sequences, tokens = list[str](), 0, 0
     for name in files_of(read_manifest(place), "index"):
         shard = shard_name(name)
         spans = _spans(place, name, wanted)
+        found.update(spans["id"].to_pylist())
+        sequences += len(spans["sequence"].unique())
+        tokens += pc.sum(spans["length"], min_count=0).as_py()
         if not spans.num_rows:
             unchanged.append(shard)
             continue
         files |= _mask(place, target, shard, spans, settings)
         files[name] = _index_without(place, target, name, wanted)
-    return {"unchanged": unchanged, "files": files}
-
-
-def count_spans(place: Folder, ids: Collection[str]) -> dict[str, int]:
-    """Count the documents of these ids in a tokenize stage, their sequences and their tokens."""
-    wanted = pa.array(sorted(ids), pa.string())
-    found: set[str] = set()
-    sequences = tokens = 0
-    for name in files_of(read_manifest(place), "index"):
-        spans = _spans(place, name, wanted)
-        found.update(spans["id"].to_pylist())
-        sequences += len(spans["sequence"].unique())
-        tokens += pc.sum(spans["length"], min_count=0).as_py()
-    return {"documents": len(found), "sequences": sequences, "tokens": tokens}
+    counts = {"documents": len(found), "sequences": sequences, "tokens": tokens}
+    return {**counts, "unchanged": unchanged, "files": files}
 
 
 def _spans(place: Folder, name: str, ids: pa.Array) -> pa.Table:
@@ -110,9 +101,9 @@ def _mask(
             sink.write(tokens.tobytes())
             at += len(tokens)
     rows = read_manifest(place)["files"][f"{shard}.bin"]["rows"]
-    masked = {f"{shard}.bin": sink.record(rows).as_dict()}
+    masked = {f"{shard}.bin": sink.record(rows)._asdict()}
     index = target.write_bytes(f"{shard}.idx", place.read_bytes(f"{shard}.idx"))
-    return masked | {f"{shard}.idx": index.as_dict()}
+    return masked | {f"{shard}.idx": index._asdict()}
 
 
 def _fill(
@@ -131,7 +122,7 @@ def _index_without(place: Folder, target: Folder, name: str, ids: pa.Array) -> d
     with TableWriter(target, name, batches[0].schema) as writer:
         for batch in batches:
             writer.write(batch.filter(pc.invert(pc.is_in(batch["id"], ids))))
-    return writer.record.as_dict()
+    return writer.record._asdict()
 
 
 #: Reason of a copy of a withdrawn document.
@@ -257,8 +248,8 @@ class Withdrawal:
             inner = f"{number}/" if number else ""
             for stage in filter(lambda stage: find(stage).is_sink, stages):
                 name, ids = f"{inner}{stage}", self._gone.ids
-                masked = mask_stage(run / stage, output / f"{TOKENS}/{name}", ids)
-                report["tokens"][name] = count_spans(run / stage, ids) | masked
+                target = output / f"{TOKENS}/{name}"
+                report["tokens"][name] = mask_stage(run / stage, target, ids)
         for stage in (name for name, s in known_stages().items() if s.keeps_one):
             if counts := self._given_back(stage, executor):
                 report["given_back"][stage] = counts["documents"]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from curation.arrow import Texts, summed, text_buffers
 from curation.dedup.dedup_settings import GOOD_SHARE, VERDICTS
 from curation.dedup.lines import LineRemoval, LineTotals
+from curation.dedup.patterns import CUTS
 from curation.dedup.urls import hosts
 
 #: One row per frequent line and verdict in a batch. The columns up to `bytes` are of the
@@ -32,6 +33,8 @@ AUDIT = pa.schema(
     ]
 )
 
+#: Verdicts on lines that are cut.
+CUT = [name for name, cuts in zip(VERDICTS, CUTS, strict=True) if cuts]
 _SHOWN_LINES = 50
 #: Characters of a line, or bytes of a passage, that are shown.
 SHOWN = 200
@@ -82,7 +85,7 @@ def summary(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     of_line = ("line", "documents", "hosts", "edge_share", "host_share", "bytes")
     sums = ("occurrences", "characters")
     held = summed(batches, AUDIT, ("key", "verdict"), sums, least=of_line)
-    cut = pc.starts_with(held["verdict"], "cut")
+    cut = pc.is_in(held["verdict"], pa.array(CUT))
     verdicts = [
         {
             "verdict": name,
@@ -93,7 +96,7 @@ def summary(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         for name in VERDICTS
         if (part := held.filter(pc.equal(held["verdict"], name))).num_rows
     ]
-    lost = sum(v["characters"] for v in verdicts if v["verdict"].startswith("cut"))
+    lost = sum(v["characters"] for v in verdicts if v["verdict"] in CUT)
     return {
         "frequent lines by verdict": verdicts,
         "estimate of good text among what was cut": {

@@ -32,7 +32,7 @@ class _DeduplicateDocuments(Stage[DocumentDedupSettings]):
     settings = DocumentDedupSettings
     after = "identify-language"
     cost = 2.1
-    passes = 9
+    passes = 11
     # datasketch: permutations and, by scipy's integrals, bands
     packages = ("datasketch", "idna", "numpy", "regex", "scipy")
     keeps_one = True

@@ -1,10 +1,16 @@
 """Options and argument types shared by several commands."""
 
+from __future__ import annotations
+
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pipelines.storage.files import Folder
 
 
 def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
@@ -22,13 +28,7 @@ def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
 def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of every command that runs stages."""
     add_set(parser, "the recipe", "dedup-documents.verify.threshold=0.8")
-    parser.add_argument(
-        "--workers",
-        type=workers,
-        default=None,
-        metavar="N",
-        help="local processes (default: one per CPU; 0: run inside this process)",
-    )
+    add_workers(parser, "local processes (default: one per CPU; 0: run inside this process)")
     parser.add_argument(
         "--fresh",
         action="store_true",
@@ -126,19 +126,31 @@ def end_dry_run(
     documents: int | None = None,
     known: bytes | None = b"",
 ) -> None:
-    """With `--dry-run`, print what would be written or replaced, of how many documents; exit.
+    """Refuse places as `refuse_outputs` does; with `--dry-run`, print what would be written; exit.
 
-    Raises ConfigError where a named place is a run's own, and for a file that is there and does
-    not begin with what is `known` of the command's own files; None: for any.
+    Args:
+        documents: how many are written, if that is known.
     """
-    from pipelines.run_folder import refuse_own  # slow
-    from pipelines.storage.files import Folder
-    from pipelines.terminal import say, say_json
+    from pipelines.storage.files import Folder  # slow
 
     folders = [Folder(getattr(p, "url", None) or str(p)) for p in places if p]
-    named = getattr(options, "output", None) or getattr(options, "prepared", None)
+    # What has its own place in a run, which no option names, may be written there again.
+    is_named = getattr(options, "output", None) or getattr(options, "prepared", None)
+    refuse_outputs(folders, known, bool(is_named))
+    if options.dry_run:
+        _print_writes(folders, documents, getattr(options, "json", False))
+        raise SystemExit(0)
+
+
+def refuse_outputs(folders: Sequence[Folder], known: bytes | None, is_named: bool) -> None:
+    """Raise ConfigError where a named place is a run's own, and for a file that is not replaced.
+
+    That is one which does not begin with what is `known` of the command's own files; None: any.
+    """
+    from pipelines.run_folder import refuse_own  # slow
+
     for folder in folders:
-        if named:  # what is withdrawn may be a run, which is withdrawn again
+        if is_named:  # what is withdrawn may be a run, which is withdrawn again
             refuse_own(folder, root=not folder.exists("withdrawn.json"))
         if known == b"" or not folder.fs.isfile(folder.path()):
             continue
@@ -146,29 +158,36 @@ def end_dry_run(
             raise ConfigError(
                 f"{folder.shown}: already exists, and is not replaced; give another --output"
             )
-    if not options.dry_run:
-        return
+
+
+def _print_writes(folders: Sequence[Folder], documents: int | None, as_json: bool) -> None:
+    """Print what is in these places and would be written or replaced."""
+    from pipelines.terminal import say, say_json  # slow
+
     found = []
     for folder in folders:
         sizes = (folder.tree() or {"": folder.size("") or 0}) if folder.exists() else {}
         found.append({"path": folder.shown, "files": len(sizes), "bytes": sum(sizes.values())})
-    if getattr(options, "json", False):
+    if as_json:
         say_json({"documents": documents, "writes": found})
-        raise SystemExit(0)
+        return
     for path, files, size in map(dict.values, found):
         say(f"would write {path} (now {files:,} files, {size:,} bytes)")
     say(f"{'' if documents is None else f'{documents:,} documents; '}nothing was written")
-    raise SystemExit(0)
 
 
-def add_input(parser: argparse.ArgumentParser, help: str, required: bool = False) -> None:
+def add_workers(parser: argparse.ArgumentParser, help: str) -> None:
+    """Declare `--workers`."""
+    parser.add_argument("--workers", type=workers, default=None, metavar="N", help=help)
+
+
+def add_input(parser: argparse.ArgumentParser, help: str) -> None:
     """Declare `--input`, which may be repeated and takes several values each time."""
     parser.add_argument(
         "--input",
         nargs="+",
         action="extend",
         default=[],
-        required=required,
         metavar="PATH",
         help=help,
     )

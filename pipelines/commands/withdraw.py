@@ -12,7 +12,7 @@ from curation.errors import ConfigError, first_line
 from curation.hosts import host_of
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
-from pipelines.commands.options import add_dry_run, end_dry_run, read_text, workers
+from pipelines.commands.options import add_dry_run, add_workers, end_dry_run, read_text
 from pipelines.run_folder import RECIPE_FILE, run_recipe
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import open_display
@@ -61,9 +61,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--output", metavar="DIR", help="run folder for what comes back (default: RUN/withdrawn)"
     )
-    parser.add_argument(
-        "--workers", type=workers, default=None, metavar="N", help="local processes"
-    )
+    add_workers(parser, "local processes")
     add_dry_run(parser)
 
 

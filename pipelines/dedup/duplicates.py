@@ -7,7 +7,7 @@ with reason and values; the last step applies them. Only the last one reads text
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,10 +19,11 @@ from curation.dedup.audit import SOURCES, losses_by_source
 from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings
 from curation.errors import InputError
 from curation.schema import Verdicts
+from pipelines.engine.documents import set_aside_by
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
-from pipelines.runners.tasks import Step, Task
+from pipelines.runners.tasks import Progress, Result, Step, Task
 from pipelines.storage.exchange import (
     MOST_RANGES,
     RANGE_BYTES,
@@ -36,7 +37,7 @@ from pipelines.storage.exchange import (
     scratch,
     write_columns,
 )
-from pipelines.storage.files import FileRecord, Folder
+from pipelines.storage.files import Folder
 
 VERDICTS = pa.schema(
     [
@@ -146,26 +147,33 @@ def verdict_rows(
     return pa.RecordBatch.from_pydict(columns)
 
 
-def no_verdicts(clusters: bool) -> pa.RecordBatch:
-    """Return an empty table of VERDICTS, with CLUSTER_SIZE for `clusters`."""
-    schema = VERDICTS.append(CLUSTER_SIZE) if clusters else VERDICTS
-    return pa.RecordBatch.from_pylist([], schema=schema)
+@dataclass(frozen=True)
+class WriteVerdicts(OfShard):
+    """For each shard, write which rows to remove, why, and what is kept instead."""
 
+    read_by: ClassVar[tuple[str, ...]]  # steps that may have set documents aside
+    clusters: ClassVar[bool] = False  # whether verdicts have CLUSTER_SIZE
+    sends: ClassVar[tuple[str, ...]] = ("verdicts",)
 
-def write_verdicts(
-    folder: Folder, shard: str, verdicts: pa.RecordBatch, aside: Mapping[int, str]
-) -> FileRecord:
-    """Write a shard's verdicts in the order of its rows.
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the verdicts on documents that others sent, as `verdict_rows` does."""
+        raise NotImplementedError
 
-    `aside` are rows that an earlier step set aside, with the reason: they are removed for it alone.
-    """
-    if aside:
-        others = ~np.isin(verdicts.column("row").to_numpy(), list(aside))
-        rows = [{"row": row, "reason": why} for row, why in aside.items()]
-        more = pa.RecordBatch.from_pylist(rows, verdicts.schema)
-        verdicts = concatenated([verdicts.filter(pa.array(others)), more])
-    verdicts = verdicts.take(pa.array(np.argsort(verdicts.column("row").to_numpy(), kind="stable")))
-    return write_columns(folder, scratch("verdicts", shard), verdicts)
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        """Write verdicts in the order of rows; what was set aside is removed for that alone."""
+        rows, aside = self.rows(task, folder), dict[int, str]()
+        for step in self.read_by:
+            aside |= set_aside_by(folder, step, task.name)
+        schema = VERDICTS.append(CLUSTER_SIZE) if self.clusters else VERDICTS
+        verdicts = pa.RecordBatch.from_pylist([], schema) if rows is None else self.of(rows)
+        if aside:
+            others = ~np.isin(verdicts.column("row").to_numpy(), list(aside))
+            lost = [{"row": row, "reason": why} for row, why in aside.items()]
+            more = pa.RecordBatch.from_pylist(lost, verdicts.schema)
+            verdicts = concatenated([verdicts.filter(pa.array(others)), more])
+        order = np.argsort(verdicts.column("row").to_numpy(), kind="stable")
+        name = scratch("verdicts", task.name)
+        return Result({name: write_columns(folder, name, verdicts.take(pa.array(order)))})
 
 
 @dataclass(frozen=True)
@@ -192,21 +200,19 @@ class ApplyVerdicts(Transform):
         return Outcome(batch, found, beside={AUDIT: losses_by_source(batch, gone)})
 
 
-def verdict_passes(
-    run: StageRun, step: Step, after: str, payloads: Sequence[Any], audits: bool = False
-) -> list[Pass]:
+def verdict_passes(run: StageRun, step: Step, after: str, audits: bool = False) -> list[Pass]:
     """Return the last passes of a stage: write verdicts, then apply them to each shard.
 
     A shard whose verdicts are unchanged is not written again.
 
     Args:
-        step: writes verdicts, one task per shard, whose payloads are `payloads`.
+        step: writes verdicts, one task per shard.
         after: name of the step whose output decides the verdicts.
         audits: whether to write what was lost, by language, host and source file.
     """
     tasks = [
-        Task(shard.name, (("index", str(i)),), 0, payload)
-        for i, (shard, payload) in enumerate(zip(run.inputs, payloads, strict=True))
+        Task(shard.name, (("index", str(i)),), 0, (i, shard.name))
+        for i, shard in enumerate(run.inputs)
     ]
     beside = {AUDIT: SOURCES} if audits else {}
     apply = TransformShards(run.stage, run.settings_key, ApplyVerdicts(audits), beside=beside)

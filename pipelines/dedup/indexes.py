@@ -5,6 +5,7 @@ The shards to compare: those of the input, and those of the indexes of finished 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from curation.errors import ConfigError
 from curation.resources import resolve
 from pipelines.engine.stage import Shard, manifest_shards
 from pipelines.runners.tasks import Progress, Result, Task
-from pipelines.storage.exchange import read_columns, scratch, write_columns
+from pipelines.storage.exchange import read_columns, row_of, scratch, write_columns, write_run
 from pipelines.storage.files import Folder, fingerprint
 from pipelines.storage.manifest import complete_manifest, files_of
 
@@ -162,16 +163,17 @@ def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
 
 @dataclass(frozen=True)
 class WriteIndex:
-    """For each shard, write the facts of the kept documents."""
+    """For each shard, write the rows of the kept documents."""
 
     settings_key: str
+    kind: str  # of the files with a row for each document, or with the documents' numbers
     name: str = "index"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        place = task.payload
-        facts = place.facts(folder)
-        stays = np.ones(facts.num_rows, bool)
-        gone = read_columns(folder, scratch("verdicts", place.name)).column("row").to_numpy()
-        stays[gone] = False
-        name = index_file(place.name)
-        return Result({name: write_columns(folder, name, facts.filter(pa.array(stays)))})
+        held = read_columns(folder, scratch(self.kind, task.name))
+        gone = read_columns(folder, scratch("verdicts", task.name)).column("row").to_numpy()
+        name, rows, write = index_file(task.name), np.arange(held.num_rows), write_columns
+        if "number" in held.schema.names:
+            rows, write = row_of(held.column("number").to_numpy()), partial(write_run, key="key")
+        kept = held.filter(pa.array(~np.isin(rows, gone)))
+        return Result({name: write(folder, name, columns=kept)})

@@ -8,16 +8,15 @@ if the recipe says so and keeps one document of each cluster of confirmed duplic
 from collections.abc import Sequence
 from typing import Any
 
-from curation.dedup.audit import losses_noted
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
-from pipelines.dedup.duplicates import AUDIT, range_tasks, verdict_passes
+from pipelines.dedup.duplicates import range_tasks, verdict_passes
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.buckets import Link, Sign, Solve
-from pipelines.dedup_documents.clusters import SAMPLES, Clusters
+from pipelines.dedup_documents.clusters import SAMPLES, Clusters, DocumentVerdicts
+from pipelines.dedup_documents.losses import ROW_BYTES, ListLosses, SumLosses, worst
 from pipelines.dedup_documents.members import Members
-from pipelines.dedup_documents.verdicts import DocumentVerdicts
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import batches_beside
+from pipelines.engine.transform import shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Task, records_of
 from pipelines.storage.exchange import scratch
@@ -45,14 +44,14 @@ def run(run: StageRun) -> dict[str, Any]:
     done = {p.step.name: p for p in passes}
     records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
     notes = _facts_of(run, records[Clusters.name])
-    if alarms := _alarms(run, records[Clusters.name]):
+    if alarms := _alarms(run, records[Clusters.name]) + worst(records[SumLosses.name]):
         notes["alarms"] = alarms
     index = records.get(WriteIndex.name, ())
     return run.finish(done["shards"].tasks, run.compared, {"notes": notes}, also=index)
 
 
 #: Steps whose records have counts for the manifest, or name files that are kept.
-_COUNTED = (Clusters.name, WriteIndex.name)
+_COUNTED = (Clusters.name, SumLosses.name, WriteIndex.name)
 
 
 def compared(run: StageRun, places: Sequence[Place]) -> list[Pass]:
@@ -106,11 +105,17 @@ def _clustered(
     passes = [
         Pass(members, _place_tasks(places), after=after),
         Pass(clusters, ranges, after=(members.name,)),
-        *verdict_passes(run, verdicts, clusters.name, list(enumerate(run.inputs)), audits=True),
+        *verdict_passes(run, verdicts, clusters.name, audits=True),
     ]
     if run.settings.index.write:
-        index = WriteIndex(run.settings_key)
+        index = WriteIndex(run.settings_key, "facts")
         passes.append(Pass(index, _place_tasks(places[:count]), beside=verdicts.name))
+    lost, share = ListLosses(run.settings_key), run.settings.alarms.lost_share
+    total = SumLosses(run.settings_key, share, tuple(s.name for s in run.inputs))
+    passes += [
+        Pass(lost, shard_tasks(run.inputs), after=(verdicts.name,)),
+        Pass(total, range_tasks(ROW_BYTES * run.documents), after=(lost.name,)),
+    ]
     return passes
 
 
@@ -130,7 +135,7 @@ def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]]) -> dict[str, A
 
 
 def _alarms(run: StageRun, clustered: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return probable faults, the worst first; of each kind up to SAMPLES."""
+    """Return an alarm for each cluster that is too large, up to SAMPLES, the largest first."""
     settings: AlarmSettings = run.settings.alarms
     large = [c for r in clustered for c in r["counts"]["large"]]
     large.sort(key=lambda c: (-c["documents"], c["kept_id"]))
@@ -138,5 +143,4 @@ def _alarms(run: StageRun, clustered: Sequence[dict[str, Any]]) -> list[dict[str
     for found in large[:SAMPLES]:
         what = f"cluster of {found['documents']:,} documents, above {settings.cluster_size:,}"
         alarms.append({"alarm": what, **found})
-    noted = losses_noted(batches_beside(run, AUDIT), settings.lost_share, "documents")
-    return alarms + noted.get("alarms", [])[:SAMPLES]
+    return alarms

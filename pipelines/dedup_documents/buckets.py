@@ -111,7 +111,11 @@ class Link(OverRanges):
         low, high = task.payload
         exact = read_key_range(folder, "exact", self.shards, low, high)
         near = read_key_range(folder, "buckets", self.shards, low, high)
-        edges, pairs = linked(exact, near, self.settings)
+        # A bucket links all its documents to one group, whichever candidates it has.
+        edges, pairs = spanning_forest(np.concatenate([_stars(exact), _stars(near)])), NO_EDGES
+        if self.settings.verify.method != "none" and near is not None:
+            keys, order, numbers = (near.column(n).to_numpy() for n in ("key", "order", "number"))
+            pairs = bucket_pairs(keys, order, numbers, self.settings.verify.window)
         links, candidates = scratch("links", task.name), scratch("candidates", task.name)
         files = {
             links: write_edges(folder, links, edges),
@@ -120,21 +124,6 @@ class Link(OverRanges):
             ),
         }
         return Result(files, {"edges": len(edges)})
-
-
-def linked(
-    exact: pa.RecordBatch | None, near: pa.RecordBatch | None, settings: DocumentDedupSettings
-) -> tuple[UInt64, UInt64]:
-    """Return edges and candidate pairs, each uint64 [n, 2], of the buckets in a range of keys.
-
-    Records of equal (`key`, `order`) must be in ascending order of `number`.
-    """
-    # A bucket links all its documents to one group, whichever candidates it has.
-    edges = spanning_forest(np.concatenate([_stars(exact), _stars(near)]))
-    if settings.verify.method == "none" or near is None:
-        return edges, NO_EDGES
-    keys, order, numbers = (near.column(n).to_numpy() for n in ("key", "order", "number"))
-    return edges, bucket_pairs(keys, order, numbers, settings.verify.window)
 
 
 def _stars(batch: pa.RecordBatch | None) -> UInt64:

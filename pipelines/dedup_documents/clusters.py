@@ -1,11 +1,14 @@
-"""Reduce: in a range of groups, verify candidates, form clusters and choose survivors."""
+"""Reduce: in a range of groups, verify candidates, form clusters and choose survivors.
+
+For each shard, write which rows to remove and why.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +20,10 @@ from curation.dedup.components import cluster_sizes, confirmed_clusters, same_te
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import choose_survivors
 from curation.dedup.keys import within
-from pipelines.dedup.duplicates import OverRanges, read_key_range
+from curation.dedup.minhash import band_threshold
+from pipelines.dedup.duplicates import OverRanges, WriteVerdicts, read_key_range, verdict_rows
+from pipelines.dedup_documents.buckets import Sign
+from pipelines.dedup_documents.members import Members
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import UInt64, read_range, scratch, write_run
 from pipelines.storage.files import Folder
@@ -47,40 +53,27 @@ class Clusters(OverRanges):
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload
         members = read_key_range(folder, "members", self.shards, low, high)
-        pairs = read_key_range(folder, "pairs", self.shards, low, high)
-        names = [scratch("sets", s) for s in self.shards]
-        sets = partial(read_range, folder, names, "key", low, high)
-        columns, counts = self.of(members, pairs, sets)
+        columns, counts = _NOTHING, _NO_COUNTS | {"large": []}
+        if members is not None:
+            group = _Group.of(members, self.settings)
+            names = [scratch("sets", s) for s in self.shards]
+            sets = partial(read_range, folder, names, "key", low, high)
+            similarity = Similarity(self.settings, sets)
+            pairs = group.pairs(read_key_range(folder, "pairs", self.shards, low, high))
+            columns, counts = self._clusters(group, pairs, similarity)
         name = scratch("removed", task.name)
         return Result({name: write_run(folder, name, "key", columns)}, counts)
 
-    def of(
-        self,
-        members: pa.RecordBatch | None,
-        pairs_between: pa.RecordBatch | None,
-        sets: Callable[[], Iterable[pa.RecordBatch]],
+    def _clusters(
+        self, group: _Group, pairs: Positions, similarity: Similarity
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return columns of the documents to remove, and counts.
-
-        Args:
-            members: members of all groups in the range.
-            pairs_between: candidate pairs `a`, `b` among them.
-            sets: reads the data by which their similarity is measured.
-        """
-        counts: dict[str, Any] = {"candidates": 0, "confirmed": 0, "clusters": 0, "largest": 0}
-        if members is None or not members.num_rows:
-            return _NOTHING, counts | {"large": []}
-        group = _Group.of(members, self.settings)
-        similarity = Similarity(self.settings, sets)
-        pairs = group.pairs(pairs_between)
-        counts["candidates"] = len(pairs)
-        if self.settings.verify.method == "none":
-            labels = group.keys
-        else:
+        """Return columns of the documents to remove, and counts."""
+        candidates, labels = len(pairs), group.keys
+        if self.settings.verify.method != "none":
             values = similarity.of(group, pairs)
             pairs = pairs[values >= self.settings.verify.threshold]
             labels = confirmed_clusters(group.keys, group.exact, pairs)
-        counts["confirmed"] = len(pairs)
+        counts = _NO_COUNTS | {"candidates": candidates, "confirmed": len(pairs)}
         return self._decide(group, labels, similarity, counts)
 
     def _decide(
@@ -139,6 +132,7 @@ class Clusters(OverRanges):
         return ranked[:SAMPLES]
 
 
+_NO_COUNTS: dict[str, Any] = {"candidates": 0, "confirmed": 0, "clusters": 0, "largest": 0}
 _NOTHING: dict[str, Any] = {
     "key": np.zeros(0, np.uint64),
     "exact": np.zeros(0, bool),
@@ -255,3 +249,27 @@ class Similarity:
         inverse = np.empty(len(order), np.int64)
         inverse[order] = np.arange(len(order))
         return pa.concat_arrays(parts).take(pa.array(inverse))
+
+
+@dataclass(frozen=True)
+class DocumentVerdicts(WriteVerdicts):
+    """Write verdicts: exact or near copy, of which document, how similar."""
+
+    settings: DocumentDedupSettings
+    name: str = "verdicts"
+    gathers: ClassVar[str] = "removed"
+    read_by: ClassVar[tuple[str, ...]] = (Sign.name, Members.name)
+    clusters: ClassVar[bool] = True
+
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        exact = rows.column("exact").to_numpy(zero_copy_only=False)
+        verify, minhash = self.settings.verify, self.settings.minhash
+        near = band_threshold(minhash.bands, minhash.rows)
+        return verdict_rows(
+            rows.column("key").to_numpy(),
+            np.where(exact, "document.exact", "document.near").tolist(),
+            rows.column("similarity").to_numpy().round(6),
+            np.where(exact, 1.0, near if verify.method == "none" else verify.threshold),
+            rows.column("kept_id"),
+            rows.column("size").to_numpy(),
+        )

@@ -24,16 +24,11 @@ from pipelines.dedup.indexes import Place
 from pipelines.dedup_documents.buckets import REFUSED, Sign
 from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
 from pipelines.runners.tasks import Progress, Result, Task
-from pipelines.storage.exchange import (
-    UInt64,
-    numbers_of_shard,
-    row_of,
-    scratch,
-    write_run,
-)
+from pipelines.storage.exchange import UInt64, numbers_of_shard, row_of, scratch, write_run
 from pipelines.storage.files import FileRecord, Folder
 
 _STAGE = "dedup-documents"
+_NO_DATA = pa.array([], pa.large_binary())
 MEMBERS = ("date", "length", "id_hash", "exact", "exact_low", "quality", "source_rank", "id")
 
 
@@ -57,29 +52,36 @@ class Members:
         return numbers_of_shard(task.payload.index)
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        place = task.payload
+        place: Place = task.payload
         numbers, labels = _of_shard(folder, "labels", self.labels, place.index, "label")
-        keys = mix64(labels)
-        facts = place.facts(folder)
-        rows = row_of(numbers)
-        own = facts.take(pa.array(rows))
-        columns = member_columns(self.settings, own, numbers, keys, place.priority)
+        keys, rows = mix64(labels), row_of(numbers)
+        own = place.facts(folder).take(pa.array(rows))
+        texts, priority = text_hashes(self.settings, own), np.full(len(keys), place.priority)
         if REFUSED in own.schema.names and place.index_file is None:
-            columns["priority"] += own.column(REFUSED).to_numpy(zero_copy_only=False)
-        name = scratch("members", place.name)
-        files = {name: write_run(folder, name, "key", columns)}
-        files |= self._pairs(folder, place, numbers, keys)
+            priority += own.column(REFUSED).to_numpy(zero_copy_only=False)
+        members = {"key": keys, "number": numbers, "text": texts, "priority": priority}
+        members |= {n: own.column(n) for n in MEMBERS}
         aside: dict[int, str] = {}
-        files |= self._sets(folder, place, own, rows, keys, columns["text"], aside)
+        written = {
+            "members": members,
+            "pairs": self._pairs(folder, place, numbers, keys),
+            "sets": self._sets(folder, place, own, rows, keys, texts, aside),
+        }
+        files: dict[str, FileRecord] = {}
+        for kind, columns in written.items():
+            name = scratch(kind, place.name)
+            files[name] = write_run(folder, name, "key", columns)
         return Result(files, noted(aside))
 
     def _pairs(
         self, folder: Folder, place: Place, numbers: UInt64, keys: UInt64
-    ) -> dict[str, FileRecord]:
-        """Return the candidate pairs whose smaller document is in this shard."""
-        found = _of_shard(folder, "candidates", self.candidates, place.index, "b")
-        name = scratch("pairs", place.name)
-        return {name: write_run(folder, name, "key", group_pairs(numbers, keys, *found))}
+    ) -> dict[str, UInt64]:
+        """Return the candidate pairs whose smaller document is in this shard, with their group."""
+        first, second = _of_shard(folder, "candidates", self.candidates, place.index, "b")
+        new = np.ones(len(first), bool)
+        new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+        first, second = first[new], second[new]
+        return {"key": keys[np.searchsorted(numbers, first)], "a": first, "b": second}
 
     def _sets(
         self,
@@ -90,21 +92,21 @@ class Members:
         keys: UInt64,
         texts: UInt64,
         aside: dict[int, str],
-    ) -> dict[str, FileRecord]:
+    ) -> dict[str, Any]:
         """Return the data for similarity, once per text and group."""
-        first = carriers(self.settings, keys, texts)
-        if self.settings.verify.method == "jaccard":
+        _, first = np.unique(within(texts, keys), return_index=True)
+        first = np.sort(first) if self.settings.minhash.enabled else first[:0]
+        if not len(first):
+            data = _NO_DATA
+        elif self.settings.verify.method == "jaccard":
             data = self._shingles(folder, place, rows[first], aside)
         else:
-            data = signature_data(self.settings, own, first)
-        name = scratch("sets", place.name)
-        columns = {"key": keys[first], "text": texts[first], "data": data}
-        return {name: write_run(folder, name, "key", columns)}
+            signatures = own.column("signature").take(pa.array(first))
+            data = signatures.cast(pa.binary()).cast(pa.large_binary())
+        return {"key": keys[first], "text": texts[first], "data": data}
 
     def _shingles(self, folder: Folder, place: Place, rows: Any, aside: dict[int, str]) -> pa.Array:
         """Return the shingle sets of the given rows of a shard, computed from its text."""
-        if not len(rows):
-            return pa.array([], pa.large_binary())
         try:
             function = partial(self._shingle_sets, rows)
             known = set_aside_by(folder, Sign.name, place.name)
@@ -123,60 +125,12 @@ class Members:
     def _shingle_sets(self, rows: Any, batch: pa.RecordBatch, first_row: int) -> pa.Array:
         low, high = np.searchsorted(rows, [first_row, first_row + batch.num_rows])
         if low == high:
-            return pa.array([], pa.large_binary())
+            return _NO_DATA
         texts = batch.column("text").take(pa.array(rows[low:high] - first_row))
-        return shingle_data(self.settings, texts)
-
-
-def member_columns(
-    settings: DocumentDedupSettings,
-    own: pa.RecordBatch,
-    numbers: UInt64,
-    keys: UInt64,
-    priority: int,
-) -> dict[str, Any]:
-    """Return the columns for choosing a survivor; `own` has the shard's facts."""
-    columns: dict[str, Any] = {"key": keys, "number": numbers}
-    columns |= {n: own.column(n) for n in MEMBERS}
-    columns["text"] = text_hashes(settings, own)
-    columns["priority"] = np.full(len(keys), priority)
-    return columns
-
-
-def group_pairs(numbers: UInt64, keys: UInt64, first: UInt64, second: UInt64) -> dict[str, UInt64]:
-    """Return the candidate pairs, each once, with the key of their group.
-
-    Args:
-        numbers, keys: members in ascending order of number, and their groups.
-        first, second: pairs, whose first documents are all among the members.
-    """
-    first, second = sort_pairs(first, second)
-    new = np.ones(len(first), bool)
-    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    first, second = first[new], second[new]
-    return {"key": keys[np.searchsorted(numbers, first)], "a": first, "b": second}
-
-
-def carriers(settings: DocumentDedupSettings, keys: UInt64, texts: UInt64) -> Any:
-    """Return the positions of members that carry the similarity data: one per text and group."""
-    _, first = np.unique(within(texts, keys), return_index=True)
-    first.sort()
-    return first if settings.minhash.enabled else first[:0]
-
-
-def signature_data(settings: DocumentDedupSettings, own: pa.RecordBatch, rows: Any) -> pa.Array:
-    """Return the signatures of the given rows of facts: large_binary [rows]."""
-    if not settings.minhash.enabled:
-        return pa.array([], pa.large_binary())
-    return own.column("signature").take(pa.array(rows)).cast(pa.binary()).cast(pa.large_binary())
-
-
-def shingle_data(settings: DocumentDedupSettings, texts: pa.Array) -> pa.Array:
-    """Return the shingle sets of texts: large_binary [texts]."""
-    sets = shingle_sets(texts, settings.minhash, settings.verify.normalization)
-    offsets = sets.offsets * sets.hashes.itemsize
-    data = [None, pa.py_buffer(offsets), pa.py_buffer(sets.hashes)]
-    return pa.Array.from_buffers(pa.large_binary(), len(texts), data)
+        sets = shingle_sets(texts, self.settings.minhash, self.settings.verify.normalization)
+        offsets = sets.offsets * sets.hashes.itemsize
+        data = [None, pa.py_buffer(offsets), pa.py_buffer(sets.hashes)]
+        return pa.Array.from_buffers(pa.large_binary(), len(texts), data)
 
 
 def _of_shard(

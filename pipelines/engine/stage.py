@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -171,8 +172,7 @@ class StageRun:
     ) -> dict[str, Any]:
         """Sum the commit records into the manifest, write it last, clear the scratch folder.
 
-        `counts` are those of earlier steps, to which the records' are added; `also` are records of
-        other steps whose files stay outside the scratch folder.
+        `counts` of earlier steps are added to those of the records; `also` are records of theirs.
         """
         counts = dict(counts or {})
         files: dict[str, dict[str, Any]] = {}
@@ -185,7 +185,8 @@ class StageRun:
             add_counts(counts, record["counts"])
             files.update(record["files"])
             records[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        files |= {n: file for record in also for n, file in record["files"].items()}
+        for record in also:
+            files |= {n: f for n, f in record["files"].items() if not n.startswith(SCRATCH)}
         manifest = {
             "stage": self.stage,
             "key": self.key(inputs),
@@ -263,11 +264,16 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
             )
         else:
             shards += _loose_shards(path)
-    names = [s.name for s in shards]
-    if len(set(names)) != len(names):
-        twice = sorted({n for n in names if names.count(n) > 1})
+    return in_order(shards)
+
+
+def in_order(shards: Sequence[Shard]) -> list[Shard]:
+    """Return shards by name. Raises ConfigError for two of one name."""
+    ordered = sorted(shards, key=lambda s: s.name)
+    twice = sorted({a.name for a, b in pairwise(ordered) if a.name == b.name})
+    if twice:
         raise ConfigError(f"two inputs have a shard of the same name: {', '.join(twice[:3])}")
-    return sorted(shards, key=lambda s: s.name)
+    return ordered
 
 
 def removed_shards(stage: str, inputs: Sequence[Shard]) -> list[Shard]:

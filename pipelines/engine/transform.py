@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -88,10 +88,7 @@ class TransformShards:
     #: An earlier step on the same documents, with its folder: what it set aside is removed.
     counted: tuple[Folder, str] | None = None
     measures: bool = False  # verdicts are recorded, and no document is removed
-
-    @property
-    def name(self) -> str:
-        return "shards"
+    name: ClassVar[str] = "shards"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload

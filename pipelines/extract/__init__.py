@@ -10,7 +10,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -38,7 +38,6 @@ from pipelines.extract.sources import (
     source_shards,
     split_files,
     tasks_of,
-    with_hash,
 )
 from pipelines.runners.guard import Crash, Guard, is_guarded
 from pipelines.runners.tasks import Progress, Result, Task
@@ -126,29 +125,21 @@ class ExtractShards:
     settings_key: str
     extract: ExtractSettings
     readers: ReaderSettings
-
-    @property
-    def name(self) -> str:
-        return "shards"
+    name: ClassVar[str] = "shards"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: SourceShard = task.payload
-        planned = dict(task.inputs)
-        if shard.part is None:
-            return self._shard(shard, self._records(shard, planned), folder, progress)
-        ((path, name),) = shard.files
-        reader = self._reader(shard, path, name)
+        planned, readers = dict(task.inputs), self._readers(shard)
         try:
-            events = self._range(reader, shard, planned)
-            result = self._shard(shard, events, folder, progress)
+            result = self._shard(shard, self._records(shard, readers, planned), folder, progress)
         except _PositionUnknownError:
             # To compute positions the driver only needs the size of the content.
-            reader = self._reader(shard, path, name)
-            with as_planned(path, planned[name], shard.part):
-                for _ in reader:
+            readers = self._readers(shard)
+            with as_planned(readers[0].path, planned[readers[0].name], shard.part):
+                for _ in readers[0]:
                     pass
             result = Result()
-        return replace(result, noted=noted(reader.reading))
+        return replace(result, noted=noted(readers[0].reading)) if shard.part else result
 
     def _shard(
         self,
@@ -179,30 +170,26 @@ class ExtractShards:
 
     def _others(self, shard: SourceShard) -> Others:
         """Return the tables' columns besides those of documents; for a range, those of its rows."""
-        readers = [self._reader(shard, path, name) for path, name in shard.files]
-        return joined([reader.others() for reader in readers], taken=PAGE_COLUMNS)
+        return joined([reader.others() for reader in self._readers(shard)], taken=PAGE_COLUMNS)
 
-    def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
-        for path, name in shard.files:
-            indexed = name in shard.records
-            with contextlib.nullcontext() if indexed else as_planned(path, planned[name]):
-                for record in self._reader(shard, path, name):
-                    yield name, record
-
-    def _reader(self, shard: SourceShard, path: str, name: str) -> FileReader:
-        part: tuple[Any, ...] = (shard.part.span, shard.part.begin) if shard.part else ()
-        part = (shard.records[name],) if name in shard.records else part
-        return (GuardedReader if is_guarded() else FileReader)(path, name, self.readers, *part)
-
-    def _range(
-        self, reader: FileReader, shard: SourceShard, planned: dict[str, str]
+    def _records(
+        self, shard: SourceShard, readers: Sequence[FileReader], planned: dict[str, str]
     ) -> Iterator[tuple[str, Record]]:
-        ((path, name),) = shard.files
-        with as_planned(path, planned[name], shard.part):
-            for record in reader:
-                if reader.lacks_position:
-                    raise _PositionUnknownError
-                yield name, record
+        for reader in readers:
+            checked = as_planned(reader.path, planned[reader.name], shard.part)
+            with contextlib.nullcontext() if reader.name in shard.records else checked:
+                for record in reader:
+                    if reader.lacks_position:
+                        raise _PositionUnknownError
+                    yield reader.name, record
+
+    def _readers(self, shard: SourceShard) -> list[FileReader]:
+        kind = GuardedReader if is_guarded() else FileReader
+        part: tuple[Any, ...] = (shard.part.span, shard.part.begin) if shard.part else ()
+        return [
+            kind(path, name, self.readers, *([shard.records[name]] if shard.records else part))
+            for path, name in shard.files
+        ]
 
     def _write(
         self,
@@ -231,15 +218,12 @@ class JudgePages:
     def answers(self, pages: list[Page]) -> list[Answer]:
         """Extract each page. Third-party engines and PDFium always run in a guarded process."""
         low, high = self.extract.http_status
-        wanted = [p for p in pages if p.status is None or low <= p.status <= high]
-        groups = [[p for p in wanted if self._is_limited(p) == limited] for limited in (0, 1)]
+        wanted = [p.status is None or low <= p.status <= high for p in pages]
+        given = [p for p, is_wanted in zip(pages, wanted, strict=True) if is_wanted]
+        groups = [[p for p in given if self._is_limited(p) == limited] for limited in (0, 1)]
         found = [iter(self._group(group, limited)) for limited, group in enumerate(groups)]
-        return [
-            next(found[self._is_limited(p)])
-            if p.status is None or low <= p.status <= high
-            else None
-            for p in pages
-        ]
+        each = zip(pages, wanted, strict=True)
+        return [next(found[self._is_limited(p)]) if is_wanted else None for p, is_wanted in each]
 
     def _is_limited(self, page: Page) -> bool:
         return page.kind == "pdf" or self.extract.engine != "curation"
@@ -365,8 +349,8 @@ def source_tasks(run: StageRun, hashes: Mapping[str, str]) -> list[Task]:
     """Return a task for each shard; `hashes` are the fingerprints of the input files by name."""
     readers: ReaderSettings = run.also["readers"]
     parts = part_hashes(run.folder, readers.split_bytes)
-    shards = source_shards(run.files, split_files(run, readers), readers.split_bytes)
-    return tasks_of([with_hash(shard, parts) for shard in shards], hashes)
+    shards = source_shards(run.files, split_files(run, readers), readers.split_bytes, parts)
+    return tasks_of(shards, hashes)
 
 
 def run(run: StageRun) -> dict[str, Any]:

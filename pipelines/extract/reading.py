@@ -30,19 +30,29 @@ _BYTES = 4 << 20
 Event = Page | Damage | Skipped
 
 
+@dataclass
 class FileReader:
-    """Reads a file, or a range of it: as `read`, or as `RangeReader`."""
+    """Reads a file, a range of it, or the records that an index names; `begin`: see RangeReader."""
 
-    def __init__(
-        self,
-        path: str,
-        name: str,
-        settings: ReaderSettings,
-        span: Span | str | None = None,
-        begin: Checkpoint | None = None,
-    ) -> None:
-        self._source = _Source(path, name, settings, span, begin)
-        self._range = self._source.range()
+    path: str
+    name: str
+    settings: ReaderSettings
+    span: Span | str | None = None
+    begin: Checkpoint | None = None
+
+    def __post_init__(self) -> None:
+        self._range: RangeReader | None = None  # being iterated
+
+    def _new_range(self) -> RangeReader | None:
+        if not isinstance(self.span, Span):
+            return None
+        return RangeReader(self.path, self.name, self.settings, self.span, self.begin)
+
+    @property
+    def start(self) -> int:
+        if self.begin is not None:
+            return self.begin.offset
+        return self.span.start if isinstance(self.span, Span) else 0
 
     @property
     def reading(self) -> Reading:
@@ -57,43 +67,19 @@ class FileReader:
 
     def others(self) -> dict[str, pa.DataType]:
         """Return the types of a table's further columns, see `others_of`."""
-        return self._source.others()
-
-    def __iter__(self) -> Iterator[Event]:
-        return self._source.events(self._range)
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A file, a range of it, or the records that an index names; `begin` as in `RangeReader`."""
-
-    path: str
-    name: str
-    settings: ReaderSettings
-    span: Span | str | None
-    begin: Checkpoint | None
-
-    @property
-    def start(self) -> int:
-        if self.begin is not None:
-            return self.begin.offset
-        return self.span.start if isinstance(self.span, Span) else 0
-
-    def range(self) -> RangeReader | None:
-        if not isinstance(self.span, Span):
-            return None
-        return RangeReader(self.path, self.name, self.settings, self.span, self.begin)
-
-    def events(self, reader: RangeReader | None) -> Iterator[Event]:
-        if isinstance(self.span, str):
-            return read_records(self.path, self.name, self.settings, self.span)
-        found = iter(reader) if reader else read(self.path, self.settings, self.name)
-        return drawn(found, self.settings.sample, self.name)
-
-    def others(self) -> dict[str, pa.DataType]:
         if isinstance(self.span, str):
             return {}
-        return others_of(self.path, self.name, self.settings, self.range())
+        return others_of(self.path, self.name, self.settings, self._new_range())
+
+    def __iter__(self) -> Iterator[Event]:
+        if isinstance(self.span, str):
+            return read_records(self.path, self.name, self.settings, self.span)
+        self._range = self._new_range()
+        found = self._range or read(self.path, self.settings, self.name)
+        return drawn(iter(found), self.settings.sample, self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileReader, (self.path, self.name, self.settings, self.span, self.begin)
 
 
 @dataclass(frozen=True)
@@ -105,52 +91,34 @@ class _Events:
     lacks_position: bool
 
 
-@dataclass
-class _Open:
-    """What the process has open."""
-
-    source: _Source
-    reader: RangeReader | None
-    events: Iterator[Event]
-    at: int  # events read
-
-    @classmethod
-    def of(cls, source: _Source, at: int) -> _Open:
-        reader = source.range()
-        events = source.events(reader)
-        for _ in itertools.islice(events, at):
-            pass
-        return cls(source, reader, events, at)
+#: What the process has open: a reader, how many events were read, and those to come.
+_open: tuple[FileReader, int, Iterator[Event]] | None = None
 
 
-_open: _Open | None = None
-
-
-def _more(source: _Source, first: int, most: int) -> _Events:
+def _more(source: FileReader, first: int, most: int) -> _Events:
     """Return the events of a source from number `first` on."""
     global _open
     held, _open = _open, None  # nothing stays open after an error
-    if held is None or held.source != source or held.at != first:
-        held = _Open.of(source, first)
+    if held is None or held[:2] != (source, first):
+        held = source, first, itertools.islice(source, first, None)
+    reader, _, following = held
     events: list[Event] = []
     size = 0
     ended = True
-    for event in held.events:
-        events.append(_packed(event))
+    for event in following:
+        events.append(_changed(event, _packed))
         size += len(event.content) if isinstance(event, Page) else 0
         if len(events) >= most or size >= _BYTES:
             ended = False
             break
-    held.at += len(events)
-    _open = None if ended else held
-    reader = held.reader
-    if reader is None:
+    _open = None if ended else (reader, first + len(events), following)
+    if reader._range is None:
         return _Events(events, ended, BEGINNING, None, False)
     reading = reader.reading if ended else None
-    return _Events(events, ended, reader.begin, reading, reader.lacks_position)
+    return _Events(events, ended, reader._range.begin, reading, reader.lacks_position)
 
 
-def _rest(source: _Source, last: int | None, events: int, at: int) -> Rest:
+def _rest(source: FileReader, last: int | None, events: int, at: int) -> Rest:
     """Return what is left of a source behind a record, see `rest_of`; `at`: events in all."""
     if isinstance(source.span, str):
         offset, behind = records_behind(source.span, at)
@@ -190,12 +158,13 @@ class GuardedReader(FileReader):
 
     def others(self) -> dict[str, pa.DataType]:
         """Return them as ever; where the process dies, those of the rows that can be read."""
-        answer = _ask(_Source.others, self._source)
-        return others_in(self._source.name, self) if isinstance(answer, Crash) else answer
+        answer = _ask(FileReader.others, self)
+        return others_in(self.name, self) if isinstance(answer, Crash) else answer
 
     def __iter__(self) -> Iterator[Event]:
-        source, begin = self._source, self._source.begin
-        at, most, singly = 0, _EVENTS, 0
+        source: FileReader = self
+        begin = self.begin
+        place, at, most, singly = (self.path, self.name, self.settings), 0, _EVENTS, 0
         last, since = None, 0  # offset of the last event that has one, events from there on
         while True:
             answer = _ask(_more, source, at, most)
@@ -212,10 +181,10 @@ class GuardedReader(FileReader):
                     begin = begin or Checkpoint(source.start, None, 0)
                     self._reading = Reading(begin, rest.end, 0, 0, None, False)
                     return
-                source = replace(source, span=rest.span, begin=rest.begin)
+                source = FileReader(*place, rest.span, rest.begin)
                 at, most, last, since = 0, _EVENTS, None, 0
                 continue
-            if answer.lacks_position and source is not self._source:
+            if answer.lacks_position and source is not self:
                 detail = "what is behind a record that ended its reader can't be named without it"
                 yield Damage(source.start, "crash.extract", detail, None, b"")
                 return
@@ -225,7 +194,7 @@ class GuardedReader(FileReader):
                 since += 1
                 if not isinstance(event, Skipped):
                     last, since = event.offset, 1
-                yield _unpacked(event)
+                yield _changed(event, _unpacked)
             at += len(answer.events)
             if at >= singly:
                 most = _EVENTS
@@ -241,22 +210,16 @@ def _damage(crash: Crash, rest: Rest) -> Damage:
     return Damage(rest.offset, crash.reason("extract"), detail, None, b"")
 
 
-def _packed(event: Event) -> Event:
-    """Return an event without Arrow's scalars, which can't be sent where a string is not UTF-8."""
+def _changed(event: Event, change: Callable[[Any], Any]) -> Event:
     if not isinstance(event, Page) or not event.fields:
         return event
-    fields = {
-        name: pa.repeat(value, 1) if isinstance(value, pa.Scalar) else value
-        for name, value in event.fields.items()
-    }
-    return replace(event, fields=fields)
+    return replace(event, fields={name: change(value) for name, value in event.fields.items()})
 
 
-def _unpacked(event: Event) -> Event:
-    if not isinstance(event, Page) or not event.fields:
-        return event
-    fields = {
-        name: value[0] if isinstance(value, pa.Array) else value
-        for name, value in event.fields.items()
-    }
-    return replace(event, fields=fields)
+def _packed(value: Any) -> Any:
+    """Return a scalar of Arrow's, which can't be sent where it is not UTF-8, as an array."""
+    return pa.repeat(value, 1) if isinstance(value, pa.Scalar) else value
+
+
+def _unpacked(value: Any) -> Any:
+    return value[0] if isinstance(value, pa.Array) else value

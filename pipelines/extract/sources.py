@@ -214,11 +214,15 @@ def _known_fingerprints(folder: Folder) -> dict[str, list[Any]]:
 
 
 def source_shards(
-    files: Sequence[InputFile], split: Collection[str], split_bytes: int
+    files: Sequence[InputFile],
+    split: Collection[str],
+    split_bytes: int,
+    parts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[SourceShard]:
     """Plan shards: one per large file, groups of neighbouring small files.
 
-    Files named in `split` get a shard for each of their ranges, in the order of the shards' names.
+    Files named in `split` get a shard for each of their ranges, in the order of the shards' names;
+    `parts` are the hashes of the ranges of those that are local.
 
     Where a group ends depends only on the names and a size limit, so adding or removing a file
     changes its own group and no other.
@@ -233,7 +237,7 @@ def source_shards(
 
     for file in sorted(files, key=lambda f: f.name):
         if file.name in split:
-            shards += _parts(file, split_bytes)
+            shards += _parts(file, split_bytes, (parts or {}).get(file.name))
             continue
         if file.size >= _GROUP_BELOW:
             shards.append(_shard([file], grouped=False))
@@ -261,7 +265,7 @@ def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
     return SourceShard(name, places, sum(f.size for f in files), records=records)
 
 
-def _parts(file: InputFile, split_bytes: int) -> list[SourceShard]:
+def _parts(file: InputFile, split_bytes: int, hashes: Sequence[str] | None) -> list[SourceShard]:
     whole = _shard([file], grouped=False)
     bounds = spans(file.size, split_bytes)
     digits = max(5, len(str(len(bounds) - 1)))
@@ -270,19 +274,10 @@ def _parts(file: InputFile, split_bytes: int) -> list[SourceShard]:
             f"{whole.name}-{number:0{digits}d}",
             whole.files,
             span.end - span.start,
-            Part(number, span),
+            Part(number, span, hashes[number] if hashes else ""),
         )
         for number, span in enumerate(bounds)
     ]
-
-
-def with_hash(shard: SourceShard, parts: dict[str, list[str]]) -> SourceShard:
-    """Return the shard with the hash of its range, if it is a range of a local file."""
-    ((_, name), *_) = shard.files
-    if shard.part is None or name not in parts:
-        return shard
-    content = parts[name][shard.part.number]
-    return dataclasses.replace(shard, part=dataclasses.replace(shard.part, content=content))
 
 
 def _absolute(path: str) -> str:

@@ -256,13 +256,12 @@ class Inputs:
     """The run's input files by the names that its documents have for them."""
 
     def __init__(self, folder: Folder, stage: str, inputs: list[str]) -> None:
-        self._stage, self._folder = stage, folder
-        self._inputs = inputs
+        self._stage, self._folder, self.given = stage, folder, inputs
         self._paths: dict[str, str] | None = None
 
     def page(self, source: dict[str, Any]) -> Page:
         """Return the record of a document. Raises InputError where it can't be found."""
-        if not self._inputs:
+        if not self.given:
             raise InputError(
                 "the run doesn't say where its inputs are; start with --input PATH to see pages"
             )
@@ -274,7 +273,7 @@ class Inputs:
         recipe = run_recipe(self._folder)
         readers = settings_of_run(ReaderSettings, recipe["readers"])
         if self._paths is None:
-            found = with_archives(discover(self._inputs), readers)
+            found = with_archives(discover(self.given), readers)
             self._paths = {file.name: file.path for file in found}
         if source["file"] not in self._paths:
             raise InputError(f"{source['file']}: not among the files of --input")
@@ -284,20 +283,18 @@ class Inputs:
         """Blocks of the page with score, threshold and fate, as extraction judged them."""
         from curation.extract.explain import explain  # compiled kernels
         from curation.extract.extract_settings import ExtractSettings
-        from curation.readers.charset import utf8_html
 
-        page = self.page(source)
-        if page.kind != "html":
-            raise InputError("a record of plain text has no blocks")
         settings = settings_of_run(ExtractSettings, run_settings(self._folder, self._stage))
-        content, _ = utf8_html(page.content, page.charset)
-        return asdict(explain(content, settings))
+        return asdict(explain(self._html(source, "blocks"), settings))
 
     def html(self, source: dict[str, Any]) -> bytes:
         """Return the page in UTF-8 with nothing in it that loads, runs or leads elsewhere."""
-        from curation.readers.charset import utf8_html
+        return harmless(self._html(source, "page to show"))
+
+    def _html(self, source: dict[str, Any], wanted: str) -> bytes:
+        from curation.readers.charset import utf8_html  # compiled kernels
 
         page = self.page(source)
         if page.kind != "html":
-            raise InputError("a record of plain text has no page to show")
-        return harmless(utf8_html(page.content, page.charset)[0])
+            raise InputError(f"a record of plain text has no {wanted}")
+        return utf8_html(page.content, page.charset)[0]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from curation.config import differences
 from curation.errors import ConfigError
-from curation.filters.margins import Bits, Limit
+from curation.filters.margins import Bits, Limit, Margin
 from curation.policy import Approval
 from curation.stages import meaning
 from pipelines.reading import document, search, sums
@@ -25,7 +25,7 @@ from pipelines.reading.ledger import DIMENSIONS, load, write_ledger
 from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, measured_stages, policy_text
 from pipelines.reading.search import FATE, Masks
 from pipelines.reading.signals import Signals, measuring_stage
-from pipelines.reading.sums import bins_for, histogram
+from pipelines.reading.sums import Bins, bins_for, histogram
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
@@ -49,7 +49,8 @@ _OTHERS = (
     *("run", "documents", "text", "document", "spans", "difference", "blocks", "change"),
     *("nearest", "policy", "flipped"),
 )
-_REMEMBERED = 32
+#: Answers of each question, and margins of limits, that are remembered.
+_REMEMBERED, _MARGINS = 32, 2
 #: What views ask for first, in the page's words.
 _FIRST_LOOKS: tuple[tuple[str, Query], ...] = (
     ("values", {"dimension": "language", "most": "500"}),
@@ -76,7 +77,6 @@ class Explorer:
         self.ledger = load(self.folder, self.all_stages, self.root, prepared, most)
         self.masks = Masks(self.ledger)
         self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
-        self._has_inputs = bool(inputs)
         self._other, self._other_prepared = other, other_prepared
 
     @functools.cached_property
@@ -145,7 +145,7 @@ class Explorer:
             "unfinished": self._unfinished(),
             "measured": self._measured,
             "has_signals": measuring_stage(self.ledger.stages) is not None,
-            "has_inputs": self._has_inputs,
+            "has_inputs": bool(self.inputs.given),
             "compared": None if self._other is None else Folder(self._other).shown,
             "meanings": self.meanings,
         }
@@ -352,17 +352,7 @@ class Explorer:
             here = signals.of(mask)
             values, groups = values[here], groups[here]
         bins = bins_for(values, _BINS, () if limit is None else (limit.threshold,))
-        counts = histogram(values, groups, len(_GROUPS), bins)
-        measured = len(values) - int(np.isnan(values).sum())
-        return {
-            "signal": name,
-            "edges": bins.edges.tolist(),
-            "scale": bins.scale,
-            "counts": {group: counts[i].tolist() for i, group in enumerate(_GROUPS)},
-            "documents": len(values),
-            "unmeasured": len(values) - measured,
-            "range": [float(np.nanmin(values)), float(np.nanmax(values))] if measured else None,
-        }
+        return _histogram(name, values, groups, bins)
 
     def _groups(self, reason: str | None) -> Any:
         """Number in _GROUPS of each document with signals.
@@ -441,9 +431,15 @@ class Explorer:
             found[name] = shown
         return found
 
-    def _margin(self, query: Query) -> Any:
-        number = _number(query, "limit", -1)
-        return self.signals.margin(number, Masks.key(_filters(query)), self.mask(query))
+    def _margin(self, query: Query) -> Margin:
+        return self._margin_of(_number(query, "limit", -1), tuple(sorted(_filters(query).items())))
+
+    @functools.cached_property
+    def _margin_of(self) -> Callable[[int, tuple[tuple[str, str], ...]], Margin]:
+        """Return the margin of a limit, with filters as for `Masks`; the latest are remembered."""
+        return functools.lru_cache(_MARGINS)(
+            lambda limit, filters: self.signals.margin(limit, self.masks.of(dict(filters)))
+        )
 
     def _limit(self, query: Query) -> Limit:
         number = _number(query, "limit", -1)
@@ -493,32 +489,12 @@ class Explorer:
             raise ConfigError(f"no signal {name!r} in both runs")
         sides = [run.signals.column(name)[run.signals.kept] for run in (self, self.other)]
         few = [side[:: max(1, len(side) // _SAMPLED)] for side in sides]
-        bins = bins_for(np.concatenate(few), _BINS, ())
-        above, below = (histogram(v, np.zeros(len(v), np.uint8), 1, bins)[0] for v in sides)
-        missing = [np.isnan(side) for side in sides]
-        measured = [
-            side[~none] if none.any() else side for side, none in zip(sides, missing, strict=True)
-        ]
-        ranges = [(float(held.min()), float(held.max())) for held in measured if len(held)]
-        return {
-            "signal": name,
-            "edges": bins.edges.tolist(),
-            "scale": bins.scale,
-            "counts": {
-                "kept": above.tolist(),
-                "removed": below.tolist(),
-                "other": [0] * _BINS,
-            },
-            "documents": sum(map(len, sides)),
-            "unmeasured": sum(map(len, sides)) - sum(map(len, measured)),
-            "range": [min(low for low, _ in ranges), max(high for _, high in ranges)]
-            if ranges
-            else None,
-            "medians": [
-                float(np.median(held, overwrite_input=True)) if len(held) else None
-                for held in measured
-            ],
-        }
+        bins = bins_for(np.concatenate(few), _BINS)
+        of_run = np.repeat(np.arange(2, dtype=np.uint8), [len(side) for side in sides])
+        measured = [side[~np.isnan(side)] for side in sides]
+        medians = [float(np.median(held)) if len(held) else None for held in measured]
+        answer = _histogram(name, np.concatenate(sides), of_run, bins)
+        return answer | {"medians": medians}
 
     def flipped(self, query: Query) -> Answer:
         """Documents that ended so in this run and so in the other."""
@@ -552,6 +528,21 @@ def _remembered(ask: Callable[[Query], Answer]) -> Callable[[Query], Answer]:
             return answer(tuple(sorted(query.items())))
 
     return one_at_a_time
+
+
+def _histogram(name: str, values: Any, groups: Any, bins: Bins) -> dict[str, Any]:
+    """Return the histogram of a signal by the groups of _GROUPS."""
+    counts = histogram(values, groups, len(_GROUPS), bins)
+    measured = len(values) - int(np.isnan(values).sum())
+    return {
+        "signal": name,
+        "edges": bins.edges.tolist(),
+        "scale": bins.scale,
+        "counts": {group: counts[i].tolist() for i, group in enumerate(_GROUPS)},
+        "documents": len(values),
+        "unmeasured": len(values) - measured,
+        "range": [float(np.nanmin(values)), float(np.nanmax(values))] if measured else None,
+    }
 
 
 def _filters(query: Query) -> dict[str, str]:

@@ -232,10 +232,10 @@ class Export:
                         outputs[split].write(part)
             for split, output in outputs.items():
                 rows[split] += output.rows
-                files[self._name(split, number)] = output.record.as_dict()
+                files[self._name(split, number)] = output.record._asdict()
         if self.format.card:
             card = self.folder.write_bytes(_CARD, dataset_card(list(rows)))
-            files[_CARD] = card.as_dict()
+            files[_CARD] = card._asdict()
         facts = {
             "stage": self.stage,
             "format": self.to,

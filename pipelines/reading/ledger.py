@@ -56,10 +56,10 @@ class Groups(NamedTuple):
     rows: npt.NDArray[Any]
 
     @classmethod
-    def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any] | None = None) -> Groups:
-        """Sort; without `rows` they are those of the keys."""
-        order = np.argsort(keys, kind="stable")
-        return cls(keys[order], small(order if rows is None else rows[order]))
+    def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any]) -> Groups:
+        """Sort some rows by their keys, of which there is one for every row."""
+        order = rows[np.argsort(keys[rows], kind="stable")]
+        return cls(keys[order], small(order))
 
     def of_key(self, key: int) -> npt.NDArray[Any]:
         """Return the rows with one key, ascending."""
@@ -67,7 +67,6 @@ class Groups(NamedTuple):
         return self.rows[low:high]
 
 
-Codes = npt.NDArray[np.int32]
 T = TypeVar("T")
 
 
@@ -97,7 +96,7 @@ class Ledger:
     fates: list[Fate]
     sources: list[Source]
     stages: list[str]
-    read_urls: Sequence[Callable[[], pa.Array]]  # part by part: a search keeps none in memory
+    urls: pa.ipc.RecordBatchFileReader  # read part by part: a search keeps none in memory
     read_groups: Callable[[str], Groups]  # of "key" and "kept_key"
     prepared: Path | None = None  # the folder that it was read from, with the signals
 
@@ -138,36 +137,21 @@ class Ledger:
         columns: Sequence[str],
         shorten: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> list[dict[str, Any]]:
-        """These columns of some documents; see `read_rows_of`."""
-        return read_rows_of(folder, self.sources, rows, columns, shorten)
+        """Return these columns of some documents, in the order of `rows`; absent ones are None.
+
+        `shorten` changes each document as it is read, before there are many long texts.
+        """
+        found: dict[int, dict[str, Any]] = {}
+        for source, some in itertools.groupby(sorted({int(row) for row in rows}), self.source_of):
+            places = [row - source.first for row in some]
+            for place, row in read_rows(folder / source.stage, source.name, places, columns):
+                found[source.first + place] = shorten(dict.fromkeys(columns) | row)
+        return [found[int(row)] for row in rows]
 
     def source_of(self, row: int) -> Source:
         """Return the file that a document is in."""
-        return _source_of(self.sources, row)
-
-
-def read_rows_of(
-    folder: Folder,
-    sources: Sequence[Source],
-    rows: Sequence[int],
-    columns: Sequence[str],
-    shorten: Callable[[dict[str, Any]], dict[str, Any]] = dict,
-) -> list[dict[str, Any]]:
-    """Return these columns of some documents, in the order of `rows`; absent ones are None.
-
-    `shorten` changes each document as it is read, before there are many long texts.
-    """
-    found: dict[int, dict[str, Any]] = {}
-    ordered = sorted({int(row) for row in rows})
-    for source, some in itertools.groupby(ordered, functools.partial(_source_of, sources)):
-        places = [row - source.first for row in some]
-        for place, row in read_rows(folder / source.stage, source.name, places, columns):
-            found[source.first + place] = shorten(dict.fromkeys(columns) | row)
-    return [found[int(row)] for row in rows]
-
-
-def _source_of(sources: Sequence[Source], row: int) -> Source:
-    return sources[bisect.bisect_right(sources, row, key=lambda source: source.first) - 1]
+        at = bisect.bisect_right(self.sources, row, key=lambda source: source.first)
+        return self.sources[at - 1]
 
 
 def key_of(name: str) -> int:
@@ -201,20 +185,21 @@ def build(
     folder: Folder,
     stages: Sequence[str],
     most: int | None = None,
-    keep_urls: Callable[[pa.Array], None] | None = None,
+    place: Path | None = None,
 ) -> Ledger:
-    """Read the columns of the documents of a run.
-
-    With `keep_urls`, URLs go there, batch by batch, and not into the ledger.
-    """
+    """Read the columns of the documents of a run; with `place`, URLs go to a file there."""
     sources, fates = _drawn(sources_of(folder, stages), most), _Codes[Fate]()
     labels = {name: _Codes[str]([""]) for name in DIMENSIONS}
     parts: dict[str, list[npt.NDArray[Any]]] = {n: [] for n in (*_NUMBERS, *DIMENSIONS, *_KEYS)}
-    urls: list[pa.Array] = []
-    for source in sources:
-        for batch in _batches(folder, source):
-            _add(parts, labels, fates, source, batch)
-            (keep_urls or urls.append)(pc.cast(column_of(batch, "url"), pa.large_string()))
+    memory, path = pa.BufferOutputStream(), "" if place is None else str(place / _URLS)
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if path else None)
+    schema = pa.schema({"url": pa.large_string()})
+    with pa.ipc.new_file(path or memory, schema, options=options) as urls:
+        for source in sources:
+            for batch in _batches(folder, source):
+                _add(parts, labels, fates, source, batch)
+                part = pc.cast(column_of(batch, "url"), pa.large_string())
+                urls.write_batch(pa.record_batch([part], schema))
     numbers = {name: small(_joined(parts.pop(name), kind)) for name, kind in _NUMBERS.items()}
     codes = {name: small(_joined(parts.pop(name), np.int32)) for name in DIMENSIONS}
     return Ledger(
@@ -224,7 +209,7 @@ def build(
         fates.names,
         sources,
         list(stages),
-        [functools.partial(_same, part) for part in urls],
+        pa.ipc.open_file(pa.memory_map(path) if path else memory.getvalue()),
         functools.partial(_sorted, parts),
     )
 
@@ -232,14 +217,7 @@ def build(
 def _sorted(parts: dict[str, list[npt.NDArray[Any]]], name: str) -> Groups:
     """Sort what was read of these keys, once."""
     keys = _joined(parts.pop(name), np.uint64)
-    if name == "key":
-        return Groups.of(keys)
-    rows = np.flatnonzero(keys)
-    return Groups.of(keys[rows], rows)
-
-
-def _same(part: pa.Array) -> pa.Array:
-    return part
+    return Groups.of(keys, np.arange(len(keys)) if name == "key" else np.flatnonzero(keys))
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
@@ -354,7 +332,7 @@ def hosts(urls: pa.Array) -> pa.Array:
     return pc.utf8_lower(pc.fill_null(found, ""))
 
 
-def _coded(column: pa.Array, code: Any) -> Codes:
+def _coded(column: pa.Array, code: Any) -> npt.NDArray[np.int32]:
     held = pc.dictionary_encode(column, null_encoding="encode")
     numbers = np.array([code(value) for value in held.dictionary.to_pylist()], np.int32)
     codes = numbers[held.indices.to_numpy(zero_copy_only=False)] if len(column) else numbers
@@ -370,11 +348,6 @@ def _keys(ids: pa.Array) -> npt.NDArray[np.uint64]:
     return np.fromiter(values, np.uint64, len(ids))
 
 
-def write_column(place: Path, name: str, column: npt.NDArray[Any]) -> None:
-    """Write a column of a prepared run."""
-    np.save(place / f"{name}.npy", column)
-
-
 def read_column(place: Path, name: str) -> npt.NDArray[Any]:
     """Map a column of a prepared run into memory, of which only what is looked at is read."""
     return np.asarray(np.load(place / f"{name}.npy", mmap_mode="r"))
@@ -384,21 +357,12 @@ def write_ledger(folder: Folder, stages: Sequence[str], place: Path) -> Ledger:
     """Write the ledger of a run to a folder, for `load`, and read it from there."""
     root = root_hash(folder, stages)
     place.mkdir(parents=True, exist_ok=True)
-    schema, options = (
-        pa.schema({"url": pa.large_string()}),
-        pa.ipc.IpcWriteOptions(compression="zstd"),
-    )
-    with pa.ipc.new_file(str(place / _URLS), schema, options=options) as urls:
-        ledger = build(
-            folder,
-            main_stages(stages),
-            keep_urls=lambda part: urls.write_batch(pa.record_batch([part], schema)),
-        )
+    ledger = build(folder, main_stages(stages), place=place)
     columns = ledger.numbers | ledger.codes
     for name, groups in zip(_KEYS, (ledger.by_key, ledger.copies), strict=True):
         columns |= {name: groups.keys, f"{name}.rows": groups.rows}
     for name, column in columns.items():
-        write_column(place, name, column)
+        np.save(place / f"{name}.npy", column)
     facts = {
         "version": _VERSION,
         "root": root,
@@ -422,7 +386,6 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
         raise InputError(f"{place / _META}: {error}; remove it and run --prepare again") from None
     if facts["version"] != _VERSION or facts["root"] != root:
         return None
-    urls = pa.ipc.open_file(pa.memory_map(str(place / _URLS)))
     return Ledger(
         {name: read_column(place, name) for name in _NUMBERS},
         {name: read_column(place, name) for name in DIMENSIONS},
@@ -430,11 +393,7 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
         [Fate(*fate) for fate in facts["fates"]],
         [Source(*source) for source in facts["sources"]],
         facts["stages"],
-        [functools.partial(_urls, urls, part) for part in range(urls.num_record_batches)],
+        pa.ipc.open_file(pa.memory_map(str(place / _URLS))),
         lambda name: Groups(read_column(place, name), read_column(place, f"{name}.rows")),
         place,
     )
-
-
-def _urls(file: pa.ipc.RecordBatchFileReader, part: int) -> pa.Array:
-    return file.get_batch(part).column(0)

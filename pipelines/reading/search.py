@@ -3,7 +3,7 @@
 import functools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -47,11 +47,6 @@ class Masks:
         """
         return self._of(tuple(sorted(filters.items()))) if filters else None
 
-    @staticmethod
-    def key(filters: Mapping[str, str]) -> str:
-        """Return one spelling for equal filters."""
-        return "\n".join(f"{name}={value}" for name, value in sorted(filters.items()))
-
     def _made(self, filters: Mapping[str, str]) -> Bits:
         mask = np.ones(len(self._ledger), bool)
         if any(name in FATE for name in filters):
@@ -77,12 +72,12 @@ def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.i
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
 
-    def match(read: Callable[[], pa.Array]) -> pa.Array:
-        return pc.match_substring(read(), pattern=query, ignore_case=True)
+    def match(part: int) -> pa.Array:
+        return pc.match_substring(ledger.urls.get_batch(part)["url"], query, ignore_case=True)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow would use one core for a column
-        found = pa.chunked_array(list(pool.map(match, ledger.read_urls)), pa.bool_())
-    hits = pc.fill_null(found, False).to_numpy().copy()
+        parts = [*pool.map(match, range(ledger.urls.num_record_batches))]
+    hits = pc.fill_null(pa.chunked_array(parts, pa.bool_()), False).to_numpy().copy()
     hits[ledger.by_key.of_key(key_of(query))] = True
     return np.flatnonzero(hits if mask is None else hits & mask)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -19,15 +18,15 @@ from curation.filters.filter_settings import FilterSettings
 from curation.filters.margins import Bits, Judges, Margin, fixed
 from curation.schema import column_of
 from curation.stages import find
-from pipelines.reading.ledger import Ledger, Source, read_column, write_column
+from pipelines.reading.ledger import Ledger, Source, read_column
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
 
 _BATCH = 1 << 16
 _BYTE = 8
-#: Columns of signals and margins that stay in memory, and bytes of more columns.
-_COLUMNS, _MARGINS, _COLUMN_BYTES = 3, 2, 32 << 20
+#: Columns of signals that stay in memory, and bytes of more columns.
+_COLUMNS, _COLUMN_BYTES = 3, 32 << 20
 #: The signal that weighs a document: the length of its text.
 _WEIGHT = "c4_characters"
 
@@ -45,19 +44,19 @@ class Signals:
         self.judges = Judges(self.settings)
         self._prepared = ledger.prepared
         self._columns: OrderedDict[str, npt.NDArray[np.float64]] = OrderedDict()
-        self._margins: OrderedDict[Any, Margin] = OrderedDict()
         self._decided: Decided | None = None
         self._reading = threading.RLock()  # what is found out ahead is waited for, not read twice
         at = ledger.stages.index(stage)
         later = [s for s in ledger.sources if ledger.stages.index(s.stage) >= at]
         kinds = {_kind(s): s for s in later}
-        measured = {kind for kind, s in kinds.items() if self._has_signals(s)}
+        measured = {kind for kind, s in kinds.items() if self._signals_of(s)}
         self._sources = [s for s in later if _kind(s) in measured]
 
     @functools.cached_property
     def rows(self) -> npt.NDArray[np.int64]:
         """Numbers in the ledger of the documents with signals -> [documents with signals]."""
-        return _numbers([(s.first, s.rows) for s in self._sources])
+        parts = [np.arange(s.first, s.first + s.rows, dtype=np.int32) for s in self._sources]
+        return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
     @functools.cached_property
     def kept(self) -> Bits:
@@ -71,25 +70,27 @@ class Signals:
         return self.judges.languages(self.ledger.values["language"])
 
     @functools.cached_property
-    def _span(self) -> slice | None:
-        return _span(self.rows)
+    def _places(self) -> npt.NDArray[Any] | slice:
+        """The rows; without a gap, as a slice, whose entries needn't be copied."""
+        rows = self.rows
+        if not len(rows) or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
+            return rows
+        return slice(int(rows[0]), int(rows[-1]) + 1)
 
     def of(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The entries of a column of the ledger for the documents with signals."""
-        return column[self.rows if self._span is None else self._span]
+        return column[self._places]
 
-    def _has_signals(self, source: Source) -> bool:
-        """Whether a later stage read what this one measured: run alone, it may have read others."""
+    def _signals_of(self, source: Source) -> list[str]:
+        """Signals in a file; none where a later stage, run alone, read other documents."""
         with open_parquet(self.folder / source.stage, source.name) as parquet:
-            return "signals" in parquet.schema_arrow.names
+            found = [field for field in parquet.schema_arrow if field.name == "signals"]
+            return [signal.name for field in found for signal in field.type]
 
     @functools.cached_property
     def names(self) -> list[str]:
         """All signals of the run."""
-        for source in self._sources:
-            with open_parquet(self.folder / source.stage, source.name) as parquet:
-                return [f.name for f in parquet.schema_arrow.field("signals").type]
-        return []
+        return self._signals_of(self._sources[0]) if self._sources else []
 
     def column(self, name: str) -> npt.NDArray[np.float64]:
         """Values of a signal -> float64 [documents with signals]; NaN where it wasn't measured."""
@@ -107,7 +108,7 @@ class Signals:
         if self._prepared is not None:
             return {name: read_column(self._prepared, f"signal.{name}")}
         names = [*[n for n in self.names if n != name][: most - 1], name]
-        parts = [batch.column("signals") for _, batch in self._batches(names)]
+        parts = [batch.column("signals") for batch, _ in self._batches(names)]
         if not parts:
             return {name: np.empty(0)}
         signals = pa.concat_arrays(parts)
@@ -115,29 +116,24 @@ class Signals:
 
     def _batches(
         self, signals: Sequence[str], others: Sequence[str] = ()
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """(place of the first among documents with signals, batch)."""
-        first = 0
+    ) -> Iterator[tuple[pa.RecordBatch, str]]:
+        """Yield batches, and the stage whose file each is from."""
         for source in self._sources:
             with open_parquet(self.folder / source.stage, source.name) as parquet:
                 held = set(parquet.schema_arrow.names)
                 columns = [f"signals.{n}" for n in signals] + [n for n in others if n in held]
                 for batch in parquet.iter_batches(_BATCH, columns=columns):
-                    yield first, batch
-                    first += batch.num_rows
+                    yield batch, source.stage
 
     @property
     def decided(self) -> Decided:
         """What each limit decides about each document; found out once, by whoever asks first."""
         with self._reading:
-            if self._decided is None:
-                self._decided = self._read_decided()
+            if self._decided is None and self._prepared is not None:
+                columns = (read_column(self._prepared, name) for name in Decided._fields)
+                self._decided = Decided(*columns)
+            self._decided = self._decided or self.decide()
             return self._decided
-
-    def _read_decided(self) -> Decided:
-        if self._prepared is not None:
-            return Decided(*(read_column(self._prepared, name) for name in Decided._fields))
-        return self.decide()
 
     def decide(self, also: Callable[[slice, pa.StructArray], None] | None = None) -> Decided:
         """Judge every document by every limit, from the run's files.
@@ -169,8 +165,11 @@ class Signals:
         """
         waiting: list[pa.RecordBatch] = []
         first = rows = 0
-        for _, batch in self._batches(signals, ("language", "reason")):
-            waiting.append(self._with_reason(batch, first + rows))
+        for batch, stage in self._batches(signals, ("language", "reason")):
+            nothing = pa.nulls(batch.num_rows, pa.string())
+            columns = {name: column_of(batch, name) for name in ("signals", "language", "reason")}
+            columns |= {} if stage == self.stage else {"reason": nothing}
+            waiting.append(pa.record_batch(columns))
             rows += batch.num_rows
             if rows >= _BATCH:
                 whole = pa.concat_batches(waiting)
@@ -180,32 +179,8 @@ class Signals:
         if rows:
             yield first, pa.concat_batches(waiting)
 
-    def _with_reason(self, batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
-        ours = self._stage_at(place) == self.stage
-        return pa.record_batch(
-            {
-                "signals": batch.column("signals"),
-                "language": column_of(batch, "language"),
-                "reason": column_of(batch, "reason")
-                if ours
-                else pa.nulls(batch.num_rows, pa.string()),
-            }
-        )
-
-    def _stage_at(self, place: int) -> str:
-        ends = itertools.accumulate(source.rows for source in self._sources)
-        return next(s.stage for s, end in zip(self._sources, ends, strict=True) if place < end)
-
-    def margin(self, limit: int, key: str, mask: Bits | None) -> Margin:
-        """The documents over which a limit decides alone; `key` names the mask of the ledger."""
-        with self._reading:
-            if (limit, key) not in self._margins:
-                self._margins[limit, key] = self._margin(limit, mask)
-            while len(self._margins) > _MARGINS:
-                self._margins.popitem(last=False)
-            return self._margins[limit, key]
-
-    def _margin(self, limit: int, mask: Bits | None) -> Margin:
+    def margin(self, limit: int, mask: Bits | None) -> Margin:
+        """The documents, of those of a mask of the ledger, over which a limit decides alone."""
         of = self.judges.limits[limit]
         alone = self.decided.alone(limit)
         if mask is not None:
@@ -233,7 +208,7 @@ class Signals:
                 column[here] = signals.field(name).to_numpy(zero_copy_only=False)
 
         for name, column in self.decide(keep)._asdict().items():
-            write_column(place, name, column)
+            np.save(place / f"{name}.npy", column)
 
 
 class Decided(NamedTuple):
@@ -264,15 +239,3 @@ def measuring_stage(stages: Sequence[str]) -> str | None:
 def _kind(source: Source) -> tuple[str, str]:
     """Stage and folder of a file. Those of one kind have the same columns."""
     return source.stage, source.name.partition("/")[0]
-
-
-def _numbers(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
-    parts = [np.arange(first, first + rows, dtype=np.int32) for first, rows in spans]
-    return np.concatenate(parts) if parts else np.empty(0, np.int32)
-
-
-def _span(rows: npt.NDArray[Any]) -> slice | None:
-    """The same as a slice, whose entries needn't be copied, where these rows are without a gap."""
-    if not len(rows) or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
-        return None
-    return slice(int(rows[0]), int(rows[-1]) + 1)

@@ -77,8 +77,9 @@ def values(
     """
     names, codes = ledger.values[dimension], ledger.codes[dimension]
     size = len(names)
-    documents, left = by_outcome(ledger, dimension, mask)
-    columns = {"documents": documents, "kept": left, "removed": documents - left}
+    removed, left = pairs(codes, ledger.kept, (size, 2), mask).T
+    documents = removed + left
+    columns = {"documents": documents, "kept": left, "removed": removed}
     if weighed:
         columns["characters"] = counted(codes, size, mask, ledger.numbers["characters"])
         columns["tokens"] = counted(codes, size, mask, _kept_tokens(ledger))
@@ -113,18 +114,16 @@ def counted(
     return found
 
 
-def by_outcome(
-    ledger: Ledger, dimension: str, mask: Bits | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return documents of each value of a dimension, and the kept ones of them -> [values] each."""
-    codes, size = ledger.codes[dimension], len(ledger.values[dimension])
-    found = np.zeros(2 * size, np.int64)
-    for part in spans(len(codes)):
-        pairs = codes[part] * np.int64(2)
-        pairs += ledger.kept[part]
-        found += np.bincount(_of(pairs, None if mask is None else mask[part]), minlength=2 * size)
-    removed, left = found.reshape(size, 2).T
-    return removed + left, left
+def pairs(
+    first: npt.NDArray[Any], second: npt.NDArray[Any], sizes: tuple[int, int], mask: Bits | None
+) -> npt.NDArray[np.int64]:
+    """Return documents by the codes of two columns -> [sizes]."""
+    found = np.zeros(sizes, np.int64)
+    for part in spans(len(first)):
+        both = first[part].astype(np.int64) * sizes[1] + second[part]
+        among = _of(both, None if mask is None else mask[part])
+        found += np.bincount(among, minlength=found.size).reshape(sizes)
+    return found
 
 
 def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[str, list[list[Any]]]:
@@ -135,9 +134,8 @@ def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[st
         wanted[number[host]] = i
     place = wanted[_of(ledger.codes["host"], mask)]
     mine = place >= 0
-    fates = len(ledger.fates)
-    pairs = place[mine] * fates + _of(ledger.numbers["fate"], mask)[mine]
-    counts = np.bincount(pairs, minlength=len(hosts) * fates).reshape(len(hosts), fates)
+    fates = _of(ledger.numbers["fate"], mask)[mine]
+    counts = pairs(place[mine], fates, (len(hosts), len(ledger.fates)), None)
     found: dict[str, list[list[Any]]] = {}
     for i, host in enumerate(hosts):
         ranked = sorted(
@@ -153,17 +151,16 @@ def removed_by_language(
     ledger: Ledger, mask: Bits | None, stage: str
 ) -> dict[tuple[str, str], int]:
     """Return documents that a stage removed, by reason and language."""
-    languages, fates = ledger.values["language"], ledger.numbers["fate"]
-    counts = np.zeros(len(ledger.fates) * len(languages), np.int64)
-    for part in spans(len(ledger)):
-        pairs = fates[part].astype(np.int64) * len(languages) + ledger.codes["language"][part]
-        among = None if mask is None else mask[part]
-        counts += np.bincount(_of(pairs, among), minlength=len(counts))
+    languages, sizes = (
+        ledger.values["language"],
+        (len(ledger.fates), len(ledger.values["language"])),
+    )
+    counts = pairs(ledger.numbers["fate"], ledger.codes["language"], sizes, mask)
     found: dict[tuple[str, str], int] = {}
-    for pair in np.flatnonzero(counts):
-        fate = ledger.fates[pair // len(languages)]
+    for number, language in np.argwhere(counts).tolist():
+        fate = ledger.fates[number]
         if fate.stage == stage and fate.reason is not None:
-            found[fate.reason, languages[pair % len(languages)]] = int(counts[pair])
+            found[fate.reason, languages[language]] = int(counts[number, language])
     return found
 
 
@@ -230,6 +227,8 @@ def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
 
 def _cut_lines(place: Folder) -> list[dict[str, Any]]:
     """Frequent lines with what was decided on them, the commonest first."""
+    from curation.dedup.audit import CUT  # compiled kernels
+
     totals: dict[tuple[str, str], dict[str, Any]] = {}
     for batch in read_kinds(place, ["audit"]):
         for row in batch.to_pylist() if "line" in batch.schema.names else ():
@@ -238,7 +237,7 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
             for count in ("occurrences", "characters"):
                 known[count] += row[count]
     for row in totals.values():
-        row["good_share"] = GOOD_SHARE if row["verdict"].startswith("cut") else None
+        row["good_share"] = GOOD_SHARE if row["verdict"] in CUT else None
     wanted = [
         *("line", "verdict", "documents", "hosts", "edge_share", "host_share"),
         *("occurrences", "characters", "good_share"),

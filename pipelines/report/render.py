@@ -187,16 +187,15 @@ def _rules(rules: Sequence[Mapping[str, Any]], meanings: Mapping[str, str]) -> l
         [
             rule["reason"],
             rule["removed"],
-            ", ".join(" ".join(_threshold(limit)) for limit in rule["limits"]),
+            ", ".join(
+                " ".join(filter(None, (of["language"], of["side"], f"{of['threshold']:.6g}")))
+                for of in rule["limits"]
+            ),
             meanings.get(rule["reason"], ""),
         ]
         for rule in rules
     ]
     return [(["rule", "removed", "thresholds", "what it measures"], rows)] if rows else []
-
-
-def _threshold(limit: Mapping[str, Any]) -> Iterator[str]:
-    yield from filter(None, (limit["language"], limit["side"], f"{limit['threshold']:.6g}"))
 
 
 def _sample(row: Mapping[str, Any], reason: str) -> Iterator[str]:

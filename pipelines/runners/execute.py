@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -243,19 +243,14 @@ class Executor:
     def _run_job(self, stage: str, passes: Sequence[Pass]) -> None:
         chain = write_chain(passes, self.options.is_local or self.options.is_direct)
         self.jobs += 1
-        with self._watched(stage, passes):
-            if self.options.is_direct:
-                self._pool.run_chain(chain, self.options.beam_args)
-            else:
-                self._jobs.run(chain, f"{stage}-{chain.step.name}".replace("/", "-"))
-
-    @contextlib.contextmanager
-    def _watched(self, stage: str, passes: Sequence[Pass]) -> Iterator[None]:
         finished = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(stage, passes, finished), daemon=True)
         watcher.start()
         try:
-            yield
+            if self.options.is_direct:
+                self._pool.run_chain(chain, self.options.beam_args)
+            else:
+                self._jobs.run(chain, f"{stage}-{chain.step.name}".replace("/", "-"))
         finally:
             finished.set()
             watcher.join()

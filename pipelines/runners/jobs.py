@@ -10,7 +10,6 @@ import logging
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -134,19 +133,24 @@ def check_runner(name: str, arguments: Sequence[str]) -> None:
         raise ConfigError(f"--runner={name}: {said}") from None
 
 
+def _end_of(pipeline: beam.Pipeline) -> tuple[str, Exception | None, bool]:
+    """Run a job; return why it failed, empty if it didn't, and if another attempt would, too."""
+    submitted = False
+    try:
+        result = pipeline.run()
+        submitted = True
+        state = result.wait_until_finish()
+    except Exception as error:
+        text = str(error)
+        ours = isinstance(error, CurationError) or OURS in text
+        return cause(text), error, not submitted or ours
+    return "" if state in (None, "DONE") else f"ended as {state}", None, False
+
+
 def _require_java() -> None:
     """Raise ValueError without Java, in which the job servers of Flink and Spark run."""
     if shutil.which(java := JavaHelper.get_java()) is None:
         raise ValueError(f"its job server needs Java, but `{java}` was not found")
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """The failure of a job; `final` if another attempt would fail in the same way."""
-
-    text: str
-    final: bool = False
-    error: Exception | None = None
 
 
 class Jobs:
@@ -181,28 +185,14 @@ class Jobs:
         A job that lost its workers is submitted once more, guarded, for the uncommitted tasks.
         """
         self.check(work.folder)
-        failure = self._failure(self.pipeline(work, name))
-        if failure and not failure.final:
-            _log.warning(
-                "%s on %s: %s; retrying with guarded processes",
-                *(name, self._runner, failure.text),
-            )
-            failure = self._failure(self.pipeline(work, name, guarded=True))
-        if failure:
-            raise WorkerError(f"{name} on {self._runner}: {failure.text}") from failure.error
-
-    def _failure(self, pipeline: beam.Pipeline) -> _Failure | None:
-        """Return how a job failed, if it did."""
-        submitted = False
-        try:
-            result = pipeline.run()
-            submitted = True
-            state = result.wait_until_finish()
-        except Exception as error:
-            text = str(error)
-            ours = isinstance(error, CurationError) or OURS in text
-            return _Failure(cause(text), not submitted or ours, error)
-        return None if state in (None, "DONE") else _Failure(f"ended as {state}")
+        for guarded in (False, True):
+            said, error, is_final = _end_of(self.pipeline(work, name, guarded))
+            if not said:
+                return
+            if guarded or is_final:
+                raise WorkerError(f"{name} on {self._runner}: {said}") from error
+            words = (name, self._runner, said)
+            _log.warning("%s on %s: %s; retrying with guarded processes", *words)
 
     def pipeline(self, work: Chain, name: str, guarded: bool = False) -> beam.Pipeline:
         """Return the pipeline of a chain with this runner's options; `name` ends the job's name."""

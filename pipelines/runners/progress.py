@@ -1,7 +1,4 @@
-"""Progress displays of a run, for people and programs.
-
-Estimate a run's remaining time from its progress so far.
-"""
+"""Progress displays of a run, for people and programs."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
@@ -23,64 +20,6 @@ from pipelines.terminal import Warnings, tell
 
 #: Seconds of work, and share of the whole, before which a guess is worth nothing.
 _LEAST_SECONDS, _LEAST_SHARE = 5.0, 0.01
-
-
-class Pace:
-    """Work done and left, in documents times what a document costs in each stage.
-
-    What an earlier run completed counts as no work, be it a stage or a part of one. Of stages to
-    come, as many documents are expected as those before them keep.
-    """
-
-    def __init__(self, costs: Mapping[str, float], clock: Callable[[], float] = time.monotonic):
-        self._costs, self._clock = dict(costs), clock
-        self._documents: dict[str, int] = {}  # that a stage reads, where known
-        self._done: dict[str, float] = {}  # share of a stage
-        self._before: dict[str, float] = {}  # the part of it that an earlier run did
-        self._resumed: set[str] = set()
-        self._seconds, self._since = 0.0, 0.0
-        self._current = ""
-
-    def begin(self, stage: str) -> None:
-        """A stage begins."""
-        self._current, self._since = stage, self._clock()
-        self._done[stage] = self._before.get(stage, 0.0)
-
-    def resume(self, stage: str, share: float) -> None:
-        """A share of the stage was done when it began."""
-        if not self._done.get(stage):
-            self._before[stage] = self._done[stage] = share
-
-    def step(self, stage: str, share: float) -> None:
-        """A share of the stage is done, as far as is known."""
-        self._done[stage] = max(self._done.get(stage, 0.0), min(share, 1.0))
-
-    def end(self, stage: str, documents: int, kept: int, resumed: bool) -> None:
-        """A stage ends."""
-        if resumed:
-            self._resumed.add(stage)
-        else:
-            self._seconds += self._clock() - self._since
-        self._current, self._done[stage] = "", 1.0
-        self._documents[stage] = documents
-        names = list(self._costs)
-        after = names[names.index(stage) + 1 :] if stage in names else []
-        for name in after:
-            self._documents[name] = kept
-
-    def remaining(self) -> float | None:
-        """Return the seconds left for the whole run; None if there is no estimate yet."""
-        done = whole = 0.0
-        for stage, cost in self._costs.items():
-            if stage not in self._resumed:
-                work = cost * self._documents.get(stage, 1)
-                before = self._before.get(stage, 0.0)
-                whole += work * (1 - before)
-                done += work * (self._done.get(stage, 0.0) - before)
-        spent = self._seconds + (self._clock() - self._since if self._current else 0.0)
-        if not whole or done < _LEAST_SHARE * whole or spent < _LEAST_SECONDS:
-            return None
-        return spent * (whole - done) / done
 
 
 def duration(seconds: float) -> str:
@@ -146,38 +85,75 @@ class Quiet(AbstractContextManager["Quiet"]):
 
 
 class Paced(Quiet):
-    """A display that knows how long the run will still take."""
+    """A display that estimates how long the run will still take.
+
+    By work done and left, in documents times what a document costs in each stage. What an earlier
+    run completed counts as no work, be it a stage or a part of one. Of stages to come, as many
+    documents are expected as those before them keep.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._pace = Pace({})
-        self._stage = ""
+        self._clock = time.monotonic
+        self._costs: dict[str, float] = {}
+        self._documents: dict[str, int] = {}  # that a stage reads, where known
+        self._done: dict[str, float] = {}  # share of a stage
+        self._before: dict[str, float] = {}  # the part of it that an earlier run did
+        self._complete: set[str] = set()
+        self._seconds, self._started = 0.0, 0.0
+        self._stage = ""  # under way
 
     def plan(self, costs: Mapping[str, float]) -> None:
-        self._pace = Pace(costs)
+        self._costs = dict(costs)
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         if state == "started":
-            self._stage = stage
-            self._pace.begin(stage)
+            self._begin(stage)
+            return
+        if state == "complete":
+            self._complete.add(stage)
         else:
-            documents, kept = facts.get("documents", 0), facts.get("kept", 0)
-            self._pace.end(stage, documents, kept, state == "complete")
+            self._seconds += self._clock() - self._started
+        self._stage, self._done[stage] = "", 1.0
+        self._documents[stage] = facts.get("documents", 0)
+        names = list(self._costs)
+        for name in names[names.index(stage) + 1 :] if stage in names else []:
+            self._documents[name] = facts.get("kept", 0)
+
+    def _begin(self, stage: str) -> None:
+        self._stage, self._started = stage, self._clock()
+        self._done[stage] = self._before.get(stage, 0.0)
 
     def resumed(self, stage: str, done: int, total: int) -> None:
-        self._pace.resume(stage, done / max(1, total))
+        if not self._done.get(stage):
+            self._before[stage] = self._done[stage] = done / max(1, total)
 
     def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
-        self._pace.step(stage, done / max(1, total))
+        share = min(done / max(1, total), 1.0)
+        self._done[stage] = max(self._done.get(stage, 0.0), share)
 
     def compiling(self, done: int, total: int) -> None:
         if done == total and self._stage:  # it says nothing of how long the stage takes
-            self._pace.begin(self._stage)
+            self._begin(self._stage)
+
+    def remaining(self) -> float | None:
+        """Return the seconds left for the whole run; None if there is no estimate yet."""
+        done = whole = 0.0
+        for stage, cost in self._costs.items():
+            if stage not in self._complete:
+                work = cost * self._documents.get(stage, 1)
+                before = self._before.get(stage, 0.0)
+                whole += work * (1 - before)
+                done += work * (self._done.get(stage, 0.0) - before)
+        spent = self._seconds + (self._clock() - self._started if self._stage else 0.0)
+        if not whole or done < _LEAST_SHARE * whole or spent < _LEAST_SECONDS:
+            return None
+        return spent * (whole - done) / done
 
     @property
     def left(self) -> str:
         """The estimated time left, as text; empty if unknown, and in the last second."""
-        seconds = self._pace.remaining()
+        seconds = self.remaining()
         return "" if seconds is None or seconds < 1 else f"about {duration(seconds)} left"
 
 

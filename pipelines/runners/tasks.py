@@ -154,22 +154,18 @@ def committed(
     if not recorded:
         return set()
     sizes = None if folder.is_local else folder.tree()
-    found = folder.each(lambda t: _is_committed(folder, step, t, sizes, absent), recorded)
+    found = folder.each(lambda t: is_committed(folder, step, t, sizes, absent), recorded)
     return {t.name for t, complete in zip(recorded, found, strict=True) if complete}
 
 
-def is_committed(folder: Folder, step: Step, task: Task) -> bool:
-    """Return whether one task's record matches and its files are intact."""
-    return _is_committed(folder, step, task, None, ())
-
-
-def _is_committed(
+def is_committed(
     folder: Folder,
     step: Step,
     task: Task,
-    sizes: dict[str, int] | None,
-    absent: Sequence[str],
+    sizes: dict[str, int] | None = None,
+    absent: Sequence[str] = (),
 ) -> bool:
+    """Return whether one task's record matches and its files, of these `sizes`, are intact."""
     name = record_name(step, task)
     record = folder.read_own_json(name)
     if record.get("key") != task.key(step.settings_key):
@@ -208,7 +204,7 @@ def perform(
         "task": task.name,
         "key": task.key(step.settings_key),
         "inputs": [{"name": n, "fingerprint": f} for n, f in task.inputs],
-        "files": {name: f.as_dict() for name, f in sorted(result.files.items())},
+        "files": {name: f._asdict() for name, f in sorted(result.files.items())},
         "counts": result.counts,
         **result.noted,
     }

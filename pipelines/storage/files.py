@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, BinaryIO, ClassVar, Self, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import pyarrow as pa
 
@@ -37,16 +37,12 @@ SCRATCH = ".work"
 _PART = ".part"
 
 
-@dataclass(frozen=True)
-class FileRecord:
+class FileRecord(NamedTuple):
     """A manifest's record of one file."""
 
     rows: int
     bytes: int
     sha256: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"rows": self.rows, "bytes": self.bytes, "sha256": self.sha256}
 
 
 class HashingSink(io.RawIOBase):
@@ -467,11 +463,7 @@ def room_for(place: str) -> Iterator[None]:
         ) from error
 
 
-def canonical_json(value: Any) -> str:
-    """Serialize equal values to equal text; the base of every fingerprint."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
 def fingerprint(value: Any) -> str:
-    """Return the SHA-256 of a JSON-like value."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    """Return the SHA-256 of a JSON-like value; equal values have equal ones."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import apache_beam as beam
@@ -14,7 +13,7 @@ from curation.errors import ConfigError
 from curation.readers.discover import InputFile, PassedOver
 from curation.recipe import Recipe
 from curation.stages import find
-from pipelines.engine.stage import Shard, StageRun
+from pipelines.engine.stage import Shard, StageRun, in_order
 from pipelines.named_files import check_named_files, stage_facts
 from pipelines.plan import Plan, input_files, stage_of
 from pipelines.run import complete_or_run, stage_run
@@ -141,11 +140,8 @@ class _Planner(Executor):
 
 def _with_input(run: StageRun, given: Iterable[_Given], executor: Executor) -> StageRun:
     ordered = sorted(given, key=lambda each: each.name)
-    inputs = [each for each in ordered if isinstance(each, Shard)]
+    inputs = in_order([each for each in ordered if isinstance(each, Shard)])
     files = tuple(each for each in ordered if isinstance(each, InputFile))
-    twice = sorted({a.name for a, b in pairwise(inputs) if a.name == b.name})
-    if twice:
-        raise ConfigError(f"two inputs have a shard of the same name: {', '.join(twice[:3])}")
     folder = Folder(run.folder.url.removesuffix(f"/{run.stage}"))
     urls = sorted({shard.folder.url for shard in inputs})
     follows = stage_of(urls, folder)

@@ -146,7 +146,7 @@ def test_a_shared_bucket_confirms(tmp_path: Path, stage: Callable[..., Path]) ->
 
 
 def test_alarms_stop_a_strict_run(
-    tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copies = [
         document(f"c{i}", " ".join(BASE), f"http://h.example/{i}", file="w") for i in range(100)
@@ -169,6 +169,9 @@ def test_alarms_stop_a_strict_run(
         ("host", 99),
     ]
     assert set(alarms[0]["samples"]) <= {f"c{i}" for i in range(100)}
+    monkeypatch.setattr("pipelines.dedup_documents.ROW_BYTES", 8 << 20)  # hosts in seven tasks
+    assert main([*arguments, "--fresh"]) == 0
+    assert manifest(tmp_path / "out", "dedup-documents")["notes"]["alarms"] == alarms
 
 
 @pytest.mark.parametrize("name", ["dedup-documents", "dedup-lines"])
@@ -357,7 +360,7 @@ def test_every_batch_of_an_index_is_asked_for_withdrawn_documents(tmp_path: Path
     def index(held: list[str]) -> None:
         columns = {"key": np.arange(len(held), dtype=np.uint64), "id": pa.array(held, pa.string())}
         record = write_run(folder, "index/s.arrow", "key", columns)
-        files = {"index/s.arrow": record.as_dict()}
+        files = {"index/s.arrow": record._asdict()}
         folder.write_own_json("manifest.json", {"stage": "dedup-urls", "files": files})
 
     index(ids)

@@ -17,7 +17,7 @@ from curation.readers.read import read as read_file
 from pipelines.cli import main
 from pipelines.runners import local
 from pipelines.runners.execute import Executor, RunnerOptions
-from pipelines.runners.progress import Bars, Lines, Pace, Quiet, duration, open_display
+from pipelines.runners.progress import Bars, Lines, Paced, Quiet, duration, open_display
 from pipelines.runners.tasks import Task
 from pipelines.storage.files import Folder
 from tests.engine.toys import WriteName
@@ -32,48 +32,54 @@ class Clock:
         return self.now
 
 
+def paced(display: Paced, costs: dict[str, float], clock: Clock) -> Paced:
+    display._clock = clock
+    display.plan(costs)
+    return display
+
+
 def test_the_time_left_follows_from_work_done() -> None:
     clock = Clock()
-    pace = Pace({"extract": 3.0, "filter": 1.0, "mix": 1.0}, clock)
+    pace = paced(Paced(), {"extract": 3.0, "filter": 1.0, "mix": 1.0}, clock)
     assert pace.remaining() is None
-    pace.begin("extract")
+    pace.stage("extract", "started")
     clock.now = 30.0
-    pace.step("extract", 0.5)
+    pace.step("extract", "shards", 0.5, 1, 0, 0)
     assert pace.remaining() == pytest.approx(30 * 3.5 / 1.5)  # of 5 parts 1.5 are done
     clock.now = 60.0
-    pace.end("extract", documents=100, kept=50, resumed=False)
+    pace.stage("extract", "done", documents=100, kept=50)
     assert pace.remaining() == pytest.approx(60 * 100 / 300)  # half the documents go on
-    pace.begin("filter")
+    pace.stage("filter", "started")
     clock.now = 70.0
-    pace.end("filter", documents=50, kept=0, resumed=False)
+    pace.stage("filter", "done", documents=50, kept=0)
     assert pace.remaining() == 0
 
 
 def test_stages_that_were_complete_say_nothing_of_the_time() -> None:
     clock = Clock()
-    pace = Pace({"extract": 3.0, "filter": 1.0}, clock)
-    pace.begin("extract")
-    pace.end("extract", documents=100, kept=100, resumed=True)
-    pace.begin("filter")
+    pace = paced(Paced(), {"extract": 3.0, "filter": 1.0}, clock)
+    pace.stage("extract", "started")
+    pace.stage("extract", "complete", documents=100, kept=100)
+    pace.stage("filter", "started")
     clock.now = 10.0
-    pace.step("filter", 0.25)
+    pace.step("filter", "shards", 0.25, 1, 0, 0)
     assert pace.remaining() == pytest.approx(30)
-    pace.step("filter", 0.1)  # another step of the stage begins
+    pace.step("filter", "shards", 0.1, 1, 0, 0)  # another step of the stage begins
     assert pace.remaining() == pytest.approx(30)
 
 
 def test_what_an_earlier_run_did_of_a_stage_says_nothing_of_the_time() -> None:
     clock = Clock()
-    pace = Pace({"extract": 3.0, "filter": 1.0}, clock)
-    pace.begin("extract")
-    pace.resume("extract", 0.5)
-    pace.begin("extract")  # once more, as its kernels are compiled
+    pace = paced(Paced(), {"extract": 3.0, "filter": 1.0}, clock)
+    pace.stage("extract", "started")
+    pace.resumed("extract", 5, 10)
+    pace.compiling(9, 9)  # it begins once more
     assert pace.remaining() is None
     clock.now = 30.0
-    pace.step("extract", 0.75)
+    pace.step("extract", "shards", 0.75, 1, 0, 0)
     left = pytest.approx(30 * (0.75 + 1) / 0.75)
     assert pace.remaining() == left
-    pace.resume("extract", 0.9)  # of a later step
+    pace.resumed("extract", 9, 10)  # of a later step
     assert pace.remaining() == left
 
 
@@ -102,7 +108,7 @@ def test_without_a_terminal_no_half_minute_is_silent(capsys: pytest.CaptureFixtu
 
 def test_the_last_stage_leaves_nothing_to_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
     display = Lines()
-    display._pace = Pace({"filter": 1.0, "mix": 1.0}, clock := Clock())
+    paced(display, {"filter": 1.0, "mix": 1.0}, clock := Clock())
     for stage, left in (("filter", "; about 89 s left"), ("mix", "")):
         display.stage(stage, "started")
         clock.now += 89.0
@@ -167,8 +173,7 @@ def test_a_stage_that_an_earlier_run_began_ends_without_a_rate() -> None:
 
 def test_the_bar_of_a_few_files_moves_within_them() -> None:
     with Bars() as display:
-        display.plan({"extract": 1.0})
-        display._pace = Pace({"extract": 1.0}, clock := Clock())
+        paced(display, {"extract": 1.0}, clock := Clock())
         display.stage("extract", "started")
         clock.now = 20.0
         display.step("extract", "shards", 0.5, 2, 100, 90)

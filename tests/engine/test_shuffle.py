@@ -115,7 +115,7 @@ def test_pieces_are_what_files_hold(
         whole = second.step.run(task, files, lambda a, b: None)
         assert list(performer.process((i, sent[i]))) == []
         assert job.read_json(f"shards/{task.name}.json")["files"] == {
-            n: f.as_dict() for n, f in whole.files.items()
+            n: f._asdict() for n, f in whole.files.items()
         }
     assert not (job / ".work/data/keys").sizes(), "rows that only travel are in no file"
 

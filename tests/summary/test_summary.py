@@ -193,7 +193,7 @@ def _write_run(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> N
         writer.write(pa.RecordBatch.from_pylist(rows, schema))
     counts = {"documents": len(rows), "characters": sum(len(row["text"]) for row in rows)}
     manifest = {"stage": "filter", "settings": {}, "counts": counts, "recipe": {"name": "x"}}
-    manifest |= {"files": {"documents/a.parquet": writer.record.as_dict()}}
+    manifest |= {"files": {"documents/a.parquet": writer.record._asdict()}}
     write_manifest(place, manifest)
 
 

@@ -95,7 +95,7 @@ def test_a_threshold_changes_what_a_run_with_it_changes(
     explorer: Explorer, viewed_run: Path, changed_run: Path
 ) -> None:
     limit = limit_of(explorer, KEY)
-    margin = explorer.signals.margin(limit["limit"], "", None)
+    margin = explorer.signals.margin(limit["limit"], None)
     rows = margin.flipped(THRESHOLD).tolist()
     read = explorer.ledger.read(explorer.folder, rows, ["id"])
     kept = ids(viewed_run, "filter"), ids(changed_run, "filter")
@@ -383,7 +383,8 @@ def test_keys_are_matched_as_by_a_dictionary(
     ours: list[int], theirs: list[int], is_known: bool
 ) -> None:
     sides = [
-        ledger.Groups.of(np.array(keys, np.uint64)) for keys in (ours, ours if is_known else theirs)
+        ledger.Groups.of(np.array(keys, np.uint64), np.arange(len(keys)))
+        for keys in (ours, ours if is_known else theirs)
     ]
     firsts = [{int(k): i for i, k in reversed([*enumerate(g.keys)])} for g in sides]
     places = np.arange(max(len(ours), len(theirs), 1))
