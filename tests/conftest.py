@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import io
 import multiprocessing
 import os
@@ -40,6 +41,8 @@ sys.dont_write_bytecode = False
 
 ROOT = Path(__file__).resolve().parent.parent
 
+gc.disable()  # until all is collected
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
@@ -68,6 +71,12 @@ def pytest_xdist_auto_num_workers() -> int | None:
     """One process more than cores: some tests wait, for browsers, other processes or signals."""
     given = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
     return None if given else len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what collecting made, which stays."""
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -101,7 +101,7 @@ class _Cursor:
         size = np.dtype(kind).itemsize * count
         if count < 0 or self._at + size > len(self._data):
             raise ValueError("it is cut off")
-        found = np.frombuffer(self._data[self._at : self._at + size], kind)
+        found = np.frombuffer(self._data, kind, count, self._at).copy()
         self._at += size
         return found
 

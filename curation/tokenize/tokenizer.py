@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import TextBuffers, Texts, divided, text_buffers
+from curation.arrow import TextBuffers, Texts, divided, read_only, text_buffers
 from curation.config import read_yaml
 from curation.errors import ConfigError, InputError
 from curation.kernels import kept
@@ -154,7 +154,8 @@ class Tokenizer:
             memory = new_memory()
         bounds = np.empty(len(offsets), np.int64)
         n, reached = encode_texts(
-            data, offsets, limit, self.pattern.classes, self._encoder, memory, out, bounds
+            *(read_only(data), read_only(offsets), limit, self.pattern.classes),
+            *(self._encoder, memory, out, bounds),
         )
         self._idle.append(memory)
         return out[:n].copy(), bounds, int(reached)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation.arrow import read_only
 from curation.decontaminate import matching
 from curation.decontaminate.index import (
     NUMBER,
@@ -27,8 +29,13 @@ from tests.decontaminate.plain import aligned
 NOTHING = Background(np.zeros(1, np.uint32), np.zeros(1, np.uint8), np.zeros(1, np.uint32))
 
 
+def index_of(items: Sequence[str], background: Background = NOTHING) -> Index:
+    """As a run maps it: other kernels than for arrays that can be written needn't be compiled."""
+    return Index._make(map(read_only, build_index(items, background)))
+
+
 def matcher(*patterns: str) -> Matcher:
-    return Matcher(build_index(patterns, NOTHING), folding(), 0.3)
+    return Matcher(index_of(patterns), folding(), 0.3)
 
 
 def hits(found: Matcher, text: str) -> list[list[int]]:
@@ -106,7 +113,7 @@ def test_alignment_against_a_plain_one(data: st.DataObject) -> None:
     alphabet = sentence(3, 6)
     pattern = data.draw(st.lists(st.sampled_from(alphabet), min_size=1, max_size=10))
     text = data.draw(st.lists(st.sampled_from(alphabet), min_size=1, max_size=12))
-    index = build_index([" ".join(pattern)], NOTHING)
+    index = index_of([" ".join(pattern)])
     tokens = tokenize([" ".join(text)])
     m, n = len(pattern), len(text)
     low, high = np.zeros(m, np.int64), np.full(m, n, np.int64)
@@ -127,7 +134,7 @@ def test_edits_cost_their_words(seed: int, edits: int) -> None:
     for _ in range(edits):
         place = rng.randrange(len(item))
         item[place : place + rng.randrange(2)] = sentence(rng.randrange(99), rng.randrange(2))
-    index = build_index([" ".join(ITEM)], NOTHING)
+    index = index_of([" ".join(ITEM)])
     text = [*FILLER[:20], *item, *FILLER[20:40]]
     (hit,) = hits(Matcher(index, folding(), 0.3), " ".join(text))
     weights = [int(w) & (NUMBER - 1) for w in index.weights]
@@ -137,7 +144,7 @@ def test_edits_cost_their_words(seed: int, edits: int) -> None:
 def test_templates_weigh_little() -> None:
     frame = sentence(5, 12)
     items = [" ".join([*frame, *sentence(100 + i, 8)]) for i in range(20)]
-    index = build_index(items, NOTHING)
+    index = index_of(items)
     weights = index.weights[:20].astype(int)
     assert weights[:9].max() < weights[13:].min() / 3
 
@@ -147,7 +154,7 @@ def test_background_makes_a_phrase_light_and_no_seed() -> None:
     grams, ends = ngrams(tokenize([" ".join(phrase)]))
     shared = np.unique((grams[ends >= 0] >> np.uint64(32)).astype(np.uint32))
     background = NOTHING.__class__(NOTHING.tokens, NOTHING.bits, shared)
-    index = build_index([" ".join([*phrase, *ITEM])], background)
+    index = index_of([" ".join([*phrase, *ITEM])], background)
     weights = index.weights.astype(int)
     assert weights[:6].max() < weights[15:].min() / 3
     assert hits(Matcher(index, folding(), 0.1), " ".join(phrase)) == []
@@ -156,7 +163,7 @@ def test_background_makes_a_phrase_light_and_no_seed() -> None:
 def test_index_on_disk(tmp_path: object) -> None:
     from pathlib import Path
 
-    index = build_index([" ".join(ITEM), " ".join(FILLER)], NOTHING)
+    index = index_of([" ".join(ITEM), " ".join(FILLER)])
     save_index(index, Path(str(tmp_path)) / "index")
     mapped = map_index(Path(str(tmp_path)) / "index")
     assert all(np.array_equal(a, b) for a, b in zip(index, mapped, strict=True))
@@ -167,7 +174,7 @@ def test_index_on_disk(tmp_path: object) -> None:
 
 
 def test_an_empty_index() -> None:
-    index = build_index([], NOTHING)
+    index = index_of([])
     assert isinstance(index, Index)
     assert (
         hits(Matcher(index, folding(), 0.5), "some text that is long enough to have n-grams") == []

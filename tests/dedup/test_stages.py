@@ -23,7 +23,7 @@ from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.storage.exchange import write_run
 from pipelines.storage.files import Folder
 from pipelines.withdrawals import Withdrawn, _holds
-from tests.folders import differences, external_workers
+from tests.folders import differences
 
 STAGES = "dedup-urls,dedup-documents,dedup-lines"
 Row = dict[str, Any]
@@ -318,22 +318,6 @@ def test_the_exchange_by_key_gives_the_same_bytes(tmp_path: Path) -> None:
     )
     assert manifest(outputs[0], "dedup-lines")["counts"]["lines_cut"] > 20
     assert differences(*outputs) == []
-
-
-def test_a_portable_runner_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Beam's job service with external workers: tasks cross processes as on a cluster.
-
-    One stage, since each of its steps starts a Python; tests/test_sample_run.py compares numbers of
-    workers on the samples.
-    """
-    rows = [*crawl("a", 0, 1), *crawl("b", 3, 5), *crawl("c", 5, 2)]
-    inputs = write(tmp_path / "in", rows, 3)
-    arguments = ["dedup-urls", "--input", inputs, "--quiet", "--output"]
-    assert main([*arguments, str(tmp_path / "local"), "--workers", "0"]) == 0
-    assert read(tmp_path / "local", "dedup-urls", "removed")
-    with external_workers() as runner:
-        assert main([*arguments, str(tmp_path / "portable"), *runner]) == 0
-    assert differences(tmp_path / "local", tmp_path / "portable") == []
 
 
 @pytest.mark.parametrize("name", ["dedup-urls", "dedup-documents"])

@@ -22,13 +22,12 @@ from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.engine.transform import TransformShards, shard_tasks
 from pipelines.extract import reading
 from pipelines.runners import local
-from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.guard import Guard, guarding
 from pipelines.runners.tasks import no_progress, perform
 from pipelines.storage.files import Folder
 from tests import shapes
 from tests.engine import poison
-from tests.folders import differences, external_workers
+from tests.folders import differences
 
 STAGES = (
     *("dedup-urls", "identify-language", "dedup-documents", "dedup-lines"),
@@ -274,25 +273,10 @@ def test_a_record_of_an_index_that_ends_its_reader(
     assert len(kept) == 4 and kept | {*lost} <= {*offsets} and not kept & {*lost}
 
 
-def _toy(tmp_path: Path, texts: dict[str, list[str]]) -> tuple[TransformShards, list[Shard]]:
+def toy(tmp_path: Path, texts: dict[str, list[str]]) -> tuple[TransformShards, list[Shard]]:
     for name, some in texts.items():
         inputs = write(tmp_path / f"in/{name}.parquet", some)
     return TransformShards("toy", "1", poison.Delicate()), stage_inputs([inputs])
-
-
-def test_on_a_beam_runner(tmp_path: Path) -> None:
-    """Workers of a cluster's kind; Beam's own job service waits for ever for one that is dead."""
-    step, shards = _toy(tmp_path, {"a": ["one", "abort in toy", "two"], "b": ["three"]})
-    outputs = [Folder(str(tmp_path / name)) for name in ("portable", "local")]
-    with external_workers() as runner:
-        for folder, options in zip(outputs, (runner[1:], []), strict=True):
-            with Executor(parse_beam_args(options, 0)) as executor:
-                assert executor.run("toy", step, folder, shard_tasks(shards)) == 2
-    removed = read(tmp_path / "portable", "removed")
-    assert [(r["text"], r["reason"]) for r in removed.values()] == [("abort in toy", "crash.toy")]
-    assert removed["a-1"]["letters"] is None
-    assert differences(tmp_path / "portable/documents", tmp_path / "local/documents") == []
-    assert differences(tmp_path / "portable/removed", tmp_path / "local/removed") == []
 
 
 def test_the_rest_of_a_batch_is_done_as_if_it_were_not_there(tmp_path: Path) -> None:
@@ -300,7 +284,7 @@ def test_the_rest_of_a_batch_is_done_as_if_it_were_not_there(tmp_path: Path) -> 
     texts = [f"word {i}" for i in range(1300)]
     for row in (0, 511, 512, 513, 1299):
         texts[row] = "starve in toy"
-    step, shards = _toy(tmp_path, {"a": texts, "b": ["starve in toy"]})
+    step, shards = toy(tmp_path, {"a": texts, "b": ["starve in toy"]})
     folder = Folder(str(tmp_path / "out"))
     for task in shard_tasks(shards):
         perform(step, task, folder, no_progress)
@@ -313,7 +297,7 @@ def test_the_rest_of_a_batch_is_done_as_if_it_were_not_there(tmp_path: Path) -> 
 
 
 def test_guarded_or_not_the_bytes_are_the_same(tmp_path: Path) -> None:
-    step, shards = _toy(tmp_path, {"a": [f"word {i}" for i in range(1300)]})
+    step, shards = toy(tmp_path, {"a": [f"word {i}" for i in range(1300)]})
     for name, guarded in (("one", False), ("two", True)):
         (task,) = shard_tasks(shards)
         perform(step, task, Folder(str(tmp_path / name)), no_progress, guarded)
@@ -339,6 +323,6 @@ class _Full:
 def test_what_a_function_raises_is_not_poison(
     tmp_path: Path, error: Exception, raised: Exception
 ) -> None:
-    _, (shard,) = _toy(tmp_path, {"a": ["one"]})
+    _, (shard,) = toy(tmp_path, {"a": ["one"]})
     with guarding(True), pytest.raises(type(raised), match=str(raised)):
         list(documents.over_documents("toy", shard, _Full(error)))

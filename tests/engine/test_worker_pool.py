@@ -9,11 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
-from pipelines.cli import main
 from pipelines.runners.worker_pool import WorkerPool
-from tests.folders import external_workers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -47,10 +43,3 @@ def test_a_worker_that_dies_before_it_works_is_started_again() -> None:
         found[0].join()
         pool.stop()
     assert workers() == []
-
-
-def test_a_taken_port_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with external_workers() as options:
-        port = options[-1].rpartition(":")[2]
-        assert main(["worker-pool", "--port", port]) == 2
-    assert f"--port {port}" in capsys.readouterr().err

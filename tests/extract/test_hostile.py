@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.extract import Extractor, PageTooLargeError
+from curation.extract import Extractor, PageTooLargeError, native
 from curation.extract.clean import normal
 from curation.extract.containers import representatives
 from curation.extract.extractor import default_settings
-from curation.extract.features import features
 from curation.extract.formulas import mathml_to_tex
-from curation.extract.model import load
 from curation.extract.scan import scan
 from tests.hostile_pages import ARTICLE, CASES, page
 
@@ -70,13 +68,13 @@ def test_blocks_of_a_kind_share_a_judgement_on_enormous_pages() -> None:
     assert (tags == tags[shared]).all()
 
 
-def test_features_of_some_blocks_are_those_of_all() -> None:
+def test_features_of_some_blocks_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     html = page(ARTICLE + b"<ul><li><a href=x>link</a><li>item</ul>" * 20 + ARTICLE)
-    scanned = scan(html, 512, 10_000, 2000)
-    lexicons = load(_SETTINGS.model).lexicons
-    some = np.arange(len(scanned.b_start)) % 3 == 0
-    whole = features(html, scanned, lexicons)
-    assert np.array_equal(features(html, scanned, lexicons, some), whole[some])
+    whole = native.judge(html, _SETTINGS)
+    monkeypatch.setattr(native, "MOST_JUDGED_BLOCKS", 10)
+    some = native.judge(html, _SETTINGS)
+    assert 2 < len(some.measured) < len(whole.measured) // 2
+    assert np.array_equal(some.measured, whole.measured[np.unique(representatives(whole.page, 10))])
 
 
 @given(st.text(alphabet="ae\u0301\u0316\u0345é한", max_size=120))

@@ -171,14 +171,15 @@ def test_parts_are_the_plain_definition(made: tuple[Language, Reference]) -> Non
         for k in range(0, len(words), rng.randint(2, 9)):
             words[k] = rng.choice([*strange, words[k].upper(), "".join(rng.sample("qxzvkj", 4))])
         texts.append(rng.choice([" ", "\n", ", "]).join(words))
+    tokens = [word_list(text, True) for text in texts]
+    all_parts = [divergence_parts(words, plain) for words in tokens]
+    rows = [list(divergence(words, plain).values()) for words in tokens]
     for number in (0, 1, 0):  # the second and third time from the cache
         found = measure_references(texts, tables, number, parts=True)
         signals = measure_references(texts, tables, number)
-        for text, parts, row in zip(texts, found, signals, strict=True):
-            tokens = word_list(text, True)
-            assert parts == pytest.approx(divergence_parts(tokens, plain), abs=1e-9)
-            expected = list(divergence(tokens, plain).values())
-            assert row == pytest.approx(expected, abs=1e-6, nan_ok=True)
+        for parts, row, *expected in zip(found, signals, all_parts, rows, strict=True):
+            assert parts == pytest.approx(expected[0], abs=1e-9)
+            assert row == pytest.approx(expected[1], abs=1e-6, nan_ok=True)
 
 
 def test_calibration_takes_the_length_away(made: tuple[Language, Reference]) -> None:

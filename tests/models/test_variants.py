@@ -7,11 +7,12 @@ import random
 import numpy as np
 
 from curation.extract import blocks as s
-from curation.extract.features import COUNT, features
-from curation.extract.model import Model
+from curation.extract.extractor import default_settings
+from curation.extract.features import COUNT, stated
+from curation.extract.model import load
+from curation.extract.native import _judge_blocks, _limits
 from curation.extract.scan import scan
 from models.training.extract import variants
-from models.training.extract.lexicons import EMPTY, NO_FOREST
 from models.training.extract.pages import block_texts
 
 PAGE = (
@@ -59,5 +60,8 @@ def test_grafted_reads_as_one_page() -> None:
     assert made.e_tokens[-1] == len(made.tokens)
     same = np.diff(made.e_tokens)[len(page.e_parent) :] == np.diff(other.e_tokens)[1:]
     assert same.all()
-    tables = Model(EMPTY, EMPTY, EMPTY, NO_FOREST).lexicons
-    assert features(PAGE.encode(), made, tables).shape == (len(made.b_start), COUNT)
+    source, blocks = PAGE.encode(), np.arange(len(made.b_start))
+    settings = default_settings()
+    told = (tuple(made), tuple(stated(source, made)), (blocks >= 0, blocks))
+    _, measured, *_ = _judge_blocks(*told, load(settings.model).arrays, _limits(settings))
+    assert measured.shape == (len(blocks), COUNT)

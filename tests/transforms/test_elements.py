@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 import pipelines.transforms
 from curation.errors import ConfigError, InputError
 from curation.schema import DOCUMENTS, Verdicts
-from examples import beam_pipeline
 from pipelines.transforms import (
     Apply,
     ReadDocuments,
@@ -31,7 +30,6 @@ from pipelines.transforms import (
     WriteShards,
 )
 from tests.conftest import ROOT
-from tests.folders import external_workers
 
 MODULES = [m.name for m in pkgutil.iter_modules(pipelines.transforms.__path__)]
 
@@ -182,34 +180,3 @@ def test_own_functions_return_batches_or_verdicts() -> None:
     ):
         elements = pipeline | beam.Create([(ShardKey("s", 0), BATCH)])
         _ = elements | Apply(lambda batch: pa.Table.from_batches([batch]))
-
-
-INPUTS = [ROOT / "data_samples" / n for n in ("english-00000.warc.gz", "records-00007.jsonl.gz")]
-
-
-def arguments(output: Path, *options: str) -> list[str]:
-    """Of the example."""
-    given = ["--input", *map(str, INPUTS), "--output", str(output), "--language", "en", "de"]
-    return [*given, *options]
-
-
-def counts(output: Path) -> dict[str, int]:
-    """Rows of each folder that the example writes."""
-    files = output.rglob("*.parquet")
-    return {str(f.parent.relative_to(output)): pq.read_metadata(f).num_rows for f in files}
-
-
-def test_the_example_runs_here_and_in_other_processes(tmp_path: Path) -> None:
-    beam_pipeline.main(arguments(tmp_path / "here", "--runner=DirectRunner"))
-    rows = counts(tmp_path / "here")
-    removed = [f"removed/{name}" for name in ("extract", "language", "length")]
-    stage = [f"dedup-documents/{kind}" for kind in ("documents", "removed")]
-    assert set(rows) == {"long", *removed, *stage, "dedup-documents/audit"}
-    assert min(rows[name] for name in ("long", "removed/language", *stage)) > 0
-    assert rows["long"] == sum(rows[name] for name in stage)
-    with external_workers() as (_, *options):  # as a user starts it
-        command = [sys.executable, "examples/beam_pipeline.py"]
-        command += arguments(tmp_path / "there", *options)
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert counts(tmp_path / "there") == rows

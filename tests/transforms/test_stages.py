@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from curation.errors import ConfigError, WorkerError
 from curation.recipe import Recipe, load
@@ -34,7 +33,7 @@ from pipelines.transforms import (
     WriteShards,
     stage,
 )
-from tests.folders import digests, external_workers
+from tests.folders import digests
 
 ORDER = (
     *("extract", "dedup-urls", "identify-language", "dedup-documents"),
@@ -62,16 +61,18 @@ def check_same(made: Path, run: Path) -> None:
     assert written and written == known
 
 
-def composed(pipeline: beam.Pipeline, recipe: Recipe, folder: Path) -> None:
+def composed(
+    pipeline: beam.Pipeline, recipe: Recipe, folder: Path, order: Sequence[str] = ORDER
+) -> None:
     """All stages in one pipeline."""
-    shards = pipeline | RunStage(ORDER[0], str(folder), recipe, paths=recipe.inputs)
-    for name in ORDER[1:]:
+    shards = pipeline | RunStage(order[0], str(folder), recipe, paths=recipe.inputs)
+    for name in order[1:]:
         shards = shards | RunStage(name, str(folder), recipe)
 
 
-def check_composed(folder: Path, run: Path) -> None:
+def check_composed(folder: Path, run: Path, order: Sequence[str] = ORDER) -> None:
     """All files of all stages are the same, manifests and commit records too."""
-    for name in ORDER:
+    for name in order:
         assert digests(folder / name) == digests(run / name), name
 
 
@@ -92,17 +93,6 @@ def test_one_pipeline_does_what_the_stages_do(
     sample_run: Path, recipe: Recipe, tmp_path: Path
 ) -> None:
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        composed(pipeline, recipe, tmp_path)
-    check_composed(tmp_path, sample_run)
-
-
-def test_workers_in_another_process_do_the_same(
-    sample_run: Path, recipe: Recipe, tmp_path: Path
-) -> None:
-    with (
-        external_workers() as (_, *options),
-        beam.Pipeline(options=PipelineOptions(options)) as pipeline,
-    ):
         composed(pipeline, recipe, tmp_path)
     check_composed(tmp_path, sample_run)
 
