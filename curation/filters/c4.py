@@ -234,27 +234,30 @@ def judge_line(
 
 
 @borrowing
-def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
-    """Measure C4's signals: sentences are those of kept lines, long lines have at least `long_line`
-    characters (mC4)."""
-    breaks, feeds, limits, properties = space.breaks, space.feeds, kit.c4_limits, kit.properties
-    sentences = lorem = curly = long_lines = 0
-    stop = breaks.ends[doc.breaks - 1] if doc.breaks else 0
-    for k in range(doc.breaks):
-        a = strip_left(data, breaks.starts[k], breaks.ends[k], properties)
-        b = strip_right(data, a, breaks.ends[k], properties)
-        _, bits, found = judge_line(
-            data, a, b, stop, properties, limits, kit.c4_phrases, space.bytes
+def judge_lines(data: Bytes, end: Int, lines: Int, kit: Kit, space: Scratch, row: Record) -> None:
+    """Write the code of each of the lines of a text that stops at `end` to `space.codes`, and what
+    C4 measures by them to `row`: sentences are those of kept lines."""
+    properties = kit.properties
+    sentences = lorem = curly = 0
+    for k in range(lines):
+        a = strip_left(data, space.breaks.starts[k], space.breaks.ends[k], properties)
+        b = strip_right(data, a, space.breaks.ends[k], properties)
+        space.codes[k], bits, found = judge_line(
+            data, a, b, end, properties, kit.c4_limits, kit.c4_phrases, space.bytes
         )
         sentences += found
         lorem += bits & LOREM != 0
         curly += bits & CURLY != 0
-    for k in range(doc.feeds):
-        a, b = feeds.starts[k], feeds.ends[k]
-        if b - a >= limits.long_line and characters(data, a, b) >= limits.long_line:
-            long_lines += 1
     row.c4_sentences = sentences
     row.c4_lorem_ipsum = lorem
     row.c4_curly_bracket = curly
-    row.c4_long_lines = long_lines
-    row.c4_characters = doc.characters
+
+
+@borrowing
+def long_lines(data: Bytes, doc: Document, kit: Kit, space: Scratch) -> Int:
+    """Lines of at least `long_line` characters (mC4)."""
+    feeds, least, found = space.feeds, kit.c4_limits.long_line, 0
+    for k in range(doc.feeds):
+        a, b = feeds.starts[k], feeds.ends[k]
+        found += b - a >= least and characters(data, a, b) >= least
+    return found

@@ -18,7 +18,7 @@ from curation.bytes import ascii
 from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bytes, Int, Record, Uint16s, Uint32s, borrowing
 from curation.filters.gopher import DCLM, count_symbols, ends_in_spaced_ellipsis, line_shares
-from curation.filters.lexicon import is_flagged
+from curation.filters.lexicon import FLAGGED, first_bits
 from curation.text import characters as ch
 from curation.text.lines import strip_left
 from curation.text.words import PRIME, SEED, finish
@@ -105,11 +105,7 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     Lines are those between line feeds. No tokens are read.
     """
     begin, end, properties = doc.begin, doc.end, kit.properties
-    words = 0
-    counted = 0
-    chars = 0
-    alpha = 0
-    stops = 0
+    words = counted = chars = alpha = stops = 0
     i = strip_left(data, begin, end, properties)
     while i < end:
         stop, length, lettered, single, h = _word(data, i, end, properties, kit.lower)
@@ -121,14 +117,12 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
         alpha += lettered
         counted += single or _counts(data, begin, i, properties, kit.gopher)
         if doc.stop_words >= 0:
-            stops += is_flagged(h, doc.stop_words, kit.stop_words)
+            stops += first_bits(h, doc.stop_words, kit.stop_words) & FLAGGED != 0
         i = strip_left(data, stop, end, properties)
     row.gopher_word_count = counted
-    row.gopher_mean_word_length = chars / words if words else np.nan
-    row.gopher_symbol_hash_ratio = np.nan
-    row.gopher_ellipsis_ratio = np.nan
-    row.gopher_alpha_word_ratio = alpha / words if words else np.nan
     if words:
+        row.gopher_mean_word_length = chars / words
+        row.gopher_alpha_word_ratio = alpha / words
         hashes, ellipses = count_symbols(data, begin, end)
         ellipses += _spaced_ellipses(data, begin, end)
         row.gopher_symbol_hash_ratio = (hashes + ellipses) / words
@@ -136,4 +130,5 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     bullets, trailing = line_shares(data, properties, doc.feeds, space.feeds, kit.gopher)
     row.gopher_bullet_line_ratio = bullets
     row.gopher_ellipsis_line_ratio = trailing
-    row.gopher_stop_words = stops if doc.stop_words >= 0 else np.nan
+    if doc.stop_words >= 0:
+        row.gopher_stop_words = stops

@@ -17,7 +17,7 @@ import pyarrow as pa
 from curation.arrow import Texts, cut_out, text_buffers
 from curation.bytes.code_points import code_point, last_character
 from curation.columns import PROSE_PATH
-from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, borrowing
+from curation.compiled import Bytes, Int, Int64s, Uint16s, borrowing
 from curation.filters import c4, line_ngrams, repeated
 from curation.filters.content import Content, has_blocks
 from curation.filters.filter_settings import EditSettings
@@ -36,10 +36,10 @@ _CITATION = _LLAMA3 + 1
 _COPY = _CITATION + 1
 REASONS = (*c4.REASONS, line_ngrams.REASON, c4.CITATION, repeated.REASON)
 
-_BREAK = ch.BREAK
+_BREAK, _OPEN = ch.BREAK, 0x5B
 #: Bytes of which there is one for each cut, but the last of a text.
 CUTTABLE = BREAKING.copy()
-CUTTABLE[0x5B] = True
+CUTTABLE[_OPEN] = True
 
 
 NO_EDITS = EditSettings(c4=False, llama3=False, copies=None)
@@ -109,31 +109,6 @@ def _rules(settings: EditSettings, found: Content | None, rows: int) -> Rules:
 
 
 @borrowing
-def _judge(
-    data: Bytes,
-    a: Int,
-    b: Int,
-    end: Int,
-    k: Int,
-    wanted: tuple[Bool, Bool],
-    kit: Kit,
-    space: Scratch,
-) -> Int:
-    """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
-    `end`; -1 keeps it."""
-    use_c4, use_llama3 = wanted
-    if use_c4:
-        found, _, _ = c4.judge_line(
-            data, a, b, end, kit.properties, kit.c4_limits, kit.c4_phrases, space.bytes
-        )
-        if found != c4.KEEP:
-            return found
-    if use_llama3 and space.coverage[k] > kit.line_ngrams.max_coverage:
-        return _LLAMA3
-    return -1
-
-
-@borrowing
 def find_cuts(
     data: Bytes,
     d: Int,
@@ -146,8 +121,8 @@ def find_cuts(
 ) -> Int:
     """Append the cuts of text d to n others, in order; return how many there are then.
 
-    `place` is where the text begins and ends, and its lines, those of `space.breaks`. A cut is
-    document, first byte and end byte in `data`, reason code.
+    `place` is where the text begins and ends, and its lines, those of `space.breaks`, judged by
+    `c4.judge_lines`. A cut is document, first byte and end byte in `data`, reason code.
     """
     begin, end, lines = place
     starts, ends = space.breaks.starts, space.breaks.ends
@@ -165,13 +140,13 @@ def find_cuts(
         while block < rules.doc_offsets[d + 1] and rules.ends[block] < b:
             block += 1
         protected = block < rules.doc_offsets[d + 1] and rules.starts[block] <= a
-        if protected:
-            code = -1
-        elif space.copied[k]:
+        code = np.int64(space.codes[k]) if rules.wanted[0] else c4.KEEP
+        if space.copied[k]:
             code = _COPY
-        else:
-            code = _judge(data, a, b, end, k, rules.wanted, kit, space)
-        if code < 0:
+        elif code == c4.KEEP and rules.wanted[1]:
+            repeats = space.coverage[k] > kit.line_ngrams.max_coverage
+            code = _LLAMA3 if repeats else code
+        if protected or code == c4.KEEP:
             blank = False
             if rules.wanted[0] and not protected:
                 n = _cut_citations(data, d, a, b, cuts, n)
@@ -194,7 +169,10 @@ def find_cuts(
 @borrowing
 def _cut_citations(data: Bytes, d: Int, start: Int, end: Int, cuts: Int64s, n: Int) -> Int:
     """Append the citation marks of a kept line; return the number of cuts."""
-    i = start
+    brackets = 0  # most lines have none
+    for i in range(start, end):
+        brackets += data[i] == _OPEN
+    i = start if brackets else end
     while i < end:
         stop = c4.citation_end(data, i, end)
         if stop == i:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing
 from curation.filters.repetition import copied_pieces
@@ -45,15 +43,11 @@ def _ends_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s, rule:
 
 @borrowing
 def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
-    """Measure FineWeb's signals; all NaN in a blank text.
+    """Measure FineWeb's signals after those of repetition; all NaN in a blank text.
 
     Lines are the pieces between line feeds that hold more than white space.
     """
     lines, rule = space.lines, kit.fineweb
-    row.fineweb_line_punct = np.nan
-    row.fineweb_short_lines = np.nan
-    row.fineweb_char_dup = np.nan
-    row.fineweb_newlines_per_word = np.nan
     feeds = doc.feeds - 1
     n = 0
     for i in range(doc.feeds):
@@ -71,6 +65,8 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
             brief += 1
     row.fineweb_line_punct = ended / n
     row.fineweb_short_lines = brief / n
-    row.fineweb_char_dup = copied_pieces(data, n, doc.characters - feeds, space)[1]
+    row.fineweb_char_dup = 0.0
+    if row.repetition_dup_line:
+        row.fineweb_char_dup = copied_pieces(data, n, doc.characters - feeds, space)[1]
     if doc.tokens:
         row.fineweb_newlines_per_word = feeds / doc.tokens

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from curation.bytes.ascii import byte_set
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bytes, Float, Int, Record, Uint16s, borrowing
@@ -122,10 +120,8 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     tokens, n = space.tokens, doc.tokens
     words, chars, alpha = count_words(n, tokens)
     row.gopher_word_count = words
-    row.gopher_mean_word_length = chars / words if words else np.nan
-    row.gopher_symbol_hash_ratio = np.nan
-    row.gopher_ellipsis_ratio = np.nan
-    row.gopher_alpha_word_ratio = np.nan
+    if words:
+        row.gopher_mean_word_length = chars / words
     if n:
         symbols, ellipses = count_symbols(data, doc.begin, doc.end)
         row.gopher_symbol_hash_ratio = symbols / n

@@ -10,15 +10,15 @@ at most as often as the unmarked ones of the same document, so that a text on po
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import text_buffers
 from curation.bytes.hash_tables import Table, find, of_hashes
 from curation.compiled import (
-    Bool,
     Bytes,
     Float,
     Int,
@@ -45,6 +45,14 @@ ALLOWED = 4
 EVERYDAY = 8
 
 _EVERYDAY_MARK = "?"
+_FIRSTS = 1 << 12
+
+
+class Lists(NamedTuple):
+    """Phrases of numbered lists."""
+
+    table: Table  # their bits by the hash of each, or of its beginning
+    firsts: npt.NDArray[np.bool_]  # [lists, _FIRSTS] whether any begins with these low bits
 
 
 @inlined
@@ -76,7 +84,7 @@ def dirty_phrases(entries: Iterable[str], allowed: Iterable[str]) -> dict[int, l
     }
 
 
-def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
+def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Lists:
     """Table of the phrases of every numbered list, by the bits they carry.
 
     Example: `{0: {FLAGGED: ["xxx"], ALLOWED: ["super bowl xxx"]}}`.
@@ -89,12 +97,14 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
     ]
     numbers, bits = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
     texts = pa.array([phrase for _, _, phrase in rows], pa.large_string())
-    tables = ch.properties(), ch.lower_case()
-    keys, values = _phrase_keys(text_buffers(texts).data, words(texts), numbers, bits, *tables)
+    tables, spans = (ch.properties(), ch.lower_case()), words(texts)
+    keys, values = _phrase_keys(text_buffers(texts).data, spans, numbers, bits, *tables)
+    firsts, some = np.zeros((len(lists), _FIRSTS), np.bool_), np.diff(spans.doc_offsets) > 0
+    firsts[numbers[some], keys[spans.doc_offsets[:-1][some]] % _FIRSTS] = True
     entries = dict.fromkeys(keys.tolist(), 0)
     for key, bit in zip(keys.tolist(), values.tolist(), strict=True):
         entries[key] |= bit
-    return of_hashes(entries)
+    return Lists(of_hashes(entries), firsts)
 
 
 @kernel
@@ -115,15 +125,16 @@ def _phrase_keys(
 
 
 @borrowing
-def _bits_of(h: Int, table: Table) -> Int:
+def _bits_of(h: Int, lists: Lists) -> Int:
     """Bits of the phrase, or beginning of one, of this hash."""
-    return max(find(table.keys, table.values, h), 0)
+    return max(find(lists.table.keys, lists.table.values, h), 0)
 
 
-@borrowing
-def is_flagged(token: Int, number: Int, table: Table) -> Bool:
-    """Whether the token of this hash is a word of list `number`."""
-    return _bits_of(chain(list_seed(number), token), table) & FLAGGED != 0
+@inlined
+def first_bits(token: Int, number: Int, lists: Lists) -> Int:
+    """Bits with which the token of this hash begins phrases of list `number`: most begin none."""
+    h = chain(list_seed(number), token)
+    return _bits_of(h, lists) if lists.firsts[number, h % np.uint64(_FIRSTS)] else np.int64(0)
 
 
 @borrowing
@@ -133,7 +144,8 @@ def stop_words(doc: Document, kit: Kit, space: Scratch) -> Float:
         return np.nan
     found = 0
     for k in range(doc.kinds):
-        found += is_flagged(space.distinct.hashes[k], doc.stop_words, kit.stop_words)
+        h = space.distinct.hashes[k]
+        found += first_bits(h, doc.stop_words, kit.stop_words) & FLAGGED != 0
     return float(found)
 
 
@@ -151,7 +163,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     seed = list_seed(doc.dirty_words)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
-        classes.marks[c] = h == DIGITS or _bits_of(chain(seed, h), table) != 0
+        classes.marks[c] = h == DIGITS or first_bits(h, doc.dirty_words, table) != 0
     found = 0
     covered = 0
     everyday = 0

@@ -67,7 +67,7 @@ def _find_grams(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams) -> 
     _count_pairs(size, scratch, most)
     if not _find_spans(size, n_lines, scratch, rule, most):
         return False
-    mask = begin(interner)
+    mask = begin(interner, 0)
     fresh = 0
     for i in range(size):
         grams.at[i] = _NONE
@@ -111,33 +111,30 @@ def _find_spans(size: Int, n_lines: Int, scratch: Scratch, rule: LineNgrams, mos
     line = 0
     first = 0  # words from here on are of one line, and these and their pairs frequent enough
     length = 0  # of the words from there
-    chars = 0  # of these words
+    chars = numbers = 0  # of these words, and of the numbers among them
     for i in range(size):
         firsts[i] = _NONE
         while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
             line += 1
             length = chars = 0
         if not tokens.flags[i] & HAS_ALPHA:
+            numbers += token_characters(tokens, i) * (tokens.flags[i] & HAS_NUMBER != 0)
             continue
-        if classes.counts[distinct.classes[tokens.ids[i]]] < rule.min_count:
-            length = chars = 0
-            continue
-        if scratch.bytes[scratch.grams.at[i]] < most:
-            length = chars = 0
-        if length == 0:
-            first = i
-        length += _length(tokens.flags[i], rule)
+        # without branches, which no processor could foresee
+        common = np.int64(classes.counts[distinct.classes[tokens.ids[i]]] >= rule.min_count)
+        length *= common & np.int64(scratch.bytes[scratch.grams.at[i]] >= most)
+        first = i if length == 0 else first
+        chars = 0 if length == 0 else chars
+        numbers = 0 if length == 0 else numbers
+        length += common * _length(tokens.flags[i], rule)
         chars += token_characters(tokens, i)
         while length - _length(tokens.flags[first], rule) >= rule.length:
             length -= _length(tokens.flags[first], rule)
             chars -= token_characters(tokens, first)
             first += 1
             while not tokens.flags[first] & HAS_ALPHA:
+                numbers -= token_characters(tokens, first) * (tokens.flags[first] & HAS_NUMBER != 0)
                 first += 1
-        numbers = 0  # characters of the numbers among the tokens
-        for k in range(first, i + 1 if length >= rule.length else first):
-            if tokens.flags[k] & (HAS_NUMBER | HAS_ALPHA) == HAS_NUMBER:
-                numbers += token_characters(tokens, k)
         if length >= rule.length and numbers <= chars:
             firsts[i] = first
             found = True

@@ -15,7 +15,7 @@ from curation.bytes.code_points import code_point
 from curation.bytes.hash_tables import intern
 from curation.compiled import Bool, Bools, Bytes, Int, Int32s, Uint16s, borrowing
 from curation.filters.filter_settings import CopySettings
-from curation.filters.scratch import begin, number_tokens, token_characters, with_room
+from curation.filters.scratch import begin, number_tokens, token_characters
 from curation.hashing import xxh64
 from curation.text import characters as ch
 from curation.text.lines import strip_left, strip_right
@@ -74,8 +74,8 @@ def find_copies(data: Bytes, lines: Int, properties: Uint16s, rule: Copies, spac
         return False
     place, firsts = space.lines.starts, space.grams.firsts  # of line j among all; of a kind of line
     size, first = space.grams.counts, space.grams.at
-    mask = begin(space.interner)
     table = space.interner
+    mask = begin(table, lines)
     n = 0  # lines that are not blank
     kinds = 0
     total = 0
@@ -88,15 +88,17 @@ def find_copies(data: Bytes, lines: Int, properties: Uint16s, rule: Copies, spac
         kind = intern(h, table.slots, table.keys, mask, kinds)
         if kind == kinds:
             firsts[kind] = n
-            size[kind] = _characters(data, a, b, properties, rule)
             kinds += 1
-            mask = with_room(table, mask, kinds)
         first[n] = kind
         place[n] = k
-        total += size[kind]
         n += 1
     if kinds == n:
         return False
+    for j in range(n):
+        if firsts[first[j]] == j:
+            line = place[j]
+            size[first[j]] = _characters(data, starts[line], ends[line], properties, rule)
+        total += size[first[j]]
     lost = _mark_runs(n, first, firsts, size, place, rule.min_characters, copied)
     if lost <= rule.max_share * total:
         return lost > 0

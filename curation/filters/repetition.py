@@ -15,7 +15,7 @@ from curation.bytes.hash_tables import intern, scrambled
 from curation.compiled import Bytes, Float, Float64s, Int, Record, borrowing, inlined
 from curation.filters.scratch import begin, begin_counts, count_up, with_room
 from curation.hashing import xxh64
-from curation.text.lines import characters, paragraphs
+from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def merge_empty(n: Int, source: Lines, lines: Lines) -> Int:
 def copied_pieces(data: Bytes, n: Int, whole: Int, space: Scratch) -> tuple[Float, Float]:
     """(share of the pieces that repeat an earlier one, of the characters that are in these)."""
     lines, interner = space.lines, space.interner
-    mask = begin(interner)
+    mask = begin(interner, n)
     fresh = 0
     copies = 0
     chars = 0
@@ -52,7 +52,6 @@ def copied_pieces(data: Bytes, n: Int, whole: Int, space: Scratch) -> tuple[Floa
         k = intern(h, interner.slots, interner.keys, mask, fresh)
         if k == fresh:
             fresh += 1
-            mask = with_room(interner, mask, fresh)
         else:
             copies += 1
             chars += characters(data, lines.starts[i], lines.ends[i])
@@ -72,27 +71,28 @@ def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
     Most n-grams of a text occur once; none of these needs a place in the table.
     """
     tokens, grams, counts = space.tokens, space.grams, space.bytes
+    places = grams.marks
     while active and grams.active[active - 1] > size - n:
         active -= 1
     kept = 0
-    for a in range(active):
-        i = grams.active[kept] = grams.active[a]
-        kept += space.distinct.counts[tokens.ids[i + n - 1]] > 1
-    active, kept = kept, 0
     mask = begin_counts(counts, active)
     for a in range(active):
-        place = scrambled(_key(n, grams.active[a], tokens, grams)) & mask
-        count_up(counts, np.int64(place), 2)
-    for a in range(active):
         i = grams.active[kept] = grams.active[a]
-        kept += counts[scrambled(_key(n, i, tokens, grams)) & mask] > 1
+        if space.distinct.counts[tokens.ids[i + n - 1]] > 1:
+            places[kept] = scrambled(_key(n, i, tokens, grams)) & mask
+            count_up(counts, np.int64(places[kept]), 2)
+            kept += 1
+    active, kept = kept, 0
+    for a in range(active):
+        grams.active[kept] = grams.active[a]
+        kept += counts[places[a]] > 1
     return kept
 
 
 @borrowing
 def _grow(n: Int, active: Int, tokens: Tokens, interner: Interner, grams: Grams) -> Int:
     """Turn (n-1)-grams into n-grams at the first `active` positions; return distinct n-grams."""
-    mask = begin(interner)
+    mask = begin(interner, active // 2)  # most are there twice
     fresh = 0
     for a in range(active):
         i = grams.active[a]
@@ -189,6 +189,13 @@ def measure(
     lines, whole = space.lines, doc.characters
     n = merge_empty(doc.feeds, space.feeds, lines)
     row.repetition_dup_line, row.repetition_dup_line_chars = copied_pieces(data, n, whole, space)
-    n = paragraphs(data, doc.begin, doc.end, kit.properties, lines.starts, lines.ends)
-    row.repetition_dup_para, row.repetition_dup_para_chars = copied_pieces(data, n, whole, space)
+    row.repetition_dup_para = row.repetition_dup_para_chars = 0.0
+    begin, end, properties = doc.begin, doc.end, kit.properties
+    padded = strip_left(data, begin, end, properties) > begin
+    padded = padded or strip_right(data, begin, end, properties) < end
+    if padded or row.repetition_dup_line:  # else no paragraph's first line is there twice
+        n = paragraphs(data, begin, end, properties, lines.starts, lines.ends)
+        row.repetition_dup_para, row.repetition_dup_para_chars = copied_pieces(
+            data, n, whole, space
+        )
     _measure_ngrams(doc, space, shares)

@@ -42,6 +42,7 @@ _ALPHA, _EXTEND, _NUMBER, _WORD = ch.ALPHA, ch.EXTEND, ch.NUMBER, ch.WORD
 _SINGLE, _SPELLING, _PUNCTUATION = ch.SINGLE, ch.SPELLING, ch.PUNCTUATION
 #: Of a table that has no keys yet.
 _FIRST_SLOTS = 256
+_REPEATED = 4  # times that a token is in a text, about
 _ASCII, _UNDERSCORE, _FIRST_LETTER = 0x80, 0x5F, 0x41
 
 Ints = npt.NDArray[np.int32]
@@ -130,6 +131,7 @@ class Scratch(NamedTuple):
     grams: Grams
     bytes: npt.NDArray[np.uint8]  # a copy of a line, or small counts
     copied: npt.NDArray[np.bool_]  # by line
+    codes: npt.NDArray[np.uint8]  # by line, of curation.filters.c4
     coverage: npt.NDArray[np.float64]  # by line
     counts: npt.NDArray[np.int64]  # by line
     room: Room
@@ -205,6 +207,7 @@ def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
         Grams(at, counts, firsts, active, ints()),
         np.empty(n, np.uint8),
         np.empty(n, np.bool_),
+        np.empty(n, np.uint8),
         np.empty(n, np.float64),
         np.empty(n, np.int64),
         room(),
@@ -213,9 +216,12 @@ def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
 
 
 @borrowing
-def begin(interner: Interner) -> Int:
-    """Empty the table; return its mask."""
-    size = min(_FIRST_SLOTS, len(interner.slots))
+def begin(interner: Interner, keys: Int) -> Int:
+    """Empty the table; return its mask. It has room for so many keys."""
+    size = _FIRST_SLOTS
+    while size < 2 * keys:
+        size *= 2
+    size = min(size, len(interner.slots))
     interner.slots[:size] = -1
     return np.uint64(size - 1)
 
@@ -333,7 +339,7 @@ def classify(
     kinds: Int, tokens: Tokens, distinct: Distinct, classes: Classes, interner: Interner
 ) -> Int:
     """Number the classes of the distinct tokens; return how many there are."""
-    mask = begin(interner)
+    mask = begin(interner, kinds)
     fresh = 0
     for k in range(kinds):
         i = distinct.firsts[k]
@@ -345,7 +351,6 @@ def classify(
             classes.firsts[c] = i
             classes.hashes[c] = h
             fresh += 1
-            mask = with_room(interner, mask, fresh)
         classes.counts[c] += distinct.counts[k]
         distinct.classes[k] = c
     return fresh
@@ -354,7 +359,7 @@ def classify(
 @borrowing
 def number_tokens(n: Int, tokens: Tokens, distinct: Distinct, interner: Interner) -> Int:
     """Number the distinct tokens, count them, and return how many there are."""
-    mask = begin(interner)
+    mask = begin(interner, n // _REPEATED)
     fresh = 0
     for i in range(n):
         k = intern(tokens.hashes[i], interner.slots, interner.keys, mask, fresh)

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import TextBuffers, Texts
-from curation.bytes.hash_tables import Table
 from curation.compiled import (
     Bool,
     Bytes,
@@ -76,8 +75,8 @@ class Kit(NamedTuple):
     c4_phrases: Phrases
     fineweb: fineweb.FineWeb
     line_ngrams: line_ngrams.LineNgrams
-    stop_words: Table
-    dirty_words: Table
+    stop_words: lexicon.Lists
+    dirty_words: lexicon.Lists
     references: reference.References
 
 
@@ -114,7 +113,7 @@ def _measure(
     shares: Float64s,
     all_of_them: Bool,
 ) -> None:
-    """Fill `row`, but for signals of the content, and those of n-grams to `shares`.
+    """Fill `row`, all NaN, but for signals of the content, and those of n-grams to `shares`.
 
     Not `all_of_them` are those of Gopher and the number of characters.
     """
@@ -125,14 +124,14 @@ def _measure(
     row.c4_characters = doc.characters
     if not all_of_them:
         return
-    c4.measure(data, doc, kit, space, row)
+    row.c4_long_lines = c4.long_lines(data, doc, kit, space)
+    repetition.measure(data, doc, kit, space, row, shares)
     fineweb.measure(data, doc, kit, space, row)
     row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
     row.kl_divergence, row.outlier_token_ratio = reference.measure(
         data, doc, kit.references, space, np.inf
     )
     row.llama3_line_ngram_coverage = covered
-    repetition.measure(data, doc, kit, space, row, shares)
 
 
 @kernel
@@ -160,6 +159,7 @@ def _look(
         kinds: Int = 0
         classes: Int = 0
         covered: Float = np.nan
+        c4.judge_lines(data, end, lines, kit, space, rows[d])
         if not rules.documents[d] and begin < end:
             copied = repeated.find_copies(data, lines, properties, rules.copies, space)
             if rules.wanted[1]:

@@ -138,9 +138,11 @@ class Misread(NamedTuple):
 def misread(source: bytes, least: float) -> Misread:
     """Return what of a text (UTF-8) was misread, if at least a share `least`."""
     first = _first(source)
+    suspected = _suspected(source[first : first + 4 * _ASKED].decode("utf-8", "ignore"))
+    if not suspected:
+        return Misread()
     sample = source[first : first + 4 * _READ_AGAIN].decode("utf-8", "ignore")[:_READ_AGAIN]
-    suspected = _suspected(sample)
-    near = _near(source) if suspected else ""
+    near = _near(source)
     each = [_misread_in(encoding, near, sample) for encoding in suspected]
     found = max(each, key=operator.itemgetter(0, 1), default=Misread())
     by_chance = 1 if found.encoding in _BY_PAIRS else 0  # as in "木i", read in Korean

@@ -46,6 +46,7 @@ _ACCENTS = "acute|grave|circ|uml|tilde|cedil|ring|caron|slash|lig|breve|ogon|mac
 #: ASCII letters, and the first bytes of all characters but white space.
 _LETTERS, _VISIBLE = byte_set(string.ascii_letters), ~byte_set("\t\n\f\r ")
 _VISIBLE[0x80:0xC0] = False
+_SURELY_FOREIGN = [*range(0xD0, 0xE1), *range(0xE3, 0xEE)]  # of characters that are all `_FOREIGN`
 _MISREAD = 0.7  # of the bytes beyond ASCII, from which on a text is misread
 _UNDECODED = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff]"
 _PATTERNS = (
@@ -83,7 +84,9 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     out = np.zeros((len(column), len(_PATTERNS) - 1))
     beyond = np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
     whole = np.zeros(len(column), np.int64)
-    whole[beyond] = [misread(column[i].as_py().encode(), _MISREAD).characters for i in beyond]
+    offsets, data = text_buffers(column)
+    sources = (data[offsets[i] : offsets[i + 1]].tobytes() for i in beyond)
+    whole[beyond] = [misread(source, _MISREAD).characters for source in sources]
     begun = pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(begun | (whole > 0))
     if not len(rows):
@@ -98,9 +101,10 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     by_byte = np.array(counts, np.int64).reshape(-1, 256)
     mixed = np.flatnonzero(found[:, -1])
     # words of two scripts are no fault where both are much used
+    latin = by_byte[:, _LETTERS].sum(1)
+    mixed = mixed[4 * by_byte[:, _SURELY_FOREIGN].sum(1)[mixed] < latin[mixed]]
     foreign = _count(some.take(pa.array(mixed)), _FOREIGN)
-    is_latin = 4 * foreign < by_byte[mixed][:, _LETTERS].sum(1)
-    found[mixed, -2] += found[mixed, -1] * is_latin
+    found[mixed, -2] += found[mixed, -1] * (4 * foreign < latin[mixed])
     out[rows] = found[:, :-1] / np.maximum(by_byte[:, _VISIBLE].sum(1), 1)[:, None]
     return out
 

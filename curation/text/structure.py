@@ -636,14 +636,17 @@ def _structure(
         signs = classify_lines(
             data, starts[first:past], ends[first:past], past - first, properties, space
         )
-        total = 0
-        code = 0
+        any_code = False
         for k in range(first, past):
             kinds[k] = space.kinds[k - first]
+            any_code = any_code or kinds[k] == CODE
+        total = code = 0
+        for k in range(first, past if any_code else first):
             if kinds[k] != BLANK:
                 size = characters(data, starts[k], ends[k])
                 total += size
                 code += size * (kinds[k] == CODE)
         if total:
             shares[d, 0] = code / total
+        if signs:
             shares[d, 1] = signs / characters(data, offsets[d], offsets[d + 1])
