@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 from curation.readers import http, members, tables
@@ -108,13 +108,13 @@ _TEXTS = tuple(
 
 def compression_of(head: bytes, name: str) -> str:
     """Name of the codec, empty for none; by content, by name where the content is damaged."""
-    for codec in members.STREAM_CODECS:
+    for codec in members.CODECS:
         if head.startswith(codec.magic) and codec.header_fits(head):
             return codec.name
     if members.is_zstd(head):
         return "zstd"
     by_name = COMPRESSED.get(PurePosixPath(name.lower()).suffix, "")
-    magics = {codec.name: codec.magic for codec in members.STREAM_CODECS}
+    magics = {codec.name: codec.magic for codec in members.CODECS}
     if magics.get(by_name, members.ZSTD_MAGIC) in head:
         return by_name
     if members.RECORD.match(head) or head.lstrip().startswith(b"<"):
@@ -134,15 +134,16 @@ class Packing:
         """Return that of a file, by its beginning and its name."""
         return cls(raw, compression_of(raw.fetch(0, HEAD), name))
 
-    @property
-    def codec(self) -> members.Codec:
-        """Of any compression but zstd."""
-        return next(c for c in members.STREAM_CODECS if c.name == self.compression)
-
     @functools.cached_property
-    def _zstd(self) -> Callable[[], Any]:
+    def codec(self) -> members.Codec:
+        """The codec; of zstd with the file's dictionary."""
+        found = next(c for c in members.CODECS if c.name == self.compression)
+        if not found.in_blocks:
+            return found
         dictionary = members.zstd_dictionary(self.raw)
-        return functools.partial(members.zstd_decoder, members.MOST_WINDOW, dictionary)
+        return found._replace(
+            decoder=functools.partial(members.zstd_decoder, dictionary=dictionary)
+        )
 
     def stream(
         self, offset: int = 0, position: int = 0, effort: members.Effort | None = None
@@ -152,22 +153,16 @@ class Packing:
         pieces: Callable[[int], Iterator[members.Piece]]
         if not self.compression:
             pieces = functools.partial(members.plain_pieces, self.raw)
-        elif self.compression == "zstd":
-            pieces = functools.partial(members.zstd_pieces, self.raw, self._zstd, effort)
         else:
-            pieces = functools.partial(members.stream_pieces, self.raw, self.codec, effort)
+            pieces = functools.partial(members.member_pieces, self.raw, self.codec, effort)
         return Stream(pieces, bool(self.compression), offset, position)
 
     def find_member(self, begin: int, end: int) -> int | None:
         """Offset in [begin, end) of what looks like a member that begins with a record, or None."""
-        if self.compression == "zstd":
-            return members.find_record_frame(self.raw, self._zstd, begin, end)
         return members.find_record_member(self.raw, self.codec, begin, end)
 
     def is_one_member(self, bound: int) -> bool:
         """Return whether the first member is the whole file, or longer than `bound` bytes."""
-        if self.compression == "zstd":
-            return members.is_one_frame(self.raw, bound)
         return members.is_one_member(self.raw, self.codec, bound)
 
 

@@ -13,6 +13,7 @@ IIPC proposal "WARC Compression with Zstandard" 1.0.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import functools
 import io
 import lzma
@@ -111,14 +112,15 @@ class _Gzip:
 
 
 class Codec(NamedTuple):
-    """A compressed format that is decoded as a stream."""
+    """A compressed format."""
 
     name: str
     magic: bytes
-    decoder: Callable[[], Decoder]
+    decoder: Callable[[], Any]  # of one member: a Decoder, of zstd one of blocks
     errors: tuple[type[Exception], ...]
     header_fits: Callable[[bytes], bool] = lambda head: True  # false for what only looks like one
     at_once: Callable[[RawFile, int], tuple[bytes, int] | None] = lambda raw, start: None
+    in_blocks: bool = False  # as zstd, whose files have skippable frames, too
 
 
 def _gzip_header_fits(head: bytes) -> bool:
@@ -172,7 +174,6 @@ BZIP2 = Codec(
     "bzip2", b"BZh", bz2.BZ2Decompressor, (OSError, EOFError, ValueError), _bzip2_header_fits
 )
 XZ = Codec("xz", b"\xfd7zXZ\x00", lzma.LZMADecompressor, (lzma.LZMAError, EOFError))
-STREAM_CODECS = (GZIP, LZ4, BZIP2, XZ)
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
@@ -220,38 +221,38 @@ class Effort:
         return left >= 0
 
 
-def stream_pieces(raw: RawFile, codec: Codec, effort: Effort, offset: int = 0) -> Iterator[Piece]:
-    """Members of a gzip, LZ4, bzip2 or xz file from `offset` on."""
+def member_pieces(raw: RawFile, codec: Codec, effort: Effort, offset: int = 0) -> Iterator[Piece]:
+    """Yield the members of a compressed file from `offset` on, without skippable frames."""
     buffered = _Buffered(raw)
     trial = functools.partial(_tries, buffered, codec, effort)
     at: int | None = offset
     while at is not None and (head := buffered.fetch(at, _LONGEST_NAME)):
-        if not (head.startswith(codec.magic) and codec.header_fits(head)):
-            at = yield from _gap(buffered, at, codec.name, codec.magic, effort, trial)
+        start = at
+        if codec.in_blocks and _SKIPPABLE.match(head):
+            at, problem, certain = _skippable(buffered, start)
+            if problem:
+                yield Break(start, f"{codec.name}.corrupt", problem)
+                at = _next_member(buffered, codec.magic, start + 1, certain, trial)
             continue
-        yield Start(at, effort.spent)
-        if whole := codec.at_once(buffered, at):
+        if not (head.startswith(codec.magic) and codec.header_fits(head)):
+            at = yield from _gap(buffered, start, codec, effort, trial)
+            continue
+        yield Start(start, effort.spent)
+        if whole := codec.at_once(buffered, start):
             content, at = whole
             yield content
             continue
-        start = at
-        decoding = _Decoding(buffered, codec, start)
+        decoding = _decoding(buffered, codec, start)
         yield from decoding.outputs()
         if decoding.ended:
             at = decoding.end
             continue
-        given = decoding.given
-        if decoding.problem:
-            for out in _salvage(buffered, codec, start, given):
-                given += len(out)
-                yield out
-            yield Break(start, f"{codec.name}.corrupt", decoding.problem)
-        else:
-            yield Break(start, f"{codec.name}.truncated", "the file ends inside a member")
-        effort.spend(decoding.end - start, given)
+        yield from decoding.salvaged()
+        yield Break(start, f"{codec.name}.{decoding.fault}", decoding.problem)
+        effort.spend(decoding.end - start, decoding.given)
         behind = start + 1
         if not effort.allows(start):  # then what it covered is left to it
-            behind = max(behind, _end_of_sound(buffered, codec, start, decoding.fed))
+            behind = max(behind, decoding.end_of_sound())
         at = _next_member(buffered, codec.magic, behind, decoding.fed, trial)
 
 
@@ -265,7 +266,7 @@ class _Decoding:
         self.fed = start  # where the bytes of the last call begin in the file
         self.end = start  # behind the bytes that were fed; behind the member if it `ended`
         self.given = 0  # bytes of output
-        self.problem = ""
+        self.fault, self.problem = "truncated", "the file ends inside a member"
         self.ended = False
 
     def outputs(self) -> Iterator[bytes]:
@@ -281,7 +282,7 @@ class _Decoding:
             try:
                 out = decoder.decompress(data, OUTPUT)
             except self.codec.errors as error:
-                self.problem = str(error) or type(error).__name__
+                self.fault, self.problem = "corrupt", str(error) or type(error).__name__
                 return
             if out:
                 self.given += len(out)
@@ -292,58 +293,85 @@ class _Decoding:
         self.ended = True
         self.end -= len(decoder.unused_data or b"")
 
+    def salvaged(self) -> Iterator[bytes]:
+        """Yield a corrupt member's content behind what was given, up to the damage.
 
-def _salvage(raw: RawFile, codec: Codec, start: int, given: int) -> Iterator[bytes]:
-    """Yield a broken member's content after its first `given` bytes, up to the damage.
+        Decoders lose the output of the call that fails, so the member is decoded again in smaller
+        and smaller steps.
+        """
+        for step in (OUTPUT >> 4, OUTPUT >> 10, 16, 1) if self.fault == "corrupt" else ():
+            decoder = self.codec.decoder()
+            at = self.start
+            size = _FIRST_CHUNK
+            done = 0
+            data = b""
+            try:
+                while not decoder.eof:
+                    if decoder.needs_input:
+                        data = self.raw.fetch(at, size)
+                        at += len(data)
+                        size = min(2 * size, CHUNK)
+                    room = min(OUTPUT, self.given - done) if done < self.given else step
+                    out = decoder.decompress(data, room)
+                    done += len(out)
+                    if done > self.given:
+                        self.given = done
+                        yield out
+                    if not data and not out:
+                        break
+                    data = b""
+            except self.codec.errors:
+                continue
 
-    Decoders lose the output of the call that fails, so the member is decoded again in smaller and
-    smaller steps.
-    """
-    for step in (OUTPUT >> 4, OUTPUT >> 10, 16, 1):
-        decoder = codec.decoder()
-        at = start
-        size = _FIRST_CHUNK
-        done = 0
+    def end_of_sound(self) -> int:
+        """Return where the damage appears, to within 16 bytes; not before `fed`."""
+        decoder = self.codec.decoder()
+        at = self.start
         data = b""
-        try:
+        with contextlib.suppress(*self.codec.errors):
             while not decoder.eof:
                 if decoder.needs_input:
-                    data = raw.fetch(at, size)
+                    data = self.raw.fetch(at, min(CHUNK, self.fed - at) if at < self.fed else 16)
                     at += len(data)
-                    size = min(2 * size, CHUNK)
-                room = min(OUTPUT, given - done) if done < given else step
-                out = decoder.decompress(data, room)
-                done += len(out)
-                if done > given:
-                    yield out
-                    given = done
-                if not data and not out:
+                if not decoder.decompress(data, OUTPUT) and not data:
                     break
                 data = b""
-        except codec.errors:
-            continue
+        return at
 
 
-def _end_of_sound(raw: RawFile, codec: Codec, start: int, sound: int) -> int:
-    """Return where a member's damage appears, to within 16 bytes; not before `sound`."""
-    decoder = codec.decoder()
-    at = start
-    data = b""
-    try:
-        while not decoder.eof:
-            if decoder.needs_input:
-                data = raw.fetch(at, min(CHUNK, sound - at) if at < sound else 16)
-                at += len(data)
-            if not decoder.decompress(data, OUTPUT) and not data:
-                break
-            data = b""
-    except codec.errors:
-        pass
-    return at
+class _Blocks(_Decoding):
+    """One zstd frame being decoded, block by block."""
+
+    def outputs(self) -> Iterator[bytes]:
+        decoder = self.codec.decoder()
+        try:
+            for block, end in zstd_blocks(self.raw, self.start):
+                out = decoder.decompress(block)
+                self.fed = self.end = end
+                self.given += len(out)
+                if out:
+                    yield out
+            self.ended = True
+        except ZstdFrameError as error:
+            self.problem = str(error)
+        except zstandard.ZstdError as error:
+            self.fault, self.problem = "corrupt", str(error)
+
+    def salvaged(self) -> Iterator[bytes]:
+        return iter(())  # a block gives all or nothing
+
+    def end_of_sound(self) -> int:
+        return self.end
+
+
+def _decoding(raw: RawFile, codec: Codec, start: int) -> _Decoding:
+    return (_Blocks if codec.in_blocks else _Decoding)(raw, codec, start)
 
 
 def _tries(raw: RawFile, codec: Codec, effort: Effort, offset: int) -> bytes | None:
     """Return the first content of a possible member at `offset`; None if it is not one."""
+    if codec.in_blocks:
+        return _tries_frame(raw, codec, effort, offset)
     if not codec.header_fits(raw.fetch(offset, _LONGEST_NAME + _FIRST_CHUNK)):
         return None
     decoder = codec.decoder()
@@ -395,12 +423,7 @@ def _next_member(
 
 
 def _gap(
-    raw: RawFile,
-    start: int,
-    name: str,
-    magic: bytes,
-    effort: Effort,
-    trial: Callable[[int], bytes | None],
+    raw: RawFile, start: int, codec: Codec, effort: Effort, trial: Callable[[int], bytes | None]
 ) -> Generator[Piece, None, int | None]:
     """Handle bytes between members: plain records, padding or garbage.
 
@@ -408,7 +431,7 @@ def _gap(
     """
     spent = effort.spent
     plain = RECORD.match(raw.fetch(start, _TRIAL_OUTPUT)) is not None
-    found = _next_member(raw, magic, start, _NEVER if plain else start, trial)
+    found = _next_member(raw, codec.magic, start, _NEVER if plain else start, trial)
     if plain:
         yield Start(start, spent)
         at = start
@@ -416,7 +439,7 @@ def _gap(
             yield data
             at += len(data)
     elif raw.fetch(start, _TRIAL_OUTPUT).strip(_PADDING):
-        yield Break(start, f"{name}.garbage", "bytes that do not begin a member")
+        yield Break(start, f"{codec.name}.garbage", "bytes that do not begin a member")
     return found
 
 
@@ -494,7 +517,7 @@ def zstd_dictionary(raw: RawFile) -> zstandard.ZstdCompressionDict | None:
 MOST_WINDOW = 1 << 31
 
 
-def zstd_decoder(max_window_bytes: int, dictionary: Any) -> Any:
+def zstd_decoder(max_window_bytes: int = MOST_WINDOW, dictionary: Any = None) -> Any:
     """Return a decoder of one frame.
 
     Never of two: what a broken frame gives before its error, and the error, depend on the buffers
@@ -504,11 +527,12 @@ def zstd_decoder(max_window_bytes: int, dictionary: Any) -> Any:
     return context.decompressobj()
 
 
-def _tries_frame(
-    raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, at: int
-) -> bytes | None:
-    """Return the first content of a possible frame at `at`; None if it is not one."""
-    decoder = new_decoder()
+ZSTD = Codec("zstd", ZSTD_MAGIC, zstd_decoder, (zstandard.ZstdError,), in_blocks=True)
+CODECS = (GZIP, LZ4, BZIP2, XZ, ZSTD)
+
+
+def _tries_frame(raw: RawFile, codec: Codec, effort: Effort, at: int) -> bytes | None:
+    decoder = codec.decoder()
     most = at + (_TRIAL_INPUT if effort.allows(at) else _FIRST_CHUNK)
     end, out = at, b""
     try:
@@ -521,47 +545,6 @@ def _tries_frame(
     finally:
         effort.spend(end - at, len(out))
     return out
-
-
-def zstd_pieces(
-    raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, offset: int = 0
-) -> Iterator[Piece]:
-    """Yield the frames of a zstd file from `offset` on, without skippable frames."""
-    buffered = _Buffered(raw)
-    trial = functools.partial(_tries_frame, buffered, new_decoder, effort)
-    at = offset
-    while head := buffered.fetch(at, 8):
-        start = at
-        if _SKIPPABLE.match(head):
-            at, problem, certain = _skippable(buffered, start)
-            if not problem:
-                continue
-            yield Break(start, "zstd.corrupt", problem)
-            found = _next_member(buffered, ZSTD_MAGIC, start + 1, certain, trial)
-        elif not head.startswith(ZSTD_MAGIC):
-            found = yield from _gap(buffered, start, "zstd", ZSTD_MAGIC, effort, trial)
-        else:
-            yield Start(start, effort.spent)
-            decoder = new_decoder()
-            given = 0
-            try:
-                for block, end in zstd_blocks(buffered, start):
-                    out = decoder.decompress(block)
-                    at = end
-                    given += len(out)
-                    if out:
-                        yield out
-                continue
-            except ZstdFrameError as error:
-                yield Break(start, "zstd.truncated", str(error))
-            except zstandard.ZstdError as error:
-                yield Break(start, "zstd.corrupt", str(error))
-            effort.spend(at - start, given)
-            behind = start + 1 if effort.allows(start) else max(start + 1, at)
-            found = _next_member(buffered, ZSTD_MAGIC, behind, at, trial)
-        if found is None:
-            return
-        at = found
 
 
 def _skippable(raw: RawFile, start: int) -> tuple[int, str, int]:
@@ -587,40 +570,18 @@ def find_record_member(raw: RawFile, codec: Codec, begin: int, end: int) -> int 
     return _next_member(buffered, codec.magic, begin, _NEVER, trial, end)
 
 
-def find_record_frame(
-    raw: RawFile, new_decoder: Callable[[], Any], begin: int, end: int
-) -> int | None:
-    """As `find_record_member`, for zstd."""
-    buffered = _Buffered(raw)
-    trial = functools.partial(_tries_frame, buffered, new_decoder, Effort.from_here(begin))
-    return _next_member(buffered, ZSTD_MAGIC, begin, _NEVER, trial, end)
-
-
 def is_one_member(raw: RawFile, codec: Codec, bound: int) -> bool:
-    """Return whether the member that begins a file reaches to its end or beyond `bound` bytes."""
-    decoding = _Decoding(_Buffered(raw), codec, 0)
+    """Return whether the first member reaches to the file's end or beyond `bound` bytes."""
+    buffered, begin = _Buffered(raw), 0
+    while codec.in_blocks and _SKIPPABLE.match(head := buffered.fetch(begin, 8)):
+        begin += 8 + int.from_bytes(head[4:], "little")
+    decoding = _decoding(buffered, codec, begin)
     for _ in decoding.outputs():
-        if decoding.fed > bound:
+        if decoding.fed - begin > bound:
             return True
-    if decoding.problem:
+    if decoding.fault == "corrupt":
         return False
-    return decoding.end > bound or not raw.fetch(decoding.end, 1)
-
-
-def is_one_frame(raw: RawFile, bound: int) -> bool:
-    """As `is_one_member`, for the first zstd frame that is not skippable."""
-    buffered = _Buffered(raw)
-    at = 0
-    while _SKIPPABLE.match(head := buffered.fetch(at, 8)):
-        at += 8 + int.from_bytes(head[4:], "little")
-    begin = at
-    try:
-        for _, at in zstd_blocks(buffered, begin):
-            if at - begin > bound:
-                return True
-    except ZstdFrameError:
-        return False
-    return not raw.fetch(at, 1)
+    return decoding.end - begin > bound or not raw.fetch(decoding.end, 1)
 
 
 class _Buffered(RawFile):
