@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.readers.members import GZIP, Effort, stream_pieces
+from curation.readers.members import GZIP, Effort, member_pieces
 from curation.readers.raw import RawFile
 from curation.readers.read import read, read_at
 from curation.readers.records import Damage, Page, Skipped
@@ -64,7 +64,7 @@ def test_both_decoders_of_gzip_find_the_same_damage(
         found = list[list[Any]]()
         for codec in (GZIP, GZIP._replace(at_once=lambda raw, start: None)):
             raw = RawFile(io.BytesIO(content), "x.gz")
-            pieces = [p for p in stream_pieces(raw, codec, Effort()) if p]
+            pieces = [p for p in member_pieces(raw, codec, Effort()) if p]
             grouped = itertools.groupby(pieces, lambda piece: isinstance(piece, bytes))
             found.append([b"".join(part) if plain else [*part] for plain, part in grouped])
         assert found[0] == found[1]

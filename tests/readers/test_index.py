@@ -49,7 +49,7 @@ def rows_of(path: Path, name: str, settings: Any = None) -> Rows:
     """Return a row for each page of an archive of compressed members."""
     with RawFile.open(str(path)) as raw:
         codec = members.GZIP if name.endswith("gz") else members.LZ4
-        pieces = members.stream_pieces(raw, codec, members.Effort())
+        pieces = members.member_pieces(raw, codec, members.Effort())
         starts = [piece.offset for piece in pieces if isinstance(piece, members.Start)]
         ends = dict(zip(starts, [*starts[1:], raw.size], strict=True))
     return [
