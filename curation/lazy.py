@@ -1,8 +1,10 @@
 """Packages whose public names are imported on first use, so that loading only settings is fast."""
 
 import importlib
+import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,14 +30,15 @@ class _Package(ModuleType):
         super().__setattr__(name, value)
 
 
-def lazily(package: str, names: Mapping[str, str]) -> None:
-    """Import the public names of a package on first use.
+#: How a package imports a public name for type checkers.
+_IMPORT = re.compile(r"^    from (curation\.\S+) import (\w+) as", re.MULTILINE)
 
-    Args:
-        package: its name.
-        names: for each public name the module of the package that defines it.
-    """
+
+def lazily(package: str) -> None:
+    """Import the public names of a package on first use: those that its `__init__.py` imports for
+    type checkers, indented and each on a line."""
     held = sys.modules[package]
-    held.__dict__["_defined_in"] = {n: f"{package}.{module}" for n, module in names.items()}
-    held.__dict__["__all__"] = list(names)
+    source = Path(str(held.__file__)).read_text(encoding="utf-8")
+    held.__dict__["_defined_in"] = {name: module for module, name in _IMPORT.findall(source)}
+    held.__dict__["__all__"] = list(held.__dict__["_defined_in"])
     held.__class__ = _Package

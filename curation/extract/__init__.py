@@ -10,12 +10,4 @@ if TYPE_CHECKING:
     from curation.extract.extractor import Extractor as Extractor
     from curation.extract.extractor import extract as extract
 
-lazily(
-    __name__,
-    {
-        "Extraction": "extraction",
-        "PageTooLargeError": "extraction",
-        "Extractor": "extractor",
-        "extract": "extractor",
-    },
-)
+lazily(__name__)

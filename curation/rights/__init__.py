@@ -16,14 +16,4 @@ if TYPE_CHECKING:
     from curation.rights.robots import parse_robots as parse_robots
     from curation.rights.tdm import reservation as reservation
 
-lazily(
-    __name__,
-    {
-        "for_agents": "robots",
-        "parse_directives": "robots",
-        "read_page": "page",
-        "preferences": "preferences",
-        "parse_robots": "robots",
-        "reservation": "tdm",
-    },
-)
+lazily(__name__)

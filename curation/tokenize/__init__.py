@@ -9,4 +9,4 @@ if TYPE_CHECKING:
     from curation.tokenize.reader import TokenStages as TokenStages
     from curation.tokenize.tokenizer import load_tokenizer as load_tokenizer
 
-lazily(__name__, {"TokenShards": "reader", "TokenStages": "reader", "load_tokenizer": "tokenizer"})
+lazily(__name__)
