@@ -43,7 +43,7 @@ from curation.dedup.dedup_settings import (
 from curation.dedup.facts import choose_survivors
 from curation.dedup.keys import string_keys
 from curation.dedup.lines import count_lines, frequent_lines, line_hashes, remove_lines, total_lines
-from curation.dedup.minhash import band_hashes, signatures
+from curation.dedup.minhash import band_hashes, has_signature, signatures
 from curation.dedup.normalize import exact_keys
 from curation.dedup.urls import canonical_urls
 from curation.recipe import load
@@ -164,7 +164,7 @@ def recall(ids: list[str], texts: list[str], pairs: Path, seeds: int) -> None:
             update: dict[str, Any] = {"normalization": normalization, "seed": seed}
             settings = MinHashSettings.model_validate({**dict(fineweb), **update})
             signed = signatures(texts, settings)
-            hashes = band_hashes(signed.values, settings.bands, settings.rows)
+            hashes = band_hashes(signed, settings.bands, settings.rows)
             met += (hashes[first] == hashes[second]).any(axis=1)
         met /= seeds
         print(f"  normalization {normalization}\n    Jaccard      pairs   found  theory")
@@ -192,10 +192,10 @@ def verification(ids: list[str], texts: list[str], pairs: Path) -> None:
     minhash, verify = settings.minhash, settings.verify
     signed = signatures(texts, minhash)
     keys = exact_keys(texts, settings.exact.normalization).keys
-    some = signed.shingles > 0
+    some = has_signature(signed)
     numbers = np.repeat(np.flatnonzero(some).astype(np.uint64), minhash.bands)
-    buckets = band_hashes(signed.values, minhash.bands, minhash.rows)[some].reshape(-1)
-    order = bucket_order(signed.values, minhash.bands, minhash.rows, keys[:, 1])[some].reshape(-1)
+    buckets = band_hashes(signed, minhash.bands, minhash.rows)[some].reshape(-1)
+    order = bucket_order(signed, minhash.bands, minhash.rows, keys[:, 1])[some].reshape(-1)
     found = bucket_pairs(buckets, order, numbers, verify.window).astype(np.int64)
     began = time.process_time()
     sets = shingle_sets(texts, minhash, verify.normalization)

@@ -150,7 +150,7 @@ def document_facts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> pa
     if "quality" in batch.schema.names:
         facts["quality"] = batch.column("quality").cast(pa.float64()).fill_null(np.nan)
     if settings.minhash.enabled:
-        facts["signature"] = binary_rows(signatures(texts, settings.minhash).values)
+        facts["signature"] = binary_rows(signatures(texts, settings.minhash))
     return pa.RecordBatch.from_pydict(facts)
 
 

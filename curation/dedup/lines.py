@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,26 +126,7 @@ def line_hashes(texts: Texts, settings: LineDedupSettings, scopes: Ids | None = 
         scopes: [documents], for example of `half_keys`; equal lines of different scopes have
             different hashes. None: one scope.
     """
-    return _line_hashes(text_buffers(texts), settings, scopes)
-
-
-def in_buckets(hashes: Ids, buckets: npt.NDArray[np.int64]) -> Ids:
-    """Hashes of lines, each that of its bucket's own: IGNORED stays. Both [lines].
-
-    `out_of_buckets` gives back the hashes that all buckets share.
-    """
-    own = mix64(hashes ^ mix64(buckets.astype(np.uint64)))
-    return np.where(hashes == IGNORED, IGNORED, np.maximum(own, np.uint64(1)))
-
-
-def out_of_buckets(hashes: Ids, buckets: npt.NDArray[np.int64]) -> Ids:
-    """The hashes that `in_buckets` was given."""
-    return unmix64(hashes) ^ mix64(buckets.astype(np.uint64))
-
-
-def _line_hashes(
-    buffers: TextBuffers, settings: LineDedupSettings, scopes: Ids | None
-) -> LineHashes:
+    buffers = text_buffers(texts)
     rules = settings.normalization
     folded = character_table(rules)
     # Digits are folded in lines of words only.
@@ -166,6 +148,20 @@ def _line_hashes(
         scoped = within(hashes, np.repeat(scopes, np.diff(doc_offsets)))
         hashes = np.where(hashes == IGNORED, IGNORED, np.maximum(scoped, np.uint64(1)))
     return LineHashes(hashes, doc_offsets, spans)
+
+
+def in_buckets(hashes: Ids, buckets: npt.NDArray[np.int64]) -> Ids:
+    """Hashes of lines, each that of its bucket's own: IGNORED stays. Both [lines].
+
+    `out_of_buckets` gives back the hashes that all buckets share.
+    """
+    own = mix64(hashes ^ mix64(buckets.astype(np.uint64)))
+    return np.where(hashes == IGNORED, IGNORED, np.maximum(own, np.uint64(1)))
+
+
+def out_of_buckets(hashes: Ids, buckets: npt.NDArray[np.int64]) -> Ids:
+    """The hashes that `in_buckets` was given."""
+    return unmix64(hashes) ^ mix64(buckets.astype(np.uint64))
 
 
 def _exempt(buffers: TextBuffers, doc_offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -307,7 +303,7 @@ def remove_lines(
         buckets: [documents], where hashes were put in buckets.
     """
     buffers = text_buffers(texts)
-    lines = _line_hashes(buffers, settings, scopes)
+    lines = line_hashes(texts, settings, scopes)
     if buckets is not None:
         of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
         lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
@@ -358,7 +354,7 @@ def too_short(
     rows = np.flatnonzero((lost > 0) & (characters < settings.min_characters) & gutted)
     offsets, data = text_buffers(texts.take(pa.array(rows)))
     left = np.full(len(lost), np.inf)
-    left[rows] = _sizes(data, offsets, properties())
+    left[rows] = [patterns.size(data, a, b, properties()) for a, b in pairwise(offsets)]
     least = float(settings.min_characters)
     return Verdicts.where(left < least, reason, left, least)
 
@@ -371,15 +367,6 @@ def _places(lines: LineHashes, frequent: LineTotals) -> npt.NDArray[np.int64]:
     places[places == len(frequent.hashes)] = 0
     found = (frequent.hashes[places] == lines.hashes) & (lines.hashes != IGNORED)
     return np.where(found, places, -1)
-
-
-@kernel
-def _sizes(data: Bytes, text_offsets: Int64s, properties: Uint16s) -> Int64s:
-    """Characters of each document, as `patterns.size` counts them -> int64 [documents]."""
-    sizes = np.zeros(len(text_offsets) - 1, np.int64)
-    for d in range(len(sizes)):
-        sizes[d] = patterns.size(data, text_offsets[d], text_offsets[d + 1], properties)
-    return sizes
 
 
 @borrowing

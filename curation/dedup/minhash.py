@@ -89,13 +89,6 @@ _SCHEME = "affine32"
 _GREATEST = 2**32 - 1
 
 
-class Signatures(NamedTuple):
-    """Signatures of a batch; a document without shingles has the greatest value everywhere."""
-
-    values: npt.NDArray[np.uint32]  # [documents, num_perm]
-    shingles: npt.NDArray[np.int64]  # [documents], shingles hashed; 0: no signature
-
-
 def minhash_signatures(
     texts: Texts,
     *,
@@ -120,19 +113,18 @@ def minhash_signatures(
         if merged["bands"] * merged["rows"] > merged["num_perm"]:  # bands play no part here
             merged |= {"bands": 1, "rows": 1}
         settings = MinHashSettings.model_validate(merged)
-    return signatures(texts, settings).values
+    return signatures(texts, settings)
 
 
-def signatures(texts: Texts, settings: MinHashSettings) -> Signatures:
-    """Signatures of texts with their shingle counts."""
+def signatures(texts: Texts, settings: MinHashSettings) -> npt.NDArray[np.uint32]:
+    """Signatures of texts [documents, num_perm]; one without shingles has the greatest value
+    everywhere."""
     array = large_strings(texts)
     values = np.empty((len(array), settings.num_perm), np.uint32)
-    counts = np.zeros(len(array), np.int64)
     for first, end in divided(text_buffers(array).offsets, _SLICE_BYTES):
         part = shingles(array.slice(first, end - first), settings)
         values[first:end] = sign(part, settings.num_perm, settings.seed)
-        counts[first:end] = part.counts
-    return Signatures(values, counts)
+    return values
 
 
 def sign(sets: Shingles, num_perm: int, seed: int) -> npt.NDArray[np.uint32]:

@@ -70,15 +70,6 @@ class Limits(NamedTuple):
     sentence_repeats: int = 3  # documents of each of its hosts, on average, on which it must be
 
 
-class Table(NamedTuple):
-    """What is known of the frequent lines."""
-
-    documents: npt.NDArray[np.int64]
-    hosts: npt.NDArray[np.int64]
-    edges: npt.NDArray[np.int64]
-    pages: npt.NDArray[np.int64]
-
-
 def at_edge(
     spans: npt.NDArray[np.int64], doc_offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
@@ -116,7 +107,7 @@ def decide(
         lines.doc_offsets,
         lines.spans,
         places,
-        Table(frequent.counts, frequent.hosts, frequent.edges, frequent.pages),
+        frequent,
         Limits(),
         properties(),
     )
@@ -184,12 +175,12 @@ def _is_unmarked(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Bool
 
 
 @borrowing
-def _edge_verdict(place: Int, heading: Bool, table: Table, limits: Limits) -> Int:
+def _edge_verdict(place: Int, heading: Bool, table: LineTotals, limits: Limits) -> Int:
     """Verdict on a line in a run of frequent lines at an edge; `heading`: right above kept text."""
-    share = table.edges[place] / table.documents[place]
+    share = table.edges[place] / table.counts[place]
     if heading and (share < limits.site_share or table.hosts[place] >= limits.heading_hosts):
         return HEADING
-    wide = table.documents[place] >= limits.host_share * table.pages[place]
+    wide = table.counts[place] >= limits.host_share * table.pages[place]
     return EDGE if wide and share >= limits.edge_share else INSIDE
 
 
@@ -200,7 +191,7 @@ def _decide(
     doc_offsets: Int64s,
     spans: Int64s,
     places: Int64s,
-    table: Table,
+    table: LineTotals,
     limits: Limits,
     properties: Uint16s,
 ) -> Bytes:
@@ -243,7 +234,7 @@ def _decide(
             else:
                 ended = sentence or _is_unmarked(data, a, b, properties)
                 long = ended and length >= limits.sentence_characters
-                seen = table.documents[places[line]]
+                seen = table.counts[places[line]]
                 # On many pages of each of its hosts, as an invitation to subscribe.
                 notice = long and seen >= limits.sentence_repeats * table.hosts[places[line]]
                 notice = notice and seen >= limits.sentence_share * table.pages[places[line]]

@@ -66,7 +66,7 @@ def test_candidates_do_not_depend_on_numbers() -> None:
 
     def found(order: np.ndarray) -> set[frozenset[str]]:
         some = [texts[i] for i in order]
-        signed = signatures(some, minhash).values
+        signed = signatures(some, minhash)
         hashes = band_hashes(signed, minhash.bands, minhash.rows)
         twins = string_keys(some)[:, 0]
         places = bucket_order(signed, minhash.bands, minhash.rows, twins)
