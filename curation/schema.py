@@ -135,6 +135,10 @@ SET_ASIDE = pa.schema(
 MENDED = pa.schema([SET_ASIDE.field(name) for name in ("id", "url", "reason", "detail", "source")])
 
 
+#: What all verdicts have.
+_ALWAYS = ("reason", "value", "threshold", "kept_id")
+
+
 @dataclass(frozen=True)
 class Verdicts:
     """A stage's decisions on the documents of a batch; a null reason means kept.
@@ -184,23 +188,13 @@ class Verdicts:
 
     def otherwise(self, later: Verdicts) -> Verdicts:
         """Keep the verdicts that remove a document; take `later` for all others."""
-        kept = self.kept
-        return Verdicts(
-            pc.if_else(kept, later.reason, self.reason),
-            pc.if_else(kept, later.value, self.value),
-            pc.if_else(kept, later.threshold, self.threshold),
-            pc.if_else(kept, later.kept_id, self.kept_id),
-        )
+        pairs = ((getattr(later, name), getattr(self, name)) for name in _ALWAYS)
+        return Verdicts(*(pc.if_else(self.kept, theirs, ours) for theirs, ours in pairs))
 
     @classmethod
     def concatenated(cls, parts: Sequence[Verdicts]) -> Verdicts:
         """Concatenate the verdicts of batches."""
-        return cls(
-            *(
-                pa.concat_arrays([getattr(part, name) for part in parts])
-                for name in ("reason", "value", "threshold", "kept_id")
-            )
-        )
+        return cls(*(pa.concat_arrays([getattr(p, name) for p in parts]) for name in _ALWAYS))
 
     def placed(self, rows: npt.NDArray[np.int64], size: int) -> Verdicts:
         """Return verdicts on `size` documents: these on the documents in `rows`, else none."""
@@ -217,8 +211,7 @@ class Verdicts:
         return self._each(lambda array: array.filter(wanted))
 
     def _each(self, change: Callable[[pa.Array], pa.Array]) -> Verdicts:
-        always = (self.reason, self.value, self.threshold, self.kept_id)
-        arrays = (*always, self.cluster_size, self.value_text)
+        arrays = (getattr(self, name) for name in (*_ALWAYS, CLUSTER_SIZE, VALUE_TEXT))
         return Verdicts(*(None if array is None else change(array) for array in arrays))
 
     @property

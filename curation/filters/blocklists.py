@@ -24,6 +24,8 @@ from curation.hosts import ascii_host
 
 #: Scheme, authority and rest of a URL in lower case.
 _URL = re.compile(rb"(?:(?:[^/?]{0,30}:)?//)?([^/?#\\]*)(.*)", re.S)
+#: What is before a host, and the host.
+_HOST = re.compile(r"\A((?:[^/?#]*://)?(?:[^/?#]*@)?)([^/?#:]*)")
 #: Ends of the parts of a path.
 _PART = re.compile(rb"[/?#&]|(?<!/)\Z")
 _WORD = re.compile(rb"[a-z0-9\x80-\xff]+")
@@ -94,7 +96,8 @@ class UrlBlocker:
         return pa.array((f"blocklist.{why}" if why else None for why in found), pa.string())
 
     def _reason(self, url: str) -> str | None:
-        url = url if url.isascii() else _ascii_url(url)
+        if not url.isascii():
+            url = _HOST.sub(lambda found: found[1] + ascii_host(found[2]), url, 1)
         authority, path = _URL.match(url.encode().lower()).groups()  # type: ignore[union-attr]
         rest = authority.rpartition(b"@")[2]
         is_ipv6 = rest.startswith(b"[")
@@ -123,17 +126,6 @@ class UrlBlocker:
 
 def _words(path: str | None) -> set[bytes]:
     return set() if path is None else {word.lower().encode() for word in read_list(path)}
-
-
-def _ascii_url(url: str) -> str:
-    scheme, slashes, rest = url.partition("://")
-    if not slashes:
-        scheme, rest = "", url
-    ends = [i for i in (rest.find(mark) for mark in "/?#") if i >= 0]
-    cut = min(ends, default=len(rest))
-    user, at, host = rest[:cut].rpartition("@")
-    name, colon, port = host.partition(":")
-    return scheme + slashes + user + at + ascii_host(name) + colon + port + rest[cut:]
 
 
 @functools.lru_cache(maxsize=4)

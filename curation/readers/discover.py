@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -252,9 +252,7 @@ def _not_read(name: str, info: dict[str, Any], searched: bool, suffixes: tuple[s
 def _distinct(files: list[InputFile]) -> list[InputFile]:
     """Make names distinct by prefixing parent folders."""
     while True:
-        by_name: defaultdict[str, int] = defaultdict(int)
-        for file in files:
-            by_name[file.name] += 1
+        by_name = Counter(file.name for file in files)
         if len(by_name) == len(files):
             return files
         files = [

@@ -172,9 +172,6 @@ class StoredFile(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def readall(self) -> bytes:
-        return self.read()
-
     def read(self, size: int | None = -1, /) -> bytes:
         end = self._size if size is None or size < 0 else min(self._at + size, self._size)
         if end <= self._at:
