@@ -9,7 +9,6 @@ Part of what the features are: a change needs another FEATURES_VERSION and model
 Lower case; a word is in one list only.
 """
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,22 +76,6 @@ MATH_WORD, CODE_WORD, SITE = 1, 2, 3
 _MASK = (1 << 64) - 1
 
 
-@cache
-def table(seed: int, prime: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Return the kinds of the words by hash, as `hash_tables.find` takes them.
-
-    The hash is FNV-1a over code points, as features compute it of a token.
-    """
-    kinds: dict[int, int] = {}
-    for kind, words in ((MATH_WORD, MATH), (CODE_WORD, CODE), (SITE, SITES)):
-        for word in words.split():
-            h = seed
-            for character in word:
-                h = ((h ^ ord(character)) * prime) & _MASK
-            kinds[h] = kind
-    return of_hashes(kinds)
-
-
 _WORD, _SPACE, _SINGLE = ch.WORD, ch.SPACE, ch.SINGLE
 _UPPER, _NUMBER, _IGNORE, _TERMINAL = ch.UPPER, ch.NUMBER, ch.IGNORE, ch.TERMINAL
 _CLOSE, _MATH = ch.CLOSE, ch.MATH
@@ -100,32 +83,42 @@ _CLOSE, _MATH = ch.CLOSE, ch.MATH
 # FNV-1a (its published offset and prime) over code points.
 _SEED = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
+
+
+def _hash_of(word: str) -> int:
+    h = int(_SEED)
+    for character in word:
+        h = ((h ^ ord(character)) * int(_PRIME)) & _MASK
+    return h
+
+
+_KEYS, _KINDS = of_hashes(
+    {
+        _hash_of(word): kind
+        for kind, words in ((MATH_WORD, MATH), (CODE_WORD, CODE), (SITE, SITES))
+        for word in words.split()
+    }
+)
 LINE_FEED = np.uint64(10)
 _DIGIT = np.uint64(48)  # every digit is read as 0
 
 # Signs that are counted together: where in `COUNTS.signs`, 0 for none.
-SIGNS = (
-    "others",
-    "exclamations",
-    "questions",
-    "commas",
-    "full_stops",
-    "quotes",
-    "brackets",
-    "bars",
-    "code_signs",
-    "math_signs",
-)
-_GROUPS = {"!": 1, "?": 2, ",": 3, ".": 4}
-_GROUPS |= dict.fromkeys("\"'", 5)
-_GROUPS |= dict.fromkeys("()[]", 6)
-_GROUPS |= {"|": 7}
-_GROUPS |= dict.fromkeys("{};=<>_", 8)
-_GROUPS |= dict.fromkeys("\\^+*/$", 9)
+_GROUPS = {
+    "exclamations": "!",
+    "questions": "?",
+    "commas": ",",
+    "full_stops": ".",
+    "quotes": "\"'",
+    "brackets": "()[]",
+    "bars": "|",
+    "code_signs": "{};=<>_",
+    "math_signs": "\\^+*/$",
+}
+SIGNS = ("others", *_GROUPS)
 _MATH_SIGNS = SIGNS.index("math_signs")
 _GROUP_OF = np.zeros(128, np.uint8)
-for _sign, _group in _GROUPS.items():
-    _GROUP_OF[ord(_sign)] = _group
+for _group, _signs in enumerate(_GROUPS.values(), 1):
+    _GROUP_OF[[ord(sign) for sign in _signs]] = _group
 
 # Bits of an ASCII sign for the marks of formulas and code.
 _OPERATOR, _DOUBLES, _BEFORE_EQUAL = 1, 2, 4
@@ -138,7 +131,6 @@ _VOWELS[[ord(v) for v in "aeiouyAEIOUY"]] = True  # words by themselves in many 
 _ALPHA, _OMEGA = 0x391, 0x3C9
 _APOSTROPHES = (0x27, 0x2019)
 _BULLETS = (0x2A, 0x2D, 0x2022, 0xB7, 0x2013)  # * - • · –
-_KEYS, _KINDS = table(int(_SEED), int(_PRIME))
 
 
 _LONG_LINE = 200  # characters
@@ -209,15 +201,10 @@ PLACE = np.dtype(
 
 
 class Tables(NamedTuple):
-    """What is known of characters and of words."""
+    """What is known of characters."""
 
     properties: npt.NDArray[np.uint16]
     lower: npt.NDArray[np.uint32]
-    groups: npt.NDArray[np.uint8]
-    marks: npt.NDArray[np.uint8]
-    vowels: npt.NDArray[np.bool_]
-    keys: npt.NDArray[np.uint64]
-    kinds: npt.NDArray[np.int32]
 
 
 class Token(NamedTuple):
@@ -233,18 +220,13 @@ class Token(NamedTuple):
     capitalised: Any
 
 
-def tables() -> Tables:
-    """Return what is known of characters and of words."""
-    return Tables(ch.properties(), ch.lower_case(), _GROUP_OF, _MARKS, _VOWELS, _KEYS, _KINDS)
-
-
 @inlined
-def _code_pair(a: Int, b: Int, marks: Bytes) -> Bool:
+def _code_pair(a: Int, b: Int) -> Bool:
     """Whether two neighbouring ASCII signs are an operator or brackets of code."""
     if a == b:
-        return marks[a] & _DOUBLES != 0
+        return _MARKS[a] & _DOUBLES != 0
     if b == 61:  # =
-        return marks[a] & _BEFORE_EQUAL != 0
+        return _MARKS[a] & _BEFORE_EQUAL != 0
     if b == 62:  # >
         return a == 45 or a == 61
     return (a == 40 and b == 41) or (a == 91 and b == 93) or (a == 60 and b == 47)
@@ -329,7 +311,7 @@ def read_token(
 
 
 @inlined
-def count_word(token: Token, p: Int, known: Tables, counts: Record, at: Record) -> Bool:
+def count_word(token: Token, p: Int, counts: Record, at: Record) -> Bool:
     """Count a word whose first character has properties p; return whether it is a TeX command."""
     length, figures, c, last = token.length, token.figures, token.last, at.last
     counts.words += 1
@@ -339,13 +321,11 @@ def count_word(token: Token, p: Int, known: Tables, counts: Record, at: Record) 
     counts.capitals += token.upper == length and length > 1
     counts.long_words += length >= _LONG_WORD
     counts.unspaced += (p & _SINGLE) != 0
-    kind = find(known.keys, known.kinds, token.hash)
+    kind = find(_KEYS, _KINDS, token.hash)
     counts.math_words += kind == MATH_WORD
     counts.code_words += kind == CODE_WORD and not at.address
     letter = (
-        length == 1
-        and figures == 0
-        and ((c < 128 and not known.vowels[c]) or _ALPHA <= c <= _OMEGA)
+        length == 1 and figures == 0 and ((c < 128 and not _VOWELS[c]) or _ALPHA <= c <= _OMEGA)
     )
     command = at.joined and last == 92
     counts.commands += command
@@ -375,17 +355,17 @@ def _tex_brace(c: Int, at: Record) -> Bool:
 
 
 @inlined
-def _ascii_sign(c: Int, known: Tables, counts: Record, at: Record) -> Bool:
+def _ascii_sign(c: Int, counts: Record, at: Record) -> Bool:
     """Count a sign of ASCII; return whether it is a brace of TeX's."""
     tex = _tex_brace(c, at)
     at.address = at.address or (c == 47 and at.last == 58 and at.joined)  # :/
     if at.joined and not tex and not at.address:
         if at.last_length == 0 and 0 < at.last < 128:
-            counts.code_tokens += _code_pair(at.last, c, known.marks)
+            counts.code_tokens += _code_pair(at.last, c)
         elif at.last_length > 1 and not at.after_command:
             counts.code_tokens += c == 40 or c == 95  # a call, a name of several words
-    counts.formulas += at.operand and (known.marks[c] & _OPERATOR) != 0
-    counts.signs[known.groups[c]] += 1
+    counts.formulas += at.operand and (_MARKS[c] & _OPERATOR) != 0
+    counts.signs[_GROUP_OF[c]] += 1
     at.after_command = at.after_command and tex  # \frac{}{}
     at.operand = c == 41 or c == 93
     at.last = 0 if tex else c
@@ -393,14 +373,12 @@ def _ascii_sign(c: Int, known: Tables, counts: Record, at: Record) -> Bool:
 
 
 @inlined
-def count_sign(
-    c: Int, p: Int, before_word: Bool, known: Tables, counts: Record, at: Record
-) -> Bool:
+def count_sign(c: Int, p: Int, before_word: Bool, counts: Record, at: Record) -> Bool:
     """Count a sign; return whether it is TeX's: a brace, or the backslash of a command."""
     counts.symbols += 1
     markup = c == 92 and before_word
     if c < 128:
-        markup = _ascii_sign(c, known, counts, at) or markup
+        markup = _ascii_sign(c, counts, at) or markup
     else:
         counts.formulas += at.operand and (p & _MATH) != 0
         counts.signs[_MATH_SIGNS] += (p & _MATH) != 0

@@ -58,7 +58,7 @@ class _Pieces:
         self._blocks = layout.chosen.tolist()
         self._flags = page.b_flags[layout.chosen].tolist()
         self._elements = page.b_element[layout.chosen].tolist()
-        self._texts = _Texts(source, page, layout.chosen)
+        self._texts = Texts(source, page, layout.chosen)
         self._listings = Listings(page, layout.chosen)
         self._stated = StatedLanguages(source, page)
         self._out: list[str] = []
@@ -143,16 +143,20 @@ _NAMES = {
 }  # fmt: skip
 
 
-class _Texts:
+class Texts:
     """Texts of the blocks that are chosen, formulas in their places."""
 
-    def __init__(self, source: bytes, page: s.Page, chosen: npt.NDArray[np.int64]) -> None:
-        self._source, self._blob, self._atoms = source, page.text.tobytes(), Atoms.of(page)
+    def __init__(
+        self, source: bytes, page: s.Page, chosen: npt.NDArray[Any], inline_code: bool = False
+    ) -> None:
+        self._source, self._blob = source, page.text.tobytes()
+        self._atoms = Atoms.of(page, inline_code)
         self._starts, self._ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
         self._first = np.searchsorted(self._atoms.at, page.b_start[chosen]).tolist()
         self._after = np.searchsorted(self._atoms.at, page.b_end[chosen], side="right").tolist()
 
     def of(self, i: int) -> str:
+        """Return the text of the i-th."""
         start, end = self._starts[i], self._ends[i]
         if self._first[i] == self._after[i]:
             return self._blob[start:end].decode("utf-8", "replace")
@@ -174,7 +178,7 @@ class Atoms:
     ends: list[int]
 
     @classmethod
-    def of(cls, page: s.Page, inline_code: bool = False) -> Atoms:
+    def of(cls, page: s.Page, inline_code: bool) -> Atoms:
         """Formulas of a page, and if asked for the edges of its inline code."""
         columns = [page.a_at, page.a_kind, page.a_start, page.a_end]
         shown = page.a_kind < (s.CODE_CLASS if inline_code else s.CODE_ON)

@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.bytes.hash_tables import first_keys, intern, slot_of
-from curation.compiled import Float, Float32s, Float64s, Int, Int32s, Uint64s, borrowing, kernel
+from curation.compiled import (
+    Bool,
+    Float,
+    Float32s,
+    Float64s,
+    Int,
+    Int32s,
+    Uint64s,
+    borrowing,
+    kernel,
+)
 from curation.extract import words as w
 from curation.extract.blocks import Page
 from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
@@ -19,10 +29,10 @@ from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
 if TYPE_CHECKING:
     from curation.extract.blocks import Page
 
-_H1, _H6, _P, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["article"]
+_H1, _H6, _P, _DIV, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["div"], TAG["article"]
 DOMINANT = 0.5  # share of the long text that makes a container dominant
 _HEADING = ANCESTOR["heading"]
-_CARDS = 3  # like siblings that make cards
+CARDS = 3  # like siblings that make cards
 
 
 #: Bit next to those of the regions: the name has a weight.
@@ -30,22 +40,23 @@ WEIGHED = 1 << 30
 
 
 @kernel
-def class_scores(
-    e_tokens: Int32s, tokens: Uint64s, keys: Uint64s, weights: Float32s, bits: Int32s
+def scores_of(
+    starts: Int32s, hashes: Uint64s, keys: Uint64s, weights: Float32s, bits: Int32s
 ) -> tuple[Float32s, Int32s]:
-    """Score [m] and region bits [m] of the class and id names of each element."""
-    m = len(e_tokens) - 1
+    """Score [m] and region bits [m] of the names of each element, or the words of each block: the
+    sum of their weights over the square root of how many have one."""
+    m = len(starts) - 1
     score = np.zeros(m, np.float32)
     regions = np.zeros(m, np.int32)
-    first = first_keys(keys, tokens, e_tokens[m])
+    first = first_keys(keys, hashes, starts[m])
     for e in range(m):
         total = np.float32(0)
         hits = 0
         found = 0
-        for k in range(e_tokens[e], e_tokens[e + 1]):
+        for k in range(starts[e], starts[e + 1]):
             if first[k] == 0:
                 continue
-            slot = slot_of(keys, tokens[k], tokens[k], np.uint64(0))
+            slot = slot_of(keys, hashes[k], hashes[k], np.uint64(0))
             if keys[slot] != 0:
                 found |= bits[slot]
                 if bits[slot] & WEIGHED:
@@ -183,14 +194,18 @@ def siblings_of(e_parent: Int32s, e_sig: Uint64s, words: Float64s) -> Siblings:
 
 
 @kernel
-def cards_of(e_parent: Int32s, e_tag: Int32s, siblings: Int32s, sizes: Int32s) -> Int32s:
-    """The outermost of many like elements that each element [m] is in; -1: none."""
-    m = len(e_parent)
-    card = np.full(m, -1, np.int32)
-    for e in range(1, m):
-        card[e] = card[e_parent[e]]
-        prose = e_tag[e] == _P or _H1 <= e_tag[e] <= _H6
-        if card[e] < 0 and sizes[siblings[e]] >= _CARDS and not prose:
+def cards_of(page: Page, siblings: Int32s, sizes: Int32s, named: Bool) -> Int32s:
+    """The outermost of many like elements that each element [m] is in; -1: none.
+
+    `named`: divisions of a page that have no class name aren't alike for that.
+    """
+    card = np.full(len(siblings), -1, np.int32)
+    for e in range(1, len(card)):
+        card[e] = card[page.e_parent[e]]
+        tag = page.e_tag[e]
+        other = tag == _P or _H1 <= tag <= _H6
+        other = other or (named and tag == _DIV and page.e_class[e, 1] <= page.e_class[e, 0])
+        if card[e] < 0 and sizes[siblings[e]] >= CARDS and not other:
             card[e] = e
     return card
 

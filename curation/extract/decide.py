@@ -33,7 +33,7 @@ from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR
 from curation.extract.parts import drop_others, keep_end, parts_of
 from curation.extract.tables import whole_tables
-from curation.extract.units import whole
+from curation.extract.units import same_text, whole
 from curation.hashing import xxh64
 
 if TYPE_CHECKING:
@@ -106,12 +106,8 @@ def title_again(kept: Bools, page: s.Page) -> Int:
                 break
     if first < 0 or page.b_atoms[first] > 0 or page.b_atoms[second] > 0:
         return -1
-    size = page.b_end[first] - page.b_start[first]
-    if size != page.b_end[second] - page.b_start[second]:
+    if not same_text(page, first, second):
         return -1
-    for k in range(size):
-        if page.text[page.b_start[first] + k] != page.text[page.b_start[second] + k]:
-            return -1
     if page.e_above[page.b_element[second]] & _HEADING:
         return first
     return second if page.e_above[page.b_element[first]] & _HEADING else -1
@@ -255,26 +251,22 @@ def find_places(
     """Return the Places of a page; row `rows` [n] of `measured` has the features of each block."""
     remark = np.float32(np.log1p(np.float64(limits.remark_words)))  # as `b_words` counts
     n = len(b_element)
-    comments = np.zeros(n, np.bool_)
-    short_comments = np.zeros(n, np.bool_)
-    hidden = np.zeros(n, np.bool_)
-    gutter = np.zeros(n, np.bool_)
-    closed = np.zeros(n, np.bool_)
-    stock = np.zeros(n, np.bool_)
+    comments, short_comments, hidden, gutter, closed, stock = (
+        np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_),
+        np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_),
+    )  # fmt: skip
     names = np.zeros(n, np.float32)
     thread = n > 0 and measured[rows[0], _FORUM] > 0
     for b in range(n):
-        r = rows[b]
-        closed[b] = measured[r, _ENDS] == 1
-        stock[b] = measured[r, _WORD_SCORE] < _STOCK
-        names[b] = measured[r, _CLASS_MIN]
-        above = e_above[b_element[b]]
-        comments[b] = measured[r, _COMMENTS] > 0
-        wordy = measured[r, _WORDS] > remark and measured[r, _LINK_DENSITY] < 0.5
-        wordy = wordy and measured[r, _DIGITS] < limits.remark_digits
-        short_comments[b] = comments[b] and wordy and measured[r, _QUESTIONS] > 0
-        unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
-        hidden[b] = above & _HIDDEN != 0 and not unfolds
+        row, above = measured[rows[b]], e_above[b_element[b]]
+        closed[b] = row[_ENDS] == 1
+        stock[b] = row[_WORD_SCORE] < _STOCK
+        names[b] = row[_CLASS_MIN]
+        comments[b] = row[_COMMENTS] > 0
+        wordy = row[_WORDS] > remark and row[_LINK_DENSITY] < 0.5
+        wordy = wordy and row[_DIGITS] < limits.remark_digits
+        short_comments[b] = comments[b] and wordy and row[_QUESTIONS] > 0
+        hidden[b] = above & _HIDDEN != 0 and not (row[_PANEL_NAME] > 0 or row[_PANEL_ROLE] > 0)
         gutter[b] = above & _GUTTER != 0
     return Places(comments, short_comments, hidden, gutter, closed, stock, names, thread)
 
@@ -356,22 +348,14 @@ def _first_look(
     probabilities: Float64s, page: s.Page, limits: Limits
 ) -> tuple[Float64s, Bools, Float64s, Bools]:
     """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
-    n = len(probabilities)
-    score = np.empty(n, np.float64)
-    linked = np.empty(n, np.bool_)
-    weight = np.empty(n, np.float64)
-    special = np.empty(n, np.bool_)
-    for b in range(n):
-        chars, atoms = page.b_chars[b], page.b_atoms[b]
-        # Headings may link to themselves.
-        heading = page.e_above[page.b_element[b]] & _HEADING != 0
-        linked[b] = page.b_link_chars[b] > limits.link_share * chars and not heading
-        menu = page.b_links[b] >= limits.menu_links
-        least = limits.menu_threshold if menu else limits.link_threshold
-        score[b] = 0.0 if linked[b] and probabilities[b] < least else probabilities[b]
-        weight[b] = chars + limits.formula_characters * atoms
-        special[b] = page.b_flags[b] & s.PRE != 0 or (atoms > 0 and chars <= 4 * atoms)
-    return score, linked, weight, special
+    chars, atoms = page.b_chars, page.b_atoms
+    heading = page.e_above[page.b_element] & _HEADING != 0  # which may link to itself
+    linked = (page.b_link_chars > limits.link_share * chars) & ~heading
+    menu = page.b_links >= limits.menu_links
+    score = probabilities.copy()
+    score[linked & (score < np.where(menu, limits.menu_threshold, limits.link_threshold))] = 0.0
+    special = (page.b_flags & s.PRE != 0) | ((atoms > 0) & (chars <= 4 * atoms))
+    return score, linked, chars + limits.formula_characters * atoms, special
 
 
 @kernel
@@ -437,57 +421,32 @@ def _weighed(
     alike: tuple[Int32s, Int32s],
 ) -> tuple[Bools, Float64s, Float64s, Bool]:
     """What is kept by scores and thresholds alone, both, and whether the page is an article."""
-    n = len(score)
     score = score.copy()
-    in_comments, hidden = where.comments, where.hidden
-    numbers = _line_numbers(page.text, page.b_start, page.b_end, where.gutter)
+    in_comments = where.comments
     # Remarks on questions and answers are part of the page; without comments none of them is.
-    for b in range(n):
-        if not comments:
-            if in_comments[b]:
-                score[b] = 0.0
-        elif where.short_comments[b]:
-            score[b] = 1.0
+    if comments:
+        score[where.short_comments] = 1.0
+    else:
+        score[in_comments] = 0.0
     # Hidden text goes, unless it is most of the page, which a script then shows as a whole.
-    seen = 0.0
-    unseen = 0.0
-    for b in range(n):
-        if score[b] >= limits.likely_probability:
-            if hidden[b]:
-                unseen += weight[b]
-            else:
-                seen += weight[b]
-    likely = 0.0
-    sure = 0.0
-    for b in range(n):
-        if numbers[b] or (hidden[b] and unseen <= seen):
-            score[b] = 0.0
-        if score[b] >= limits.likely_probability:
-            likely += weight[b]
-        if score[b] >= limits.sure_probability:
-            sure += weight[b]
-    article = sure >= max(limits.article_characters, limits.sure_share * likely)
+    likely = score >= limits.likely_probability
+    if weight[likely & where.hidden].sum() <= weight[likely & ~where.hidden].sum():
+        score[where.hidden] = 0.0
+    score[_line_numbers(page.text, page.b_start, page.b_end, where.gutter)] = 0.0
+    sure = weight[score >= limits.sure_probability].sum()
+    all_likely = weight[score >= limits.likely_probability].sum()
+    article = sure >= max(limits.article_characters, limits.sure_share * all_likely)
     needed = limits.article_threshold if article else limits.likely_probability
-    outside = 0.0
-    for b in range(n):
-        if score[b] >= needed and not in_comments[b]:
-            outside += weight[b]
+    outside = weight[(score >= needed) & ~in_comments].sum()
     # Of like elements of one parent.
     siblings, sizes = alike
     score = _shared(score, weight, siblings[page.b_element], sizes, limits.sibling_share)
     if not article:
         needed = best_cut(score, weight, limits.few_characters, limits.recall_weight)
-    threshold = np.full(n, needed)
-    best = 0.0
-    some = False
-    kept = np.empty(n, np.bool_)
-    for b in range(n):
-        if outside >= limits.article_characters and in_comments[b]:
-            threshold[b] = max(needed, limits.comment_threshold)
-        kept[b] = score[b] >= threshold[b]
-        some = some or kept[b]
-        best = max(best, score[b])
-    if not some:
-        for b in range(n):
-            kept[b] = score[b] >= best
+    threshold = np.full(len(score), needed)
+    if outside >= limits.article_characters:
+        threshold[in_comments] = max(needed, limits.comment_threshold)
+    kept = score >= threshold
+    if len(score) and not kept.any():
+        kept = score >= score.max()
     return kept, score, threshold, article

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from curation.extract import blocks as s
-from curation.extract.assemble import Atoms, with_formulas
+from curation.extract.assemble import Texts
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import NAMES
 from curation.extract.markup import TAG
@@ -61,14 +61,13 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     judged = judge(source, settings)
     source, page, decisions = judged.source, judged.page, judged.decisions
     columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
-    blob = page.text.tobytes()
     blocks = []
-    atoms = Atoms.of(page)
+    texts = Texts(source, page, np.arange(len(page.b_start)))
     for b in range(len(decisions.kept)):
         row = judged.measured[judged.rows[b]]
         blocks.append(
             Block(
-                _text(source, page, blob, atoms, b),
+                texts.of(b),
                 _path(source, page, int(page.b_element[b])),
                 int(page.b_chars[b]),
                 float(decisions.score[b]),
@@ -83,13 +82,6 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
             )
         )
     return Explanation(tuple(blocks), tuple(_notes(judged, settings)))
-
-
-def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) -> str:
-    start, end = int(page.b_start[block]), int(page.b_end[block])
-    first, last = np.searchsorted(atoms.at, start), np.searchsorted(atoms.at, end, side="right")
-    inside = range(first, last)
-    return with_formulas(source, blob, start, end, atoms, inside)
 
 
 def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
@@ -129,7 +121,7 @@ def _notes(judged: Judged, settings: ExtractSettings) -> Iterator[str]:
         yield "too many blocks to judge each: blocks of one kind share a judgement"
     if judged.shows_hidden:
         yield "hidden elements were read too, because without them no text was left"
-    if result(judged, settings).stated:
+    if result(judged, settings).content_score is None:
         yield (
             "the text is not that of the blocks, which have far less, but the article body that "
             "the page states as linked data"

@@ -1,7 +1,7 @@
 """Extraction of one page by a recipe's settings."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import regex
@@ -99,18 +99,8 @@ class Extractor:
     def finish(self, begun: Begun) -> Extraction:
         """Return what `extract` returns, by the own engine."""
         found = run(begun.source, self.settings, begun.whole)
-        content_score, link_share = found.evidence or (None, None)
-        return Extraction(
-            found.text,
-            found.title,
-            found.language,
-            begun.encoding,
-            found.code_languages,
-            begun.rights,
-            content_score,
-            link_share,
-            "encoding" if begun.corrected else "mojibake" if found.mended else "",
-        )
+        made = "encoding" if begun.corrected else found.repaired
+        return replace(found, encoding=begun.encoding, rights=begun.rights, repaired=made)
 
     def _check_size(self, html: bytes | str) -> None:
         most = self.settings.max_html_bytes

@@ -34,12 +34,12 @@ from curation.extract import blocks as s
 from curation.extract import words as w
 from curation.extract.containers import (
     cards_of,
-    class_scores,
     dominant,
     group,
     inherited,
     kinds_of,
     meeting,
+    scores_of,
     siblings_of,
     title_of_page,
 )
@@ -55,7 +55,6 @@ from curation.extract.markup import (
 if TYPE_CHECKING:
     from curation.extract.containers import Chain, Siblings
 
-Weights = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
 Names = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], npt.NDArray[np.int32]]
 
 #: Changes whenever the same page would give other features: models of another version don't load.
@@ -70,7 +69,7 @@ class Lexicons(NamedTuple):
     """What names and words say: open-addressing tables of hashes and values, slot by slot."""
 
     names: Names  # weights of class names, and their regions with the bit WEIGHED
-    words: Weights
+    words: Names  # without regions
 
 
 def _columns(names: str) -> np.dtype[Any]:
@@ -436,7 +435,7 @@ def _features(
     page_words = max(sums.words[0], 1.0)
     place, steps, d = dominant(e_parent, long, page_long)
     siblings = siblings_of(e_parent, page.e_signature, sums.words)
-    card = cards_of(e_parent, page.e_tag, siblings.group, siblings.sizes)
+    card = cards_of(page, siblings.group, siblings.sizes, False)
     same, same_sizes = group(kinds_of(b_element, e_parent, page.e_signature, _LEVELS_OF_KIND))
     same_long = np.zeros(n + 1, np.float64)
     copies, copy_sizes = group(texts.text_hash)
@@ -544,8 +543,8 @@ def _features(
 def measure(said: Stated, page: s.Page, lexicons: Lexicons, judged: Bools) -> Float32s:
     """The features of the blocks that are judged [n]; `said` is what the page says of itself."""
     texts = _text_counts(said.title, page.text, page.b_start, page.b_end)
-    word_score = w.word_scores(texts.hashes, texts.hash_starts, *lexicons.words)
-    names = class_scores(page.e_tokens, page.tokens, *lexicons.names)
+    word_score, _ = scores_of(texts.hash_starts, texts.hashes, *lexicons.words)
+    names = scores_of(page.e_tokens, page.tokens, *lexicons.names)
     out = np.full((judged.sum(), COUNT), _ABSENT)
     rows = out.reshape(-1).view(ROW)
     of_page = np.zeros(_PAGE_COUNT, np.float32)

@@ -49,7 +49,7 @@ class State:
     space_due: Int  # white space comes before the next character: BLANK, LINE_FEED, NO_WIDTH
     after_break: Int  # the last thing was a <br>
     atom_at: Int  # end of the last formula; -1: none
-    atom_soft: Int  # it may give way to a better source of the same formula, or is STATED
+    atom_soft: Int  # it may give way to a better source of the same formula
     line_at: Int  # where the last line element of a listing began; -1: none did
     reading: Int  # where the reading (<rt>) that is open began; 0: none is
     braced: Int  # `}` is due behind a script
@@ -65,7 +65,6 @@ class State:
     ended_tag: Int  # of the last end tag of an inline element
     # Code.
     pre_top: Int  # depth of the outermost element that keeps white space; -1: none
-    typed_top: Int  # how deep a font for code was asked for; -1: it wasn't
     indents: Int  # the block may be code: blanks that begin its lines are kept
     line_depth: Int  # spans open within one that is a line of a listing, itself included
     note_depth: Int  # the same of a note
@@ -124,7 +123,6 @@ class Flow(NamedTuple):
 #: What is between two runs of text: the edge of an element, or the end of one and the beginning of
 #: another, perhaps of another class, or two pieces of code. The more likely a style parts them.
 EDGE, BESIDE, UNLIKE, CODES = 0, 1, 2, 3
-STATED = 2  # in `atom_soft`: the source of the formula, which may be here in MathML, too
 
 _A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
 _BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
@@ -320,7 +318,7 @@ def _plain(src: Bytes, i: Int, text: Bytes, o: Int) -> tuple[Int, Int, Int]:
 def _blank(text: Bytes, o: Int, space: Int, point: Int, now: State) -> tuple[Int, Int]:
     """Take a character of white space; return where the text ends, and what is due then."""
     indents = now.indents != 0 and (o == now.start or text[o - 1] <= ch.SPACE)
-    if point != 0xA0 or not (now.code > 0 or now.typed_top >= 0 or indents):
+    if point != 0xA0 or not (now.code > 0 or indents):
         return o, LINE_FEED if point == ch.LF or space == LINE_FEED else BLANK
     if space and o > now.start and text[o - 1] != ch.LF:
         text[o] = ch.SPACE
@@ -402,7 +400,8 @@ def _space(text: Bytes, now: State) -> None:
 
 
 @inlined
-def _atom(flow: Flow, kind: Int, start: Int, end: Int) -> None:
+def atom(flow: Flow, kind: Int, start: Int, end: Int) -> None:
+    """Note what is no text at the end of the text."""
     atoms, now = flow.atoms, flow.now
     atoms.at[now.atoms] = now.length
     atoms.kind[now.atoms] = kind
@@ -420,10 +419,10 @@ def has_room(flow: Flow) -> Bool:
 @borrowing
 def formula(flow: Flow, kind: Int, start: Int, end: Int, soft: Int) -> None:
     """A formula is here, with its source in src[start:end]. A `soft` one gives way to a better
-    source of the same formula; one that is STATED keeps its place."""
+    source of the same formula."""
     now = flow.now
     _space(flow.text, now)
-    _atom(flow, kind, start, end)
+    atom(flow, kind, start, end)
     now.formulas += 1
     now.atom_at = now.length
     now.atom_soft = soft
@@ -767,13 +766,6 @@ def verbatim(src: Bytes, i: Int, stop: Int, flow: Flow) -> None:
 
 
 @inlined
-def class_of_code(flow: Flow, start: Int, end: Int) -> None:
-    """A <code> with a class opens in a listing: the class may say the language."""
-    if has_room(flow):
-        _atom(flow, s.CODE_CLASS, start, end)
-
-
-@inlined
 def inline_start(flow: Flow, tag: Int, has_address: Bool) -> None:
     """An inline element opens. `has_address`: it has an `href`."""
     if tag == _WBR or tag == _INPUT:
@@ -795,7 +787,7 @@ def inline_start(flow: Flow, tag: Int, has_address: Bool) -> None:
     elif tag == _CODE and now.pre_top < 0:
         if now.code == 0 and has_room(flow):
             _space(text, now)
-            _atom(flow, s.CODE_ON, 0, 0)
+            atom(flow, s.CODE_ON, 0, 0)
         now.code += 1
     elif tag == _RT:
         end_reading(text, now)
@@ -823,7 +815,7 @@ def inline_end(flow: Flow, tag: Int) -> None:
     elif tag == _CODE and now.code > 0:
         now.code -= 1
         if now.code == 0 and has_room(flow):
-            _atom(flow, s.CODE_OFF, 0, 0)
+            atom(flow, s.CODE_OFF, 0, 0)
     elif tag == _RT or tag == _RUBY:
         end_reading(text, now)
     elif tag == _I or tag == _EM or tag == _VAR:

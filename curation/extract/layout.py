@@ -5,22 +5,21 @@ Text that is in normal form and has no double-encoded letters, as a look at each
 Most text is, and is spared `mojibake.repaired` and `clean.normal`.
 """
 
-import unicodedata
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import regex
 
 from curation.bytes import ascii as ch
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bools, Bytes, Int32s, Int64s, borrowing, kernel
 from curation.extract import blocks as s
-from curation.extract.clean import IS_MARK
 from curation.extract.tables import Tables
 from curation.text.mojibake import FIRST_LETTERS
 
 _TABLE = 0x3000
-_JAMO = slice(0x1100, 0x1200)  # which compose by rule, without an entry of their own
+_UNSETTLED = regex.compile(r"[\x80-\x9f\p{NFC_QC=No}\p{NFC_QC=Maybe}\P{ccc=0}]")
 # Beyond the table: Han without its compatibility forms, kana, Hangul syllables, full-width forms.
 _SETTLED = ((0x3001, 0x3029), (0x3041, 0x3096), (0x309D, 0x30FF), (0x3400, 0x9FFF),
             (0xAC00, 0xD7A3), (0xFF01, 0xFFEE))  # fmt: skip
@@ -28,16 +27,10 @@ _SETTLED = ((0x3001, 0x3029), (0x3041, 0x3096), (0x309D, 0x30FF), (0x3400, 0x9FF
 
 def _unnormalized() -> npt.NDArray[np.bool_]:
     """Which code points have another normal form, take part in one, or begin a double encoding."""
-    table = IS_MARK[:_TABLE].astype(np.bool_)
-    table[_JAMO] = True
-    table[0x80:0xA0] = True
+    table = np.zeros(_TABLE, np.bool_)
+    signs = "".join(map(chr, range(_TABLE)))
+    table[[sign.start() for sign in _UNSETTLED.finditer(signs)]] = True
     table[[ord(letter) for letter in FIRST_LETTERS]] = True
-    signs = [*map(chr, range(0xC0, _TABLE))]
-    table[0xC0:] |= [sign != unicodedata.normalize("NFC", sign) for sign in signs]
-    for decomposition in filter(None, map(unicodedata.decomposition, signs)):
-        parts = decomposition.split()
-        if len(parts) == 2 and parts[0][0] != "<" and (second := int(parts[1], 16)) < _TABLE:
-            table[second] = True
     return table
 
 

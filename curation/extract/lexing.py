@@ -70,11 +70,14 @@ OPEN, _CLOSE, _DASHES = (eight_of.py_func(byte) for byte in (ch.LESS, ch.GREATER
 
 
 @borrowing
-def _find_end(src: Bytes, n: Int, at: Int, name_start: Int, name_end: Int) -> Int:
-    """Where `</name` starts, from `at`; -1 when it doesn't."""
+def end_of(
+    src: Bytes, n: Int, at: Int, name_start: Int, name_end: Int, no_end: Bytes, tag: Int
+) -> Int:
+    """Where `</name` starts, from `at`; -1 when it doesn't. A tag that never ends is searched for to
+    the end of the page only once."""
     size = name_end - name_start
     last = n - size - 2
-    i = next_byte(src, at, n, OPEN)
+    i = n if no_end[tag] else next_byte(src, at, n, OPEN)
     while i <= last:
         if src[i + 1] == ch.SLASH:
             k = 0
@@ -83,20 +86,8 @@ def _find_end(src: Bytes, n: Int, at: Int, name_start: Int, name_end: Int) -> In
             if k == size and BYTES[src[i + 2 + size]] & NAME_END:
                 return i
         i = next_byte(src, i + 1, n, OPEN)
+    no_end[tag] = 1
     return -1
-
-
-@borrowing
-def end_of(
-    src: Bytes, n: Int, at: Int, name_start: Int, name_end: Int, no_end: Bytes, tag: Int
-) -> Int:
-    """`_find_end`, which searches to the end of the page only once for a tag that never ends."""
-    if no_end[tag]:
-        return -1
-    stop = _find_end(src, n, at, name_start, name_end)
-    if stop < 0:
-        no_end[tag] = 1
-    return stop
 
 
 @borrowing
@@ -296,27 +287,19 @@ def reference(src: Bytes, n: Int, i: Int, points: Int64s) -> Int:
     if src[k] == ch.HASH:
         k += 1
         value = np.int64(0)
+        base = 16 if LOWER[src[k]] == ch.LOWER_X else 10
+        k += base == 16
         start = k
-        if src[k] == ch.LOWER_X or src[k] == ch.UPPER_X:
+        while k < n:
+            c = np.int64(LOWER[src[k]])
+            if ch.ZERO <= c <= ch.NINE:
+                digit = c - 48
+            elif base == 16 and ch.LOWER_A <= c <= ch.LOWER_F:
+                digit = c - 87
+            else:
+                break
+            value = min(value * base + digit, np.int64(0x110000))
             k += 1
-            start = k
-            while k < n:
-                c = np.int64(LOWER[src[k]])
-                if ch.ZERO <= c <= ch.NINE:
-                    value = value * 16 + c - 48
-                elif ch.LOWER_A <= c <= ch.LOWER_F:
-                    value = value * 16 + c - 87
-                else:
-                    break
-                if value > 0x10FFFF:
-                    value = np.int64(0x110000)
-                k += 1
-        else:
-            while k < n and ch.ZERO <= src[k] <= ch.NINE:
-                value = value * 10 + np.int64(src[k]) - 48
-                if value > 0x10FFFF:
-                    value = np.int64(0x110000)
-                k += 1
         if k == start:
             return 0
         if src[k] == ch.SEMICOLON:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import regex
 
 from curation.extract import blocks as s
-from curation.extract.assemble import Assembly, Atoms, with_formulas
+from curation.extract.assemble import Assembly, Texts
 from curation.extract.formulas import tex
 from curation.extract.listings import Listings, StatedLanguages
 from curation.extract.markup import TAG
@@ -124,7 +124,7 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     outline = Outline(page)
     starts = {grid.first: grid for grid in _grids(page, tables, chosen)}
     listings, stated = Listings(page, chosen), StatedLanguages(source, page)
-    words = _Words(source, page, chosen)
+    words = _Words(source, page, chosen, inline_code=True)
     elements = page.b_element[chosen].tolist()
     listed = (page.b_flags[chosen] & s.PRE != 0).tolist()
     leaves: list[_Leaf] = []
@@ -145,7 +145,7 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
             leaves.append(_Leaf(_table(grid, words), outline.place(grid.table).path))
             i += len(grid.cells)
         else:
-            text = words.of(i)
+            text = words.marked(i)
             if text.strip() and place.level:
                 text = heading(text, place.level)
             elif text := paragraph(text):
@@ -156,27 +156,13 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     return Assembly(_joined(leaves, outline), tuple(languages))
 
 
-class _Words:
+class _Words(Texts):
     """Texts of the blocks that are chosen: prose escaped, inline code and formulas marked."""
 
-    def __init__(self, source: bytes, page: s.Page, chosen: npt.NDArray[np.int64]) -> None:
-        self._source = source
-        self._blob = page.text.tobytes()
-        self._atoms = Atoms.of(page, inline_code=True)
-        starts, ends = page.b_start[chosen], page.b_end[chosen]
-        self._starts, self._ends = starts.tolist(), ends.tolist()
-        self._first = np.searchsorted(self._atoms.at, starts).tolist()
-        self._last = np.searchsorted(self._atoms.at, ends, side="right").tolist()
-
-    def listing(self, i: int) -> str:
-        """A listing as it is."""
-        start, end, inside = self._starts[i], self._ends[i], range(self._first[i], self._last[i])
-        return with_formulas(self._source, self._blob, start, end, self._atoms, inside)
-
-    def of(self, i: int, within_cell: bool = False) -> str:
+    def marked(self, i: int, within_cell: bool = False) -> str:
         """The text of a block."""
         atoms = self._atoms
-        start, end, inside = self._starts[i], self._ends[i], range(self._first[i], self._last[i])
+        start, end, inside = self._starts[i], self._ends[i], range(self._first[i], self._after[i])
         parts: list[str] = []
         at, code = start, False
 
@@ -214,10 +200,10 @@ def _listing(
     words: _Words,
 ) -> tuple[int, str]:
     """The listing at i with all lines that are blocks of their own, and where it ends."""
-    lines = [words.listing(i)]
+    lines = [words.of(i)]
     i += 1
     while i < len(listed) and listed[i] and listings.continues(i - 1, i):
-        lines.append(words.listing(i))
+        lines.append(words.of(i))
         i += 1
     return i, "\n".join(lines)
 
@@ -226,7 +212,7 @@ def _table(grid: _Grid, words: _Words) -> str:
     """A table of GitHub's markdown; its first row is the head, which such a table must have."""
     texts: dict[int, list[str]] = {}
     for i, cell in enumerate(grid.cells, grid.first):
-        text = words.of(i, within_cell=True).strip()
+        text = words.marked(i, within_cell=True).strip()
         texts.setdefault(cell, []).append(text.replace("\n", "<br>"))
     rows = [["<br>".join(texts.get(cell, ())) for cell in row] for row in grid.rows]
     width = max(map(len, rows))

@@ -49,7 +49,7 @@ textarea title
 # Elements within a run of text that the scanner looks at.
 INLINE = (
     "a b strong code img br wbr math input label em i span q tt kbd samp object "
-    "sup del s strike ruby rt rp sub var tex-math"
+    "sup del s strike ruby rt rp sub var"
 ).split()
 
 TAG = {name: index for index, name in enumerate(BLOCKS + SKIPPED + INLINE)}
@@ -61,7 +61,7 @@ TAG_KEYS, TAG_VALUES = of_hashes({name_hash(name.encode()): index for name, inde
 # Attributes that the scanner looks at.
 ATTRIBUTES = """
 class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
-property name content data-lang data-language itemtype readonly data-line face shadowrootmode aria-expanded
+property name content itemtype readonly data-line shadowrootmode aria-expanded
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 AT_LANGUAGE = len(ATTRIBUTE)
@@ -119,16 +119,8 @@ VALUE_FLAGS = of_hashes(
 
 # Whole class names that say what an element is, whatever the page is about (from the documentation
 # of the highlighters and renderers named).
-MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMULA = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-)
-MARK_CODE_CELL, MARK_LINE, MARK_NUMBERS, MARK_SHOWN, MARK_FRAGMENT = 7, 8, 9, 10, 11
-MARK_NAMED_CODE, MARK_NOTE = 12, 13
+MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMULA = range(1, 7)
+MARK_CODE_CELL, MARK_LINE, MARK_NUMBERS, MARK_SHOWN, MARK_FRAGMENT, MARK_NOTE = range(7, 13)
 _MARKS = {
     # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
     # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist, Gitea

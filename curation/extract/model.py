@@ -40,7 +40,7 @@ from curation.compiled import (
 )
 from curation.errors import ConfigError
 from curation.extract.containers import WEIGHED
-from curation.extract.features import COUNT, VERSION, Lexicons, Names, Weights
+from curation.extract.features import COUNT, VERSION, Lexicons, Names
 from curation.models import ModelFile, locate
 
 MAX_LEAVES = 32  # a bit each
@@ -200,9 +200,6 @@ def probabilities(forest: Forest, rows: npt.NDArray[np.float32]) -> npt.NDArray[
     return found
 
 
-#: A fixed date inside archives: the same model gives the same bytes.
-
-
 @dataclass(frozen=True)
 class Lexicon:
     """Weights by hash: of class names, of words, or bits of regions."""
@@ -223,7 +220,8 @@ class Model:
     @functools.cached_property
     def lexicons(self) -> Lexicons:
         """The lexicons as the hash tables that kernels read."""
-        return Lexicons(_names(self.classes, self.regions), _weights(self.words))
+        empty = Lexicon(self.words.keys[:0], self.words.values[:0])
+        return Lexicons(_names(self.classes, self.regions), _names(self.words, empty))
 
     @functools.cached_property
     def arrays(self) -> tuple[Any, ...]:
@@ -232,13 +230,8 @@ class Model:
         return tuple(self.lexicons), tuple(forest.branches), forest.bases, forest.sure
 
 
-def _weights(lexicon: Lexicon) -> Weights:
-    keys, entries = of_hashes({key: i for i, key in enumerate(lexicon.keys.tolist())})
-    return keys, _at(entries, lexicon.values.astype(np.float32))
-
-
 def _names(classes: Lexicon, regions: Lexicon) -> Names:
-    """One table for both, so that each name of a page is looked up once."""
+    """One table for both, so that each name of a page is looked up once; of words, `classes` alone."""
     all_keys = np.union1d(classes.keys, regions.keys)
     keys, entries = of_hashes({key: i for i, key in enumerate(all_keys.tolist())})
     weights = np.zeros(len(all_keys), np.float32)

@@ -21,15 +21,15 @@ from curation.extract.clean import clean, normal
 from curation.extract.containers import representatives
 from curation.extract.decide import BlockDecisions, Limits, Places, decide_blocks, find_places
 from curation.extract.extract_settings import ExtractSettings
-from curation.extract.extraction import PageTooLargeError
+from curation.extract.extraction import Extraction, PageTooLargeError
 from curation.extract.features import Lexicons, Stated, measure, stated
 from curation.extract.formulas import with_typed_formulas
 from curation.extract.markdown import markdown
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.model import Branches, Model, judge_rows, load
 from curation.extract.page_state import in_place, letters, linked_data, stated_article, stated_posts
-from curation.extract.scan import NOSCRIPT_BYTES, scan
-from curation.extract.tables import DATA, Tables, find_tables, tables_of
+from curation.extract.scan import scan
+from curation.extract.tables import Tables, tables_of
 from curation.text.mojibake import mended, repaired
 from curation.text.surrogates import well_formed
 
@@ -112,19 +112,6 @@ class Evidence(NamedTuple):
     link_share: float  # of its characters, that in blocks which are links from end to end
 
 
-@dataclass(frozen=True)
-class Result:
-    """What the engine makes of a page."""
-
-    text: str
-    title: str
-    language: str
-    code_languages: tuple[str, ...]
-    stated: bool  # the text is the `articleBody` that the page states, not its blocks
-    evidence: Evidence | None  # None if the text is stated, so that no blocks were judged
-    mended: bool  # letters that were encoded twice
-
-
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
     """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
     sound = mended(source)
@@ -138,7 +125,7 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
 
 
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
-    page = scan(source, settings.max_depth, settings.max_nodes, NOSCRIPT_BYTES, keep_hidden)
+    page = scan(source, settings.max_depth, settings.max_nodes, keep_hidden)
     if page.status == s.STATUS_TOO_MANY:
         limit = settings.max_nodes
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
@@ -149,8 +136,9 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         some = stands == rows
         rows = (np.cumsum(some) - 1)[stands]
     tables, measured, where, decisions = _judge_blocks(
-        tuple(page), tuple(stated(source, page)), (some, rows), model.arrays, _limits(settings)
-    )
+        tuple(page), tuple(stated(source, page)), (some, rows), model.arrays,
+        (settings.comments, tuple(read_values(settings.decision, Limits))),
+    )  # fmt: skip
     titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
     if settings.structure.title:
         decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
@@ -162,11 +150,6 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     return Judged(
         source, page, titles, tables, measured, rows, decisions, where, stated_ones, keep_hidden
     )
-
-
-def _limits(settings: ExtractSettings) -> tuple[Any, ...]:
-    """Return what `_judge_blocks` goes by."""
-    return DATA, settings.comments, tuple(read_values(settings.decision, Limits))
 
 
 @kernel
@@ -185,9 +168,9 @@ def _judge_blocks(
     page = s.Page(*columns)
     some, rows = sample
     lexicons, branches, bases, sure = model
-    of_tables, comments, of_decision = limits
+    comments, of_decision = limits
     decision: Any = Limits(*of_decision)
-    tables = find_tables(page, *of_tables)
+    tables = tables_of(page)
     measured = measure(Stated(*said), page, Lexicons(*lexicons), some)
     probabilities = judge_rows(Branches(*branches), bases, sure, measured)[rows]
     where = find_places(page.b_element, page.e_above, measured, rows, decision)
@@ -195,7 +178,7 @@ def _judge_blocks(
     return tables, measured, where, decisions
 
 
-def run(source: bytes, settings: ExtractSettings, whole: bool = False) -> Result:
+def run(source: bytes, settings: ExtractSettings, whole: bool = False) -> Extraction:
     """Main content, title and declared language of a page (UTF-8); all of it if `whole`.
 
     Raises PageTooLargeError.
@@ -207,8 +190,11 @@ def run(source: bytes, settings: ExtractSettings, whole: bool = False) -> Result
     return result(judged, settings)
 
 
-def result(judged: Judged, settings: ExtractSettings) -> Result:
-    """Main content, title and declared language of a judged page. Raises PageTooLargeError."""
+def result(judged: Judged, settings: ExtractSettings) -> Extraction:
+    """Main content, title and declared language of a judged page. Raises PageTooLargeError.
+
+    Without scores the text is the `articleBody` that the page states, not its blocks.
+    """
     source, page, kept = judged.source, judged.page, judged.decisions.kept
     is_mended = judged.mended
     limit = settings.max_characters
@@ -234,10 +220,15 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if not made.normalized or text is not made.text:
         made_sound = repaired(text)
         is_mended, text = is_mended or made_sound is not text, normal(made_sound)
-    seen = None if stated else evidence(page, judged.decisions)
-    title = clean(repaired(title))
-    return Result(
-        text, title, _language(source, page), made.code_languages, stated, seen, is_mended
+    content_score, link_share = (None, None) if stated else evidence(page, judged.decisions)
+    return Extraction(
+        text,
+        clean(repaired(title)),
+        _language(source, page),
+        code_languages=made.code_languages,
+        content_score=content_score,
+        link_share=link_share,
+        repaired="mojibake" if is_mended else "",
     )
 
 
@@ -256,7 +247,7 @@ def _of_state(judged: Judged, settings: ExtractSettings) -> str:
     article = well_formed(stated_article(judged.source, judged.titles))
     if "<" in article:
         inner = article.encode()
-        page = scan(inner, settings.max_depth, settings.max_nodes, NOSCRIPT_BYTES)
+        page = scan(inner, settings.max_depth, settings.max_nodes)
         everything = np.ones(len(page.b_start), np.bool_)
         tables = tables_of(page)
         article = assemble(inner, page, tables, everything).text
@@ -276,7 +267,7 @@ def _fact(source: bytes, page: s.Page, slot: int) -> str:
 
 def head_of(source: bytes, settings: ExtractSettings) -> tuple[str, str]:
     """Return title and declared language of a page (UTF-8)."""
-    page = scan(source, settings.max_depth, settings.max_nodes, NOSCRIPT_BYTES)
+    page = scan(source, settings.max_depth, settings.max_nodes)
     return clean(_fact(source, page, s.TITLE)), _language(source, page)
 
 

@@ -25,7 +25,7 @@ from curation.compiled import (
 from curation.extract import blocks as s
 from curation.extract.containers import group
 from curation.extract.markup import ANCESTOR, FLAG_ASKS, OTHER, TAG
-from curation.extract.units import ends_in_colon
+from curation.extract.units import ends_in_colon, last_kept
 from curation.hashing import xxh64
 
 if TYPE_CHECKING:
@@ -312,9 +312,7 @@ def keep_end(
 ) -> None:
     """Add to `kept` [n] the parts behind the last kept block that are prose, whatever holds it, and note
     them in `added` [n]: paragraphs are judged like each other, and what ends them by itself."""
-    last = len(kept) - 1
-    while last >= 0 and not kept[last]:
-        last -= 1
+    last = last_kept(kept, len(kept))
     begin = -1  # of headings that the next part may be below
     some = False
     for k in range(len(parts.own) if last >= parts.start[0] else 0):

@@ -17,7 +17,7 @@ import numpy as np
 from curation.bytes import ascii as ch
 from curation.bytes.hash_tables import find
 from curation.bytes.search import next_byte, stands_at, word
-from curation.compiled import Bool, Bytes, Int, Int32s, borrowing, inlined, kernel, merged
+from curation.compiled import Bool, Bytes, Int, Int32s, Records, borrowing, inlined, kernel, merged
 from curation.extract import blocks as s
 from curation.extract import flow as f
 from curation.extract import lexing as x
@@ -27,7 +27,6 @@ from curation.extract.attributes import (
     Known,
     class_hash,
     formula_image,
-    is_cell,
     kinds,
     names,
     visibility,
@@ -48,9 +47,7 @@ from curation.extract.markup import (
     MARK_FORMULA,
     MARK_FRAGMENT,
     MARK_LINE,
-    MARK_NAMED_CODE,
     MARK_NOTE,
-    MARK_SCREEN_READER,
     OTHER,
     TAG,
     TAG_KEYS,
@@ -72,7 +69,7 @@ _IMG, _BR, _WBR, _INPUT, _MATH = TAG["img"], TAG["br"], TAG["wbr"], TAG["input"]
 _HR, _HTML, _BODY = TAG["hr"], TAG["html"], TAG["body"]
 _H1, _H6, _DT, _SUMMARY = TAG["h1"], TAG["h6"], TAG["dt"], TAG["summary"]
 _BUTTON, _P, _CODE, _SUP = TAG["button"], TAG["p"], TAG["code"], TAG["sup"]
-_SUB, _SPAN, _TEX_MATH = TAG["sub"], TAG["span"], TAG["tex-math"]
+_SUB, _SPAN = TAG["sub"], TAG["span"]
 _TEXTAREA, _TD, _TH = TAG["textarea"], TAG["td"], TAG["th"]
 _PRE, _LISTING, _XMP = TAG["pre"], TAG["listing"], TAG["xmp"]
 _SCRIPT, _TITLE, _NOSCRIPT = TAG["script"], TAG["title"], TAG["noscript"]
@@ -82,7 +79,7 @@ _AT_SRC, _AT_TYPE, _AT_MATHML = ATTRIBUTE["src"], ATTRIBUTE["type"], ATTRIBUTE["
 _AT_PROPERTY, _AT_NAME = ATTRIBUTE["property"], ATTRIBUTE["name"]
 _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
 _AT_READONLY = ATTRIBUTE["readonly"]
-_AT_ROLE, _AT_SHADOW = ATTRIBUTE["role"], ATTRIBUTE["shadowrootmode"]
+_AT_SHADOW = ATTRIBUTE["shadowrootmode"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
 _META_HASH = np.uint64(name_hash(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
@@ -94,7 +91,7 @@ _FAQ_PAGE, _FORUM_POST = word(b"faqpage"), word(b"discussionforumposting")
 _LD_JSON = word(b"ld+json")
 _COLON_MATH = word(b":math")
 _LINE_DIV, _LINE = word(b'<div class="line"'), word(b"line")
-_DIV_TAG, _DIV_END, _SPAN_TAG = word(b"<div"), word(b"</div"), word(b"<span")
+_DIV_TAG, _SPAN_TAG = word(b"<div"), word(b"<span")
 _PRE_TAG, _LIST_TAG, _TABLE_TAG = word(b"<pre"), word(b"<ol"), word(b"<table")
 _TAGS_AHEAD = 6
 _OF_LISTINGS = (MARK_CODE, MARK_CODE_CELL, MARK_FRAGMENT)
@@ -147,16 +144,15 @@ class Scan(NamedTuple):
     no_end: Any  # [tags] the page has no more end tag of each
 
 
-#: A shorter <noscript> holds counting pixels and requests to turn scripts on. The model was trained
-#: on pages read with this value.
-NOSCRIPT_BYTES = 2000
+#: A shorter <noscript> holds counting pixels, pictures loaded late and requests to turn scripts on;
+#: a longer one the page as those without scripts see it. The model was trained on pages read so.
+_NOSCRIPT_BYTES = 2000
 
 
 class Options(NamedTuple):
     """What `scan` is asked for."""
 
     max_depth: Int
-    noscript_bytes: Int
     keep_hidden: Bool
 
 
@@ -238,23 +234,13 @@ def _just_said(now: f.State) -> Bool:
 
 
 @borrowing
-def _drawing(given: Given, flow: f.Flow) -> None:
-    """The drawing of a formula begins, and is passed over.
-
-    Its source precedes it (KaTeX), is in it, follows it, or is in an attribute (MathJax).
-    """
-    if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
-        f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], 1)
-
-
-@borrowing
-def _tex_end(src: Bytes, n: Int, i: Int, stated: Bool, in_code: Bool) -> Int:
+def _tex_end(src: Bytes, n: Int, i: Int, in_code: Bool) -> Int:
     """Where the content of an element from i on ends if it is nothing but TeX, -1 if it isn't.
 
-    `stated`: it surely is TeX. Elsewhere signs of it are asked for, and no delimiters. `in_code`:
-    the element is a <code>, in others one may be around the formula.
+    It has signs of TeX, and no delimiters. `in_code`: the element is a <code>, in others one may
+    be around the formula.
     """
-    tex = stated
+    tex = False
     k = i
     while k < min(n, i + _TEX_BYTES):
         c = src[k]
@@ -264,8 +250,7 @@ def _tex_end(src: Bytes, n: Int, i: Int, stated: Bool, in_code: Bool) -> Int:
         elif c == ch.DOLLAR or (
             c == ch.BACKSLASH and (src[k + 1] == ch.PAREN or src[k + 1] == ch.BRACKET)
         ):
-            if not stated:
-                return -1
+            return -1
         elif c == ch.CARET or c == ch.UNDERSCORE or c == ch.EQUALS or c == ch.BACKSLASH:
             tex = True
         k += 1
@@ -295,8 +280,6 @@ def _lines_follow(src: Bytes, n: Int, i: Int, mark: Int, tag: Int, above: Int) -
             if stands_at(src, i, n, _LINE) and not BYTES[src[i - 1]] & LETTER:
                 return True
         i += 1
-        if stands_at(src, i, n, _DIV_END):
-            i += len(_DIV_END) + 1
     before = stands_at(src, i, n, _PRE_TAG) or stands_at(src, i, n, _CODE_TAG)
     return before or stands_at(src, i, n, _LIST_TAG) or stands_at(src, i, n, _TABLE_TAG)
 
@@ -371,11 +354,10 @@ def _inline(scan: Scan, at: Int, i: Int, tag: Int, mark: Int, hashed: Int) -> Bo
     elif now.pre_top >= 0 and tag != _CODE and (mark == MARK_LINE or given.start[_AT_LINE] >= 0):
         f.line_element(text, now)
     elif tag == _CODE and now.pre_top >= 0:
-        if given.start[_AT_CLASS] >= 0:
-            f.class_of_code(flow, given.start[_AT_CLASS], given.end[_AT_CLASS])
+        if given.start[_AT_CLASS] >= 0 and f.has_room(flow):  # which may say the language
+            f.atom(flow, s.CODE_CLASS, given.start[_AT_CLASS], given.end[_AT_CLASS])
     else:
-        label = tag == _LABEL and now.seam == at
-        if label or (given.start[_AT_ROLE] >= 0 and now.pre_top < 0 and is_cell(src, given)):
+        if tag == _LABEL and now.seam == at:
             now.space_due = f.BLANK
         if tag != _WBR:
             f.inline_opened(src, at, i, tag, hashed, text, now)
@@ -411,14 +393,6 @@ def _open(scan: Scan, at: Int, i: Int, tag: Int, kind: Int, above: Int) -> Bool:
     now.elements += 1
     push(scan.stack, now, tag, e)
     return True
-
-
-@inlined
-def _skip(now: f.State, name: Int, with_math: Bool) -> None:
-    """Pass over an element of this name, but, if asked to, for formulas in it."""
-    now.skip_hash = name
-    now.skip_depth = 1
-    now.skip_math = with_math
 
 
 @inlined
@@ -486,8 +460,7 @@ def _math(scan: Scan, at: Int, stop: Int) -> None:
     flow, now = scan.flow, scan.flow.now
     f.drop_soft(flow.atoms, now)
     after_image = now.atoms > 0 and flow.atoms.kind[max(now.atoms - 1, 0)] == s.IMAGE  # Canvas
-    repeats = now.atom_soft == f.STATED or (after_image and now.space_due == 0)
-    if not (repeats and _just_said(now)):
+    if not (after_image and now.space_due == 0 and _just_said(now)):
         f.formula(flow, s.MATHML, at, stop, int(now.skip_depth > 0))
 
 
@@ -546,7 +519,6 @@ class Look(NamedTuple):
     kind: Any
     hidden: Any
     keeps_space: Any
-    typed: Any  # in a font for code
     above: Any  # bits for `e_above`
 
 
@@ -584,7 +556,7 @@ def _noscript(scan: Scan, tag: Tag, options: Options) -> Int:
     if not tag.opening:
         return tag.end if scan.stack.open_count[_NOSCRIPT] == 0 else -1
     stop = _end_of(scan, tag)
-    long = stop >= tag.end + options.noscript_bytes or (options.keep_hidden and stop >= 0)
+    long = stop >= tag.end + _NOSCRIPT_BYTES or (options.keep_hidden and stop >= 0)
     return np.int64(-1) if long else max(tag.end, stop)
 
 
@@ -606,35 +578,31 @@ def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
     now.tokens, mark, kind = names(
         src, given, hashed, is_block, scan.tokens, now.tokens, scan.known
     )
-    hidden, rendered, keeps_space, typed, above = visibility(
+    hidden, rendered, keeps_space, above = visibility(
         src, given, tag.number, mark, is_block, now.pre_top >= 0, options.keep_hidden,
         _lines_follow(src, scan.size, i, mark, tag.number, around),
     )  # fmt: skip
-    # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
-    sign = src[i] == ch.SLASH or src[i] == ch.PLUS
-    if mark == MARK_SCREEN_READER and not is_block and sign and src[i + 1] == ch.LESS:
-        hidden = False
     # A button behind the words of a heading is a tool next to it.
     hidden = hidden or (tag.number == _BUTTON and is_block and _H1 <= around <= _H6)
     if rendered:
-        _drawing(given, flow)
+        # Its source precedes it (KaTeX), is in it, follows it, or is in an attribute (MathJax).
         hidden = True
+        if given.start[_AT_MATHML] >= 0 and f.has_room(flow):
+            f.formula(flow, s.DATA_MATHML, given.start[_AT_MATHML], given.end[_AT_MATHML], 1)
     elif hidden:
         hidden = tag.number != _IMG or mark != MARK_FORMULA
     if hidden and not tag.self_closing and not _IS_EMPTY[tag.number]:
-        _skip(now, tag.name, not is_block or rendered)
-    return Look(hashed, mark, kind, hidden, keeps_space, typed, above)
+        now.skip_hash, now.skip_depth = tag.name, 1
+        now.skip_math = not is_block or rendered
+    return Look(hashed, mark, kind, hidden, keeps_space, above)
 
 
 @inlined
 def _tex_of(scan: Scan, tag: Tag, look: Look) -> Int:
     """The end of an element that has nothing but TeX, -1 if it has anything else."""
-    stated = tag.number == _TEX_MATH
-    if not tag.opening or scan.flow.now.pre_top >= 0:
+    if not tag.opening or scan.flow.now.pre_top >= 0 or look.mark != MARK_FORMULA:
         return np.int64(-1)
-    if not (stated or look.mark == MARK_FORMULA):
-        return np.int64(-1)
-    return _tex_end(scan.src, scan.size, tag.end, stated, tag.number == _CODE)
+    return _tex_end(scan.src, scan.size, tag.end, tag.number == _CODE)
 
 
 @merged
@@ -642,11 +610,7 @@ def _inline_formula(flow: f.Flow, tag: Tag, tex_end: Int) -> Int:
     """Add the formula that an inline element is; return where reading goes on, -1 if it is none."""
     if tex_end <= tag.end or not f.has_room(flow):
         return np.int64(-1)
-    stated = tag.number == _TEX_MATH
-    if stated and _just_said(flow.now):
-        flow.now.atom_soft = 1  # the MathML of the same formula
-        f.drop_soft(flow.atoms, flow.now)
-    f.formula(flow, s.HTML_INLINE, tag.end, tex_end, f.STATED if stated else 0)
+    f.formula(flow, s.HTML_INLINE, tag.end, tex_end, 0)
     return tex_end
 
 
@@ -659,8 +623,7 @@ def _inline_tag(scan: Scan, tag: Tag, look: Look) -> Bool:
         f.inline_end(flow, tag.number)
         f.inline_closed(src, tag.at, i, tag.number, flow.text, now)
         return False
-    code = tag.number == _TT or tag.number == _SAMP
-    if look.typed or code or look.mark == MARK_NAMED_CODE:
+    if tag.number == _TT or tag.number == _SAMP:
         now.indents = 1
     return _inline(scan, tag.at, i, tag.number, look.mark, look.hashed)
 
@@ -682,9 +645,6 @@ def _block_tag(scan: Scan, tag: Tag, look: Look, tex_end: Int, first_token: Int,
         return i
     if not _open(scan, tag.at, i, tag.number, look.kind, look.above):
         return np.int64(-1)
-    if look.typed and now.typed_top < 0:
-        now.typed_top = now.top
-    now.indents = look.mark == MARK_NAMED_CODE or look.mark == MARK_CODE_CELL
     if tex_end > i and f.has_room(flow):
         f.formula(flow, s.HTML_DISPLAY, i, tex_end, 0)
         return tex_end
@@ -711,7 +671,7 @@ def _element(scan: Scan, tag: Tag, options: Options) -> Int:
     first_token = now.tokens
     is_block = tag.number <= LAST_BLOCK
     is_block = is_block and not (tag.number == _BUTTON and _is_words(stack, now, tag.opening))
-    look = Look(_NOTHING, np.int64(-1), _NOTHING, False, False, False, np.int64(0))
+    look = Look(_NOTHING, np.int64(-1), _NOTHING, False, False, np.int64(0))
     if tag.opening:
         look = _look(scan, tag, is_block, options)
         if look.hidden and not tag.self_closing and tag.number != _BR:
@@ -770,7 +730,7 @@ def _read_tag(scan: Scan, at: Int, options: Options) -> Int:
 @borrowing
 def _begin(elements: Elements, stack: Stack, now: f.State) -> None:
     """Open the body, whether or not the page has one."""
-    now.atom_at = now.pre_top = now.typed_top = now.line_at = -1
+    now.atom_at = now.pre_top = now.line_at = -1
     now.elements = 1
     elements.parent[0] = -1
     elements.tag[0] = stack.tags[0] = _BODY
@@ -781,45 +741,19 @@ def _begin(elements: Elements, stack: Stack, now: f.State) -> None:
 
 
 @kernel
-def _scan(src: Bytes, n: Int, nodes: Int, options: tuple[Any, ...]) -> s.Page:
-    """The Page of a source that is padded to be longer than n, with room for so many nodes."""
+def _scan(
+    src: Bytes, n: Int, room: tuple[Any, ...], state: Records, options: tuple[Any, ...]
+) -> Int:
+    """Scan a source that is padded to be longer than n; return the status of the page."""
     options = Options(*options)
-    deep = options.max_depth + 2
-    state = np.zeros(1, f.STATE)
+    blocks, elements, atoms, stack, given, known, text, tokens, facts, points, never, no_end = room
     now = state[0]
-    blocks = f.Blocks(
-        np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32),
-    )  # fmt: skip
-    elements = Elements(
-        np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.uint64),
-        np.empty(nodes + 1, np.int32), np.empty((nodes, 2), np.int32), np.empty(nodes, np.int32),
-    )  # fmt: skip
-    atoms = f.Atoms(
-        np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32),
-    )  # fmt: skip
-    text = np.empty(n + n // 4 + 64, np.uint8)
-    tokens = np.empty(nodes * _TOKENS_ROOM, np.uint64)
-    facts = np.zeros(s.FACTS, np.int32)
-    stack = Stack(
-        np.zeros(deep, np.int64), np.zeros(deep, np.int64), np.zeros(deep, np.int64),
-        np.zeros(OTHER + 1, np.int64),
-    )  # fmt: skip
-    flow = f.Flow(text, atoms, np.zeros(2, np.int64), now)
+    flow = f.Flow(text, f.Atoms(*atoms), points, now)
     scan = Scan(
-        src, n, flow, blocks, elements, tokens, facts, stack,
-        Given(np.zeros(x.ATTRIBUTES, np.int64), np.zeros(x.ATTRIBUTES, np.int64)),
-        Known(
-            np.zeros(KNOWN, np.uint64), np.empty(KNOWN, np.int32), np.empty(KNOWN, np.int32),
-            np.empty(KNOWN, np.uint64), np.empty(KNOWN_TOKENS, np.uint64),
-        ),
-        np.zeros(x.NEVER, np.uint8), np.zeros(OTHER + 1, np.uint8),
+        src, n, flow, f.Blocks(*blocks), Elements(*elements), tokens, facts, Stack(*stack),
+        Given(*given), Known(*known), never, no_end,
     )  # fmt: skip
-    _begin(elements, stack, now)
+    _begin(scan.elements, scan.stack, now)
     i = 0
     while i >= 0:
         visible = now.skip_depth == 0
@@ -829,43 +763,49 @@ def _scan(src: Bytes, n: Int, nodes: Int, options: tuple[Any, ...]) -> s.Page:
         if x.is_tag(src, i):
             i = _read_tag(scan, i, options)
         else:
-            i = x.passed_over(src, n, i, visible, scan.never)
-    status = s.STATUS_UNCLOSED_HIDDEN if now.skip_depth > 0 else s.STATUS_OK
-    if i < 0 or not f.close_block(flow, blocks, False):
-        status = s.STATUS_TOO_MANY
-    end = state[0]
-    b, m, a = end.blocks, end.elements, end.atoms
-    return s.Page(
-        status, text[: end.length],
-        blocks.start[:b], blocks.end[:b], blocks.element[:b], blocks.chars[:b],
-        blocks.link_chars[:b], blocks.links[:b], blocks.tags[:b], blocks.bold_chars[:b],
-        blocks.formulas[:b], blocks.flags[:b],
-        elements.parent[:m], elements.tag[:m], elements.depth[:m], elements.above[:m],
-        elements.flags[:m], elements.signature[:m], elements.tokens[: m + 1],
-        elements.class_[:m], elements.span[:m],
-        tokens[: end.tokens],
-        atoms.at[:a], atoms.kind[:a], atoms.start[:a], atoms.end[:a], facts,
-    )  # fmt: skip
+            i = x.passed_over(src, n, i, visible, never)
+    if i < 0 or not f.close_block(flow, scan.blocks, False):
+        return s.STATUS_TOO_MANY
+    return s.STATUS_UNCLOSED_HIDDEN if now.skip_depth > 0 else s.STATUS_OK
 
 
-def scan(
-    content: bytes,
-    max_depth: int,
-    max_nodes: int,
-    noscript_bytes: int,
-    keep_hidden: bool = False,
-) -> s.Page:
+def scan(content: bytes, max_depth: int, max_nodes: int, keep_hidden: bool = False) -> s.Page:
     """Scan a page, UTF-8 without a byte order mark.
 
-    A <noscript> shorter than `noscript_bytes` holds counting pixels, pictures loaded late and
-    requests to turn scripts on; a longer one the page as those without scripts see it.
     `keep_hidden` treats hidden elements as visible. The status is
     STATUS_TOO_MANY when the page has more than `max_nodes` elements, blocks or formulas, and
     STATUS_UNCLOSED_HIDDEN when a hidden element ran to the end of the page.
     """
     source = np.frombuffer(content + bytes(_PADDING), np.uint8)
-    # Plain tuples are handed over in a fifth of the time that named ones take.
-    options = tuple(Options(max_depth, noscript_bytes, keep_hidden))
+    n, deep = len(content), max_depth + 2
     nodes = min(int(np.count_nonzero(source == ch.LESS)), max_nodes) + 2
-    page: s.Page = _scan(source, len(content), nodes, options)
-    return page
+    blocks = np.empty((len(f.Blocks._fields), nodes), np.int32)
+    parent, tag, depth, above, flags, span = np.empty((6, nodes), np.int32)
+    signature, places = np.empty(nodes, np.uint64), np.empty(nodes + 1, np.int32)
+    classes = np.empty((nodes, 2), np.int32)
+    elements = (parent, tag, depth, above, flags, signature, places, classes, span)
+    atoms = np.empty((len(f.Atoms._fields), nodes), np.int32)
+    text = np.empty(n + n // 4 + 64, np.uint8)
+    tokens, facts = np.empty(nodes * _TOKENS_ROOM, np.uint64), np.zeros(s.FACTS, np.int32)
+    tags = np.zeros(OTHER + 1, np.int64)
+    known, of_known = np.zeros((2, KNOWN), np.uint64), np.empty((2, KNOWN), np.int32)
+    state = np.zeros(1, f.STATE)
+    # Plain tuples are handed over in a fifth of the time that named ones take.
+    room = (
+        tuple(blocks), elements, tuple(atoms), (*np.zeros((3, deep), np.int64), tags),
+        tuple(np.zeros((2, x.ATTRIBUTES), np.int64)),
+        (known[0], *of_known, known[1], np.empty(KNOWN_TOKENS, np.uint64)),
+        text, tokens, facts, np.zeros(2, np.int64), np.zeros(x.NEVER, np.uint8),
+        np.zeros(OTHER + 1, np.uint8),
+    )  # fmt: skip
+    status = _scan(source, n, room, state, tuple(Options(max_depth, keep_hidden)))
+    end = state[0]
+    b, m = end["blocks"], end["elements"]
+    of_elements = [column[:m] for column in elements]
+    of_elements[6] = places[: m + 1]
+    return s.Page._make(
+        (
+            status, text[: end["length"]], *blocks[:, :b], *of_elements, tokens[: end["tokens"]],
+            *atoms[:, : end["atoms"]], facts,
+        )
+    )  # fmt: skip

@@ -11,10 +11,10 @@ from curation.extract.markup import TAG
 
 _TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
 _CAPTION = TAG["caption"]
-#: Of a table of data, by tables of the development pages: a cell with so many bytes is part of a
-#: layout, tables with fewer rows of text are layouts, and this share of the rows have the same number
-#: of cells, two or more.
-DATA = (400, 3, 0.7)
+# Of a table of data, by tables of the development pages: a cell with so many bytes is part of a
+# layout, tables with fewer rows of text are layouts, and this share of the rows have the same number
+# of cells, two or more.
+_CELL_BYTES, _LEAST_ROWS, _REGULAR_SHARE = 400, 3, 0.7
 
 
 class Tables(NamedTuple):
@@ -103,8 +103,6 @@ def _data_rows(
     width: Int32s,
     b_element: Int32s,
     short: Bools,
-    least_rows: Int,
-    regular_share: Float,
 ) -> Int32s:
     m = len(row)
     n = len(b_element)
@@ -142,34 +140,23 @@ def _data_rows(
         r = row[b_element[b]]
         if r >= 0:
             t = table[r]
-            if not wide[t] and usual[t] > 1 and rows[t] >= least_rows:
-                if regular[t] >= regular_share * rows[t]:
+            if not wide[t] and usual[t] > 1 and rows[t] >= _LEAST_ROWS:
+                if regular[t] >= _REGULAR_SHARE * rows[t]:
                     out[b] = r
     return out
 
 
 @kernel
-def find_tables(page: Page, cell_bytes: Int, least_rows: Int, regular_share: Float) -> Tables:
+def tables_of(page: Page) -> Tables:
     """The Tables of a page."""
     row, cell, table, column, width = _rows_and_cells(page.e_parent, page.e_tag, page.e_span)
     b_element = page.b_element
     n = len(b_element)
-    short = np.empty(n, np.bool_)
-    some = False
-    for b in range(n):
-        short[b] = page.b_end[b] - page.b_start[b] < cell_bytes
-        some = some or table[b_element[b]] >= 0
-    if some:
-        data = _data_rows(row, cell, table, width, b_element, short, least_rows, regular_share)
-    else:
-        data = np.full(n, -1, np.int32)
+    short = page.b_end - page.b_start < _CELL_BYTES
+    data = np.full(n, -1, np.int32)
+    if (table[b_element] >= 0).any():
+        data = _data_rows(row, cell, table, width, b_element, short)
     return Tables(row, cell, table, column, short, data)
-
-
-def tables_of(page: Page) -> Tables:
-    """The tables of a page."""
-    found: Tables = find_tables(page, *DATA)
-    return found
 
 
 @kernel

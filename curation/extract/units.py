@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.bytes.ascii import COLON, QUESTION
+from curation.bytes.code_points import code_point, last_character
+from curation.bytes.search import same
 from curation.compiled import (
     Bool,
     Bools,
@@ -23,7 +25,7 @@ from curation.compiled import (
     merged,
 )
 from curation.extract import blocks as s
-from curation.extract.containers import group, like
+from curation.extract.containers import CARDS, cards_of, group, like
 from curation.extract.markup import ANCESTOR, FLAG_UNFOLDS, FNV_PRIME, TAG
 
 if TYPE_CHECKING:
@@ -31,13 +33,12 @@ if TYPE_CHECKING:
 
 _PRE = s.PRE
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
-_DIV, _P, _H1, _H6 = TAG["div"], TAG["p"], TAG["h1"], TAG["h6"]
 _BUTTON = TAG["button"]
+_COPYRIGHT, _WIDE_COLON, _ARABIC_QUESTION, _WIDE_QUESTION = 0xA9, 0xFF1A, 0x61F, 0xFF1F
 _QUESTION = 12  # characters: buttons with fewer do something
 _ANNOUNCEMENT = (
     32  # characters that are no blanks; longer ones are sentences that say something themselves
 )
-_CARDS = 3  # like elements at least, of which it can be said what they have in common
 
 
 class Run(NamedTuple):
@@ -61,6 +62,15 @@ class Whole(NamedTuple):
 
 
 @inlined
+def last_kept(kept: Bools, end: Int) -> Int:
+    """Return the last block before `end` that is kept, -1 if none is."""
+    last = end - 1
+    while last >= 0 and not kept[last]:
+        last -= 1
+    return last
+
+
+@inlined
 def _fills_card(run: Run, b: Int) -> Bool:
     """Whether block b is all that is kept up to it of the card that it is in."""
     before = b - 1
@@ -72,30 +82,25 @@ def _fills_card(run: Run, b: Int) -> Bool:
 @inlined
 def _ends_in_heading(page: s.Page, kept: Bools, b: Int) -> Bool:
     """Whether block b is a heading behind other text, but not one of a list of headings."""
-    before = b - 1
-    while before >= 0 and not kept[before]:
-        before -= 1
+    before = last_kept(kept, b)
     one, other = page.e_above[page.b_element[b]], page.e_above[page.b_element[before]]
     return one & _HEADING != 0 and other & _HEADING == 0
 
 
 @inlined
-def _of_rights(page: s.Page, b: Int) -> Bool:
-    """Whether block b begins with the sign of copyright."""
-    start = page.b_start[b]
-    if page.b_end[b] - start < 2:
-        return False
-    return page.text[start] == 0xC2 and page.text[start + 1] == 0xA9
+def _last_point(page: s.Page, b: Int) -> Int:
+    """The last character of block b; 0 if it has none."""
+    start, end = np.int64(page.b_start[b]), np.int64(page.b_end[b])
+    if start == end:
+        return np.int64(0)
+    return code_point(page.text, last_character(page.text, start, end))[0]
 
 
 @inlined
 def ends_in_colon(page: s.Page, b: Int) -> Bool:
     """Return whether block b ends in a colon, a wide one of Chinese or Japanese among them."""
-    text, end = page.text, page.b_end[b]
-    if end - page.b_start[b] < 3:
-        return False
-    wide = text[end - 3] == 0xEF and text[end - 2] == 0xBC and text[end - 1] == 0x9A
-    return wide or text[end - 1] == COLON
+    last = _last_point(page, b) if page.b_end[b] - page.b_start[b] >= 3 else np.int64(0)
+    return last == COLON or last == _WIDE_COLON
 
 
 @borrowing
@@ -114,7 +119,8 @@ def _drop_ends(run: Run, page: s.Page, data: Int32s, limits: Limits, ended: Bool
     for b in range(len(kept) - 1, first, -1):
         if not kept[b]:
             continue
-        heading, rights = _ends_in_heading(page, kept, b), _of_rights(page, b)
+        rights = code_point(page.text, page.b_start[b])[0] == _COPYRIGHT
+        heading = _ends_in_heading(page, kept, b)
         # What it announces isn't kept.
         heading = heading or (page.b_chars[b] <= _ANNOUNCEMENT and ends_in_colon(page, b))
         special = page.b_flags[b] & _PRE != 0 or page.b_atoms[b] > 0 or data[b] >= 0
@@ -175,20 +181,6 @@ def _fill_holes(run: Run, page: s.Page, limits: Limits, filled: Bools) -> None:
 
 
 @kernel
-def _named_cards(page: s.Page, groups: Int32s, sizes: Int32s) -> Int32s:
-    """As `containers.cards_of`, but divisions of a page that have no class name aren't alike for that."""
-    card = np.full(len(groups), -1, np.int32)
-    for e in range(1, len(groups)):
-        card[e] = card[page.e_parent[e]]
-        tag = page.e_tag[e]
-        named = tag != _DIV or page.e_class[e, 1] > page.e_class[e, 0]
-        prose = tag == _P or _H1 <= tag <= _H6
-        if card[e] < 0 and sizes[groups[e]] >= _CARDS and named and not prose:
-            card[e] = e
-    return card
-
-
-@kernel
 def _parts_of(page: s.Page, groups: Int32s, card: Int32s) -> tuple[Int32s, Int]:
     """The part of its card that each block [n] is, by number, and how many parts there are; -1: it
     is in no card. The same part of like cards has one number: the tags and classes down to it."""
@@ -227,7 +219,7 @@ def _complete_cards(
     for b in range(len(parts)):
         part = parts[b]
         if part >= 0 and not kept[b] and run.score[b] > 0.0:  # 0 is a rule's
-            if in_cards[part] >= _CARDS and 2 * kept_in[part] >= in_cards[part]:
+            if in_cards[part] >= CARDS and 2 * kept_in[part] >= in_cards[part]:
                 kept[b] = filled[b] = True
 
 
@@ -248,25 +240,13 @@ def _keep_headings(run: Run, page: s.Page, limits: Limits, filled: Bools) -> Non
             kept[b] = filled[b] = True
 
 
-@borrowing
-def _same_text(page: s.Page, one: Int, other: Int) -> Bool:
-    size = page.b_end[one] - page.b_start[one]
-    if page.b_end[other] - page.b_start[other] != size:
-        return False
-    for k in range(size):
-        if page.text[page.b_start[one] + k] != page.text[page.b_start[other] + k]:
-            return False
-    return True
-
-
-@borrowing
-def _asks(page: s.Page, b: Int) -> Bool:
-    """Whether a block ends in a question mark: that of Latin, Arabic or Chinese."""
-    text, end = page.text, page.b_end[b]
-    if text[end - 1] == QUESTION:
-        return True
-    arabic = text[end - 1] == 0x9F and text[end - 2] == 0xD8
-    return arabic or (text[end - 1] == 0x9F and text[end - 2] == 0xBC and text[end - 3] == 0xEF)
+@inlined
+def same_text(page: s.Page, one: Int, other: Int) -> Bool:
+    """Return whether two blocks say the same."""
+    start, end, first = page.b_start[one], page.b_end[one], page.b_start[other]
+    return end - start == page.b_end[other] - first and same(
+        page.text, start, page.text, first, end - start
+    )
 
 
 @borrowing
@@ -278,12 +258,16 @@ def _keep_unfolding(run: Run, page: s.Page, filled: Bools) -> None:
     for b in range(len(kept) - 1):
         e = page.b_element[b]
         words = page.e_tag[e] == _BUTTON and page.b_chars[b] >= _QUESTION
-        words = words and (page.e_flags[e] & FLAG_UNFOLDS != 0 or _asks(page, b))
+        last_point = _last_point(page, b)
+        asks = (
+            last_point == QUESTION or last_point == _ARABIC_QUESTION or last_point == _WIDE_QUESTION
+        )
+        words = words and (page.e_flags[e] & FLAG_UNFOLDS != 0 or asks)
         answered = kept[b + 1] and page.e_tag[page.b_element[b + 1]] != _BUTTON
         if not (words and answered) or kept[b] or run.score[b] <= 0.0 or run.comments[b]:
             continue
         if last >= 0 and signature[page.b_element[last]] == signature[e]:
-            if not _same_text(page, last, b):
+            if not same_text(page, last, b):
                 kept[last] = filled[last] = kept[b] = filled[b] = True
         last = b
 
@@ -293,12 +277,8 @@ def _drop_filled_end(run: Run, page: s.Page, limits: Limits, filled: Bools) -> N
     """Take a short last block from `kept` that is kept for what surrounds it only; several are the
     rest of a list."""
     kept = run.kept
-    last = len(kept) - 1
-    while last >= 0 and not kept[last]:
-        last -= 1
-    before = last - 1
-    while before >= 0 and not kept[before]:
-        before -= 1
+    last = last_kept(kept, len(kept))
+    before = last_kept(kept, last)
     if before >= 0 and filled[last] and not filled[before]:
         special = page.b_flags[last] & _PRE != 0 or page.b_atoms[last] > 0
         if page.b_chars[last] < limits.ending_characters and not special:
@@ -331,7 +311,7 @@ def whole(
     ended = np.zeros(len(kept), np.bool_)
     filled = np.zeros(len(kept), np.bool_)
     groups, sizes = like(page.e_parent, page.e_signature)
-    card = _named_cards(page, groups, sizes)
+    card = cards_of(page, groups, sizes, True)
     size = np.sqrt(page.b_chars.astype(np.float64)) + 1.0
     run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size, article)
     _drop_ends(run, page, data, limits, ended)

@@ -7,7 +7,7 @@ word, and sentence marks of all scripts count alike.
 import numpy as np
 
 from curation.bytes.code_points import code_point
-from curation.bytes.hash_tables import first_keys, slot_of
+from curation.bytes.hash_tables import slot_of
 from curation.compiled import (
     Bool,
     Bytes,
@@ -246,27 +246,6 @@ def count_words(
         counts[b, SHORT_WORDS] = short
         hash_starts[b + 1] = written
     return counts, whole, hashes[:written], hash_starts
-
-
-@kernel
-def word_scores(hashes: Uint64s, starts: Int32s, keys: Uint64s, values: Float32s) -> Float32s:
-    """Score [n] of each block: the sum of its weights over the square root of their number."""
-    n = len(starts) - 1
-    score = np.zeros(n, np.float32)
-    first = first_keys(keys, hashes, len(hashes))
-    for b in range(n):
-        total = np.float32(0)
-        hits = 0
-        for k in range(starts[b], starts[b + 1]):
-            if first[k] == 0:
-                continue
-            slot = slot_of(keys, hashes[k], hashes[k], np.uint64(0))
-            if keys[slot] != 0:
-                total += values[slot]
-                hits += 1
-        if hits:
-            score[b] = total / np.sqrt(np.float32(hits))
-    return score
 
 
 @kernel

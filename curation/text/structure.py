@@ -24,6 +24,7 @@ from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
 from curation.bytes.code_points import code_point
 from curation.bytes.hash_tables import find, of_hashes
+from curation.bytes.search import same, stands_at, word
 from curation.columns import MATH_RATIO
 from curation.compiled import (
     Bool,
@@ -60,6 +61,9 @@ _BRACKETS = byte_set("{}[]()<>;,|&*+=\\\"'`_$#@/:.-")
 _LINE_SIGNS = byte_set("#;%!\"'")
 #: Kinds of comments: of one line (the sign's code itself), or up to a closing sign.
 _BLOCK, _DOCUMENT, _APOSTROPHES, _MARKUP = 1, 2, 3, 4
+_SIZES = np.array([0, 2, 3, 3, 3])  # of the closing signs
+_CLOSING = np.array([[*sign.ljust(3)] for sign in (b"", b"*/", b'"""', b"'''", b"-->")], np.uint8)
+_OPENS_MARKUP = word(b"<!--")
 #: Signs of prose, and what comes behind one that ends a word.
 _OF_PROSE, _BEHIND_SIGNS = byte_set(',.;:!?"-'), byte_set(' "-)')
 #: What comes before a `$` and after it, letters and digits aside, that may be of a formula.
@@ -83,7 +87,6 @@ _UNRELATED = re.compile(
 )
 _MATH = ch.MATH
 _ALPHA = ch.ALPHA
-_TERMINAL = ch.TERMINAL
 
 #: First words of statements. In prose they begin sentences too, so they count only on lines of few
 #: plain words or with other marks.
@@ -429,27 +432,12 @@ def _fill_gaps(scores: Int64s, indented: Bools, kinds: Bytes, n: Int) -> None:
 
 
 @borrowing
-def _repeats(data: Bytes, i: Int, end: Int, sign: Int, times: Int) -> Bool:
-    """Whether data[i:end] begins with a byte so many times."""
-    n = 0
-    while n < times and i + n < end and data[i + n] == sign:
-        n += 1
-    return n == times
-
-
-@borrowing
 def _closes(data: Bytes, i: Int, end: Int, kind: Int) -> Bool:
     """Whether the sign that ends a comment of this kind is in data[i:end]."""
-    for k in range(i, end):
-        if kind == _BLOCK:
-            found = data[k] == by.STAR and k + 1 < end and data[k + 1] == by.SLASH
-        elif kind == _MARKUP:
-            found = _repeats(data, k, end, by.DASH, 2) and k + 2 < end and data[k + 2] == by.GREATER
-        else:
-            found = _repeats(data, k, end, by.QUOTE if kind == _DOCUMENT else by.APOSTROPHE, 3)
-        if found:
-            return True
-    return False
+    size = _SIZES[kind]
+    while i + size <= end and not same(data, i, _CLOSING[kind], 0, size):
+        i += 1
+    return i + size <= end
 
 
 @borrowing
@@ -459,12 +447,11 @@ def _comment(data: Bytes, start: Int, end: Int) -> Int:
     b = _byte_at(data, start, start + 1, end)
     if a == by.SLASH and b == by.STAR:
         return _BLOCK
-    if _repeats(data, start, end, by.QUOTE, 3):
-        return _DOCUMENT
-    if _repeats(data, start, end, by.APOSTROPHE, 3):
-        return _APOSTROPHES
-    if a == by.LESS and b == by.BANG and _repeats(data, start + 2, end, by.DASH, 2):
+    if stands_at(data, start, end, _OPENS_MARKUP):
         return _MARKUP
+    for kind in (_DOCUMENT, _APOSTROPHES):
+        if stands_at(data, start, end, _CLOSING[kind]):
+            return kind
     if (a == by.SLASH and b == by.SLASH) or (a == by.DASH and b == by.DASH):
         return np.int64(a)
     if _LINE_SIGNS[a]:
@@ -501,20 +488,20 @@ def classify_lines(
     data: Bytes,
     starts: Int64s,
     ends: Int64s,
-    n_lines: Int,
+    kinds: Bytes,
     properties: Uint16s,
     space: StructureSpace,
 ) -> Int:
-    """Fill space.kinds[:n_lines], the kinds of the lines of a text; return marks of mathematics.
+    """Fill `kinds`, those of the lines of a text; return marks of mathematics.
 
     Lines are data[starts[k]:ends[k]].
     """
     filled = 0
     signs = dollars = 0
     opened = since = 0  # the comment that the line is in, and its first line
-    for k in range(n_lines):
+    for k in range(len(kinds)):
         a = strip_left(data, starts[k], ends[k], properties)
-        space.kinds[k] = BLANK
+        kinds[k] = BLANK
         if a == ends[k]:
             continue
         b = strip_right(data, a, ends[k], properties)
@@ -550,7 +537,7 @@ def classify_lines(
     _settle_comments(space.comments, space.settled, filled)
     for k in range(filled):
         sentence = space.settled[k] == FORMULA and space.worded[k]
-        space.kinds[space.places[k]] = SENTENCE if sentence else space.settled[k]
+        kinds[space.places[k]] = SENTENCE if sentence else space.settled[k]
         if space.settled[k] != CODE:  # where `$` opens a variable and `\\` an escape
             signs += space.signs[k]
             dollars += space.dollars[k]
@@ -561,7 +548,6 @@ def classify_lines(
 class StructureSpace(NamedTuple):
     """Arrays for the lines of the longest text."""
 
-    kinds: npt.NDArray[np.uint8]
     settled: npt.NDArray[np.uint8]
     scores: npt.NDArray[np.int64]
     indented: npt.NDArray[np.bool_]
@@ -575,7 +561,7 @@ class StructureSpace(NamedTuple):
 def structure_space(lines: int) -> StructureSpace:
     """Arrays for texts of up to `lines` lines."""
     small, wide, is_so = np.uint8, np.int64, np.bool_
-    kinds: tuple[Any, ...] = small, small, wide, is_so, small, wide, wide, wide, is_so
+    kinds: tuple[Any, ...] = small, wide, is_so, small, wide, wide, wide, is_so
     return StructureSpace(*(np.zeros(lines, kind) for kind in kinds))
 
 
@@ -634,11 +620,10 @@ def _structure(
         if first == past:
             continue
         signs = classify_lines(
-            data, starts[first:past], ends[first:past], past - first, properties, space
+            data, starts[first:past], ends[first:past], kinds[first:past], properties, space
         )
         any_code = False
         for k in range(first, past):
-            kinds[k] = space.kinds[k - first]
             any_code = any_code or kinds[k] == CODE
         total = code = 0
         for k in range(first, past if any_code else first):

@@ -29,7 +29,7 @@ LONG = "Words that make up a paragraph of the kind that stories are made of. " *
 def kept(
     html: str, probabilities: list[float], comments: bool = True, **measured: list[float]
 ) -> list[bool]:
-    page = scan(html.encode(), 512, 10_000, 2000)
+    page = scan(html.encode(), 512, 10_000)
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column

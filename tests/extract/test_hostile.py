@@ -57,7 +57,7 @@ def test_beyond_a_limit_the_reason_is_told(limit: str, html: bytes, reason: str)
 
 def test_blocks_of_a_kind_share_a_judgement_on_enormous_pages() -> None:
     html = page(b"<div class=a>one<p>two</p></div><ul><li>three</ul>" * 50)
-    scanned = scan(html, 512, 10_000, 2000)
+    scanned = scan(html, 512, 10_000)
     n = len(scanned.b_start)
     assert (representatives(scanned, n) == np.arange(n)).all()
     shared = representatives(scanned, n // 5)

@@ -23,7 +23,7 @@ _LAST = (
 
 def _between(html: str) -> str:
     page = f"<main><article><h1>The old workshop</h1>{_FIRST}{html}{_LAST}</article></main>"
-    scanned = scan(page.encode(), 512, 10_000, 2000)
+    scanned = scan(page.encode(), 512, 10_000)
     everything = np.ones(len(scanned.b_start), np.bool_)
     text = markdown(page.encode(), scanned, tables_of(scanned), everything).text
     assert text.startswith("# The old workshop\n\nThe workshop opened")

@@ -20,7 +20,7 @@ LONGER = FIRST + "<p>In winter it stays in the harbour, and the mail goes by air
 
 def copied(html: str, comments: tuple[int, ...] = ()) -> list[int]:
     """Numbers of the blocks that are copies, all being kept."""
-    page = scan(html.encode(), 512, 10_000, 2000)
+    page = scan(html.encode(), 512, 10_000)
     kept = np.ones(len(page.b_start), np.bool_)
     remarks = np.isin(np.arange(len(kept)), comments)
     return np.flatnonzero(copies(kept, page, remarks, LEAST, NEAR)).tolist()
@@ -100,7 +100,7 @@ def plainly(page: s.Page, kept: list[int], least: int, near: int) -> list[int]:
 def test_copies_agree_with_a_plain_search(
     html: str, least: int, near: int, chance: random.Random
 ) -> None:
-    page = scan(html.encode(), 512, 10_000, 2000)
+    page = scan(html.encode(), 512, 10_000)
     kept = np.array([chance.random() < 0.9 for _ in page.b_start], np.bool_)
     none = np.zeros(len(kept), np.bool_)
     found = np.flatnonzero(copies(kept, page, none, least, near)).tolist()
@@ -121,5 +121,5 @@ def test_copies_agree_with_a_plain_search(
     ],
 )
 def test_a_title_beside_itself(html: str, again: int) -> None:
-    page = scan(html.encode(), 512, 10_000, 2000)
+    page = scan(html.encode(), 512, 10_000)
     assert title_again(np.ones(len(page.b_start), np.bool_), page) == again

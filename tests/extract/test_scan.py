@@ -20,7 +20,7 @@ from curation.hashing import xxh64
 
 def blocks(html: str) -> list[tuple[str, int]]:
     """Text of each block, and the bits of what it is in."""
-    page = scan(html.encode(), 512, 10_000, 2000)
+    page = scan(html.encode(), 512, 10_000)
     texts = [
         page.text[start:end].tobytes().decode()
         for start, end in zip(page.b_start, page.b_end, strict=True)
@@ -133,7 +133,7 @@ def test_mathjax_as_the_class_of_a_container_hides_nothing() -> None:
     ],
 )
 def test_small_things_inside_of_text(html: str, text: str) -> None:
-    page = scan(f"<p>{html}</p>".encode(), 512, 1000, 2000)
+    page = scan(f"<p>{html}</p>".encode(), 512, 1000)
     assert texts(f"<p>{html}</p>") == [text]
     written = page.text[page.b_start[0] : page.b_end[0]].tobytes().decode()
     assert page.b_chars[0] >= len("".join(written.split())) - 2  # brackets of readings
@@ -146,7 +146,7 @@ def test_small_things_inside_of_text(html: str, text: str) -> None:
      '<img class=emoji alt="✓">']
 ), max_size=40))  # fmt: skip
 def test_they_leave_every_block_in_order(pieces: list[str]) -> None:
-    page = scan("".join(pieces).encode(), 512, 1000, 2000)
+    page = scan("".join(pieces).encode(), 512, 1000)
     edges = np.stack([page.b_start, page.b_end], 1).ravel()
     assert (np.diff(edges) >= 0).all() and (page.b_end > page.b_start).all()
     assert (page.b_chars > 0).all() and (page.b_link_chars >= 0).all() and (page.b_links >= 0).all()
@@ -178,7 +178,7 @@ def test_names_that_tell_what_an_element_has_are_not_taken_for_its_kind() -> Non
 
 
 def names_of(html: str) -> list[list[int]]:
-    page = scan(html.encode(), 512, 10_000, 2000)
+    page = scan(html.encode(), 512, 10_000)
     starts = page.e_tokens.tolist()
     return [page.tokens[a:b].tolist() for a, b in itertools.pairwise(starts)][1:]
 
@@ -225,7 +225,7 @@ def test_the_hash_of_a_span_is_that_of_its_bytes(span: bytes, one: int, other: i
     ],
 )
 def test_addresses_of_formulas(address: str, shown: bool) -> None:
-    page = scan(f'<p>so <img src="{address}">x</p>'.encode(), 512, 10_000, 2000)
+    page = scan(f'<p>so <img src="{address}">x</p>'.encode(), 512, 10_000)
     assert bool(page.b_atoms.sum()) == shown
 
 
@@ -281,5 +281,5 @@ def test_types_of_schema_org_tell_threads(types: str, questions: bool, forum: bo
         f'<div itemscope itemtype="https://schema.org/{one}">a</div>' for one in types.split()
     )
     source = html.encode()
-    said = stated(source, scan(source, 512, 10_000, 2000))
+    said = stated(source, scan(source, 512, 10_000))
     assert (said.questions, said.forum) == (questions, forum)

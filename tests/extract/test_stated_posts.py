@@ -20,7 +20,7 @@ def stated(data: Any, body: str, before: tuple[int, ...] = (), barred: int = -1)
     """Return which blocks are stated and neither in `before` nor `barred`."""
     written = data if isinstance(data, str) else json.dumps(data)
     source = f'<script type="application/ld+json">{written}</script>{body}'.encode()
-    page = scan(source, 512, 10_000, 2000)
+    page = scan(source, 512, 10_000)
     blocks = np.arange(len(page.b_start))
     found = stated_posts(source, page, np.isin(blocks, before), blocks == barred)
     return np.flatnonzero(found).tolist()

@@ -10,7 +10,7 @@ from curation.extract.tables import tables_of, whole_tables
 
 
 def shared(html: str, probabilities: list[float], share: float = 0.0) -> list[float]:
-    page = scan(html.encode(), 512, 10_000, 2000)
+    page = scan(html.encode(), 512, 10_000)
     assert len(page.b_start) == len(probabilities)
     linked = page.b_link_chars > 0
     tables = tables_of(page)
@@ -60,7 +60,7 @@ def test_layouts_are_left_alone() -> None:
 
 def test_rows_of_a_table_inside_a_cell_are_its_own() -> None:
     inner = f"<table>{rows('<td>x')}</table>"
-    page = scan(f"<table>{rows(f'<td>a{inner}')}</table>".encode(), 512, 10_000, 2000)
+    page = scan(f"<table>{rows(f'<td>a{inner}')}</table>".encode(), 512, 10_000)
     row, cell, table, *_ = tables_of(page)
     outer_block, inner_block = page.b_element
     assert row[outer_block] != row[inner_block]
@@ -78,9 +78,9 @@ def test_a_caption_is_judged_with_its_table() -> None:
 
 def test_empty_cells_keep_their_places_in_tables_of_data() -> None:
     table = rows("<td>up to 75<td>130<td><td>30", "<td>76<td>1<td>2<td>3", "<td><td>4<td>5<td>")
-    page = scan(f"<table>{table}</table>".encode(), 512, 1000, 2000)
+    page = scan(f"<table>{table}</table>".encode(), 512, 1000)
     everything = np.ones(len(page.b_start), np.bool_)
     text = assemble(b"", page, tables_of(page), everything).text
     assert text == "up to 75 | 130 | | 30\n76 | 1 | 2 | 3\n| 4 | 5"
-    layout = scan(b"<table><tr><td><td>menu<td>text</table>", 512, 1000, 2000)
+    layout = scan(b"<table><tr><td><td>menu<td>text</table>", 512, 1000)
     assert assemble(b"", layout, tables_of(layout), np.ones(2, np.bool_)).text == "menu | text"

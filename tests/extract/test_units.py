@@ -23,7 +23,7 @@ LONG = "Words that make up a paragraph of the kind that stories are made of. " *
 
 
 def scanned(html: str) -> Page:
-    return scan(html.encode(), 512, 10_000, 2000)
+    return scan(html.encode(), 512, 10_000)
 
 
 def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from curation.errors import InputError, require
 from curation.extract import blocks as s
-from curation.extract.scan import NOSCRIPT_BYTES, scan
+from curation.extract.scan import scan
 from curation.readers.charset import utf8_html
 from models.training.extract import variants
 from models.training.extract.labels import Labels, checksum, keys_of, read_labels
@@ -93,9 +93,9 @@ def page_bytes(data: Path, name: str, page_id: str) -> bytes:
 
 
 def scanned(source: bytes) -> s.Page:
-    page = scan(source, _MAX_DEPTH, _MAX_NODES, NOSCRIPT_BYTES)
+    page = scan(source, _MAX_DEPTH, _MAX_NODES)
     if page.status == s.STATUS_UNCLOSED_HIDDEN or not len(page.b_start):
-        page = scan(source, _MAX_DEPTH, _MAX_NODES, NOSCRIPT_BYTES, keep_hidden=True)
+        page = scan(source, _MAX_DEPTH, _MAX_NODES, keep_hidden=True)
     return page
 
 
