@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import gc
 import io
 import multiprocessing
 import os
+import pickle
 import random
 import re
 import shlex
@@ -22,10 +24,13 @@ from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from multiprocessing.util import Finalize
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
 import pytest
+import yaml
 
+from curation import config
 from pipelines.cli import main
 from pipelines.runners.execute import RunnerOptions, parse_beam_args
 from pipelines.storage.files import Folder
@@ -225,6 +230,27 @@ def _runs_stay_here() -> Iterator[None]:
         for command in ("pipelines.commands.run", "pipelines.commands.withdraw"):
             patch.setattr(f"{command}.parse_beam_args", here)
         patch.setattr("models.commands.mix.parse_beam_args", here)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _yaml_takes_no_time() -> Iterator[None]:
+    """Each document is parsed once; libyaml writes recipes, a third of what a small run takes.
+
+    Bytes are compared with those of processes that do neither.
+    """
+    parse = config.parse_yaml
+
+    @functools.cache
+    def parsed(text: str) -> bytes:
+        return pickle.dumps(parse(text))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("curation.config", "pipelines.run_folder"):
+            patch.setattr(f"{module}.parse_yaml", lambda text: pickle.loads(parsed(text)))
+        if yaml.__with_libyaml__:
+            write = functools.partial(yaml.dump, Dumper=yaml.CSafeDumper)
+            patch.setattr("pipelines.run.yaml", SimpleNamespace(safe_dump=write))
         yield
 
 
