@@ -199,6 +199,10 @@ class CodeSettings(Settings):
         return hash(self.model_dump_json())
 
 
+#: What most settings are: never of a kind that is looked for.
+_LEAVES = {str, int, float, bool, type(None)}
+
+
 def walk(
     settings: Any, key: str, kinds: tuple[type[T], ...], given: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, T, Mapping[str, Any]]]:
@@ -220,7 +224,8 @@ def walk(
     elif isinstance(settings, list | tuple):
         parts = ((f"[{i}]", part) for i, part in enumerate(settings))
     for name, part in parts:
-        yield from walk(part, f"{key}{name}", kinds, getattr(settings, "settings", None))
+        if type(part) not in _LEAVES:
+            yield from walk(part, f"{key}{name}", kinds, getattr(settings, "settings", None))
 
 
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import gc
 import io
 import multiprocessing
 import os
+import pickle
 import random
 import re
 import shlex
@@ -22,10 +24,13 @@ from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from multiprocessing.util import Finalize
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
 import pytest
+import yaml
 
+from curation import config
 from pipelines.cli import main
 from pipelines.runners.execute import RunnerOptions, parse_beam_args
 from pipelines.storage.files import Folder
@@ -56,11 +61,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 #: Files that take long for their number of tests, most of it waiting: they begin first, so that no
 #: process is left alone with one of them at the end.
 _FIRST = (
-    *("deploy/test_slurm", "view/test_browser", "engine/test_slurm", "test_growth"),
+    *("deploy/test_slurm", "engine/test_slurm", "view/test_browser", "engine/test_portable"),
+    *("test_growth", "extract/test_units", "models/test_tokenizer_training", "filters/test_plain"),
     *("engine/test_poison", "transforms/test_stages", "test_notebook", "test_docs_commands"),
-    *("test_resume", "test_named_files", "transforms/test_elements", "dedup/test_stages"),
+    *("test_resume", "test_named_files"),
     *("engine/test_shuffle", "test_sample_run", "test_object_store", "test_process"),
-    *("models/test_tokenizer_training", "engine/test_worker_pool", "readers/test_types"),
+    *("test_user_code", "readers/test_types"),
     *("readers/test_ranges", "view/test_explorer", "test_ranges", "models/ablate/test_ablate"),
     *("models/test_train", "test_forecast", "engine/test_simulated", "tokenize/test_copies"),
 )
@@ -225,6 +231,27 @@ def _runs_stay_here() -> Iterator[None]:
         for command in ("pipelines.commands.run", "pipelines.commands.withdraw"):
             patch.setattr(f"{command}.parse_beam_args", here)
         patch.setattr("models.commands.mix.parse_beam_args", here)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _yaml_takes_no_time() -> Iterator[None]:
+    """Each document is parsed once; libyaml writes recipes, a third of what a small run takes.
+
+    Bytes are compared with those of processes that do neither.
+    """
+    parse = config.parse_yaml
+
+    @functools.cache
+    def parsed(text: str) -> bytes:
+        return pickle.dumps(parse(text))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("curation.config", "pipelines.run_folder"):
+            patch.setattr(f"{module}.parse_yaml", lambda text: pickle.loads(parsed(text)))
+        if yaml.__with_libyaml__:
+            write = functools.partial(yaml.dump, Dumper=yaml.CSafeDumper)
+            patch.setattr("pipelines.run.yaml", SimpleNamespace(safe_dump=write))
         yield
 
 

@@ -21,6 +21,8 @@ from pipelines.report.collect import collect
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
 TEXTS = ["A calm page about bees and flowers.", "BUY NOW! BUY NOW!", "boom", "Another calm page."]
 
 RULES = """

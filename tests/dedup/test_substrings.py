@@ -24,6 +24,7 @@ from pipelines import cli
 from pipelines.reading.sums import lines
 from pipelines.storage.files import Folder
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
 WIDTH = 32
 Found = substrings.Cutting
 

@@ -131,7 +131,7 @@ def test_workers_that_die_are_replaced(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("deadly", "forked_processes")
-@pytest.mark.parametrize("stage", ["dedup-urls", "dedup-documents", "dedup-lines"])
+@pytest.mark.parametrize("stage", ["dedup-urls", "dedup-lines"])
 def test_in_a_comparison_that_is_one_pipeline(
     stage: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

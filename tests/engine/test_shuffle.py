@@ -161,6 +161,7 @@ def test_tasks_are_divided_among_workers_before_they_read(tmp_path: Path) -> Non
         assert "beam:transform:group_by_key:v1" in urns
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_two_workers_that_do_the_same_at_once_leave_what_one_does(tmp_path: Path) -> None:
     """As engines have it that start a slow task a second time."""
     alone, both = (Folder(str(tmp_path / name)) for name in ("alone", "both"))
@@ -306,6 +307,7 @@ def _run_chain(folder: Folder, passes: list[Pass], runner: str = DIRECT, workers
     return {name: folder.read_bytes(name) for name in folder.tree() if "/.work" not in f"/{name}"}
 
 
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.parametrize(("workers", "keeps"), [(0, ()), (0, ("numbers",)), (1, ())])
 def test_a_chain_is_one_pipeline_with_the_same_bytes(
     tmp_path: Path, workers: int, keeps: tuple[str, ...]

@@ -222,18 +222,21 @@ def test_a_run_in_an_object_store_has_its_orders_where_its_logs_are(
 
 DRIVER = """
 import sys
-from pathlib import Path
 from pipelines.process import stoppable
-from tests.engine.test_slurm import run
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.tasks import Task
+from pipelines.storage.files import Folder
 from tests.engine.toys import Sleep
-with stoppable():
-    run(Path(sys.argv[1]), Sleep(60.0), *sys.argv[2:])
+place, *options = sys.argv[1:]
+tasks = [Task(name, (("input", name),), size=1) for name in "abcd"]
+with stoppable(), Executor(parse_beam_args(options, None), output=Folder(place)) as executor:
+    executor.run("stage", Sleep(60.0), Folder(place) / "stage", tasks)
 """
 
 
 def driver(tmp_path: Path, site: Site, *options: str) -> subprocess.Popen[str]:
     """Start a run in a process of its own; return when its jobs are at work."""
-    command = [sys.executable, "-c", DRIVER, str(tmp_path), *options]
+    command = [sys.executable, "-c", DRIVER, str(tmp_path), *RUNNER, *options]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not list((tmp_path / ".slurm").glob("*/workers/*/2")):  # an order behind the kernels

@@ -48,7 +48,7 @@ def test_memory_is_bounded() -> None:
 def test_processor_time_is_bounded_for_each_item() -> None:
     guard = Guard(crashes.busy, max_seconds=1)
     crash = Crash("ended its process by SIGXCPU, after 1 CPU seconds")
-    assert guard.map([5, 1 << 60, 7]) == [5, crash, 7]
+    assert guard.map([5, 1 << 60, 7], again=False) == [5, crash, 7]
     guard.close()
 
 
@@ -102,6 +102,7 @@ def _page(content: bytes) -> Page:
     return Page("", None, "", 0, content, "html", None, "text/html", None, None)
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_a_crashing_page_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("resiliparse")
     folder = tmp_path / "pages"
