@@ -90,11 +90,9 @@ def _spaced_ellipses(data: Bytes, start: Int, end: Int) -> Int:
     found = 0
     i = start
     while i < end:
-        if data[i] == _DOT and ends_in_spaced_ellipsis(data, i, min(i + 5, end)):
-            found += 1
-            i += 5
-        else:
-            i += 1
+        here = data[i] == _DOT and ends_in_spaced_ellipsis(data, i, min(i + 5, end))
+        found += here
+        i += 5 if here else 1
     return found
 
 

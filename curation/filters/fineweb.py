@@ -49,20 +49,16 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     """
     lines, rule = space.lines, kit.fineweb
     feeds = doc.feeds - 1
-    n = 0
+    n = ended = brief = 0
     for i in range(doc.feeds):
         start, end = space.feeds.starts[i], space.feeds.ends[i]
         if strip_left(data, start, end, kit.properties) < end:
             lines.starts[n], lines.ends[n] = start, end
             n += 1
+            ended += _ends_sentence(data, start, end, kit.properties, rule)
+            brief += characters(data, start, end) <= rule.short_line
     if n == 0:
         return
-    ended = 0
-    brief = 0
-    for i in range(n):
-        ended += _ends_sentence(data, lines.starts[i], lines.ends[i], kit.properties, rule)
-        if characters(data, lines.starts[i], lines.ends[i]) <= rule.short_line:
-            brief += 1
     row.fineweb_line_punct = ended / n
     row.fineweb_short_lines = brief / n
     row.fineweb_char_dup = 0.0

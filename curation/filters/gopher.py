@@ -98,16 +98,13 @@ def line_shares(
 @borrowing
 def count_words(n: Int, tokens: Tokens) -> tuple[Int, Int, Int]:
     """(words, characters of words, tokens with a letter) among the first n tokens."""
-    words = 0
-    chars = 0
-    alpha = 0
+    words = chars = alpha = 0
     for i in range(n):
         flags = tokens.flags[i]
         if flags & NOT_PUNCTUATION:
             words += 1
             chars += token_characters(tokens, i)
-        if flags & HAS_ALPHA:
-            alpha += 1
+        alpha += flags & HAS_ALPHA > 0
     return words, chars, alpha
 
 

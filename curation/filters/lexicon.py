@@ -164,12 +164,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
         classes.marks[c] = h == DIGITS or first_bits(h, doc.dirty_words, table) != 0
-    found = 0
-    covered = 0
-    everyday = 0
-    everyday_covered = 0
-    total = 0
-    free = 0
+    found = covered = everyday = everyday_covered = total = free = 0
     for i in range(doc.tokens):
         if not tokens.flags[i] & IS_WORD:
             continue

@@ -78,10 +78,10 @@ def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
     mask = begin_counts(counts, active)
     for a in range(active):
         i = grams.active[kept] = grams.active[a]
-        if space.distinct.counts[tokens.ids[i + n - 1]] > 1:
-            places[kept] = scrambled(_key(n, i, tokens, grams)) & mask
-            count_up(counts, np.int64(places[kept]), 2)
-            kept += 1
+        wanted = space.distinct.counts[tokens.ids[i + n - 1]] > 1
+        places[kept] = scrambled(_key(n, i, tokens, grams)) & mask
+        count_up(counts, np.int64(places[kept]), 2 * wanted)
+        kept += wanted
     active, kept = kept, 0
     for a in range(active):
         grams.active[kept] = grams.active[a]
@@ -172,10 +172,8 @@ def _measure_ngrams(doc: Document, space: Scratch, shares: Float64s) -> None:
             shares[n - 2] = _top(n, fresh, tokens, grams) / doc.characters
         kept = 0
         for a in range(active):
-            i = grams.active[a]
-            if grams.counts[grams.at[i]] > 1:
-                grams.active[kept] = i
-                kept += 1
+            i = grams.active[kept] = grams.active[a]
+            kept += grams.counts[grams.at[i]] > 1
         active = kept
         if n > 4:
             shares[n - 2] = _duplicated(n, active, fresh, tokens, grams) / doc.characters

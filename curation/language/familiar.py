@@ -89,7 +89,9 @@ class Familiarity:
 
     def _counts(self, lines: Texts, firsts: Ints, labels: Ints) -> Floats:
         """Return the numbers of each text's runs that are known, of all, of different ones with
-        accented letters, of the unknown ones among these, and how often these occur: [5, texts]."""
+        accented letters, of the unknown ones among these, and how often these occur: [5, texts].
+
+        With several labels to a text, known are those with accented letters alone."""
         offsets, data = text_buffers(lines)
         counts = np.zeros((5, len(labels)))
         scratch = _scratch(offsets)
@@ -162,6 +164,8 @@ def _count(
             n = _runs(data, offsets[line], offsets[line + 1], scratch, 0)
             runs += n
             for k in range(n):
+                if labels.shape[1] > 1 and not scratch[k, 1]:
+                    continue
                 known = _has(table, _place(scratch[k, 0], everywhere))
                 for label in labels[text]:
                     if not known:

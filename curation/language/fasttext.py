@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
+from curation.bytes.code_points import is_tail
 from curation.bytes.hash_tables import slot_of_bytes
 from curation.bytes.search import same
 from curation.compiled import (
@@ -40,6 +41,7 @@ _BOW, _EOW = np.uint8(ord("<")), np.uint8(ord(">"))
 _EOS = b"</s>"
 _EPSILON = 1e-5  # what the library adds before it takes logarithms
 _TOGETHER = 256  # lines whose scores fit into a cache
+_AT_ONCE = 4  # rows that are added
 _LABEL = np.frombuffer(PREFIX.encode(), np.uint8)
 
 Floats = npt.NDArray[np.float32]
@@ -102,7 +104,8 @@ class FastText:
         # of each byte, and of the ends of each word: itself and its n-grams
         found = np.empty((2 * longest + 4) * (1 + file.max_n + file.word_ngrams), np.int64)
         hashes = np.empty(longest + 2, np.int32)
-        _hidden(offsets, data, self.inputs, found, hashes, hidden, known)
+        word = np.empty(longest + 3, np.uint8)
+        _hidden(offsets, data, self.inputs, found, hashes, word, hidden, known)
         out = np.zeros((len(hidden), len(file.labels)), np.float32)
         for begin in range(0, len(hidden), _TOGETHER):
             some = slice(begin, begin + _TOGETHER)
@@ -213,23 +216,22 @@ def _append(bucket: Int, buckets: Buckets, found: Int64s, n: Int) -> Int:
 
 
 @borrowing
-def _subwords(data: Bytes, begin: Int, end: Int, inputs: Inputs, found: Int64s, n: Int) -> Int:
-    """Append the rows of the character n-grams of `<word>`; return how many there are."""
-    length = end - begin + 2
+def _subwords(word: Bytes, length: Int, inputs: Inputs, found: Int64s, n: Int) -> Int:
+    """Append the rows of the character n-grams of word[:length], which is `<...>` with a byte 0
+    behind it; return how many there are."""
     count = np.int64(inputs.buckets.total)
     inverse = 1.0 / np.float64(count)
     for i in range(length):
-        if 0 < i < length - 1 and data[begin + i - 1] & 0xC0 == 0x80:
+        if is_tail(word[i]):
             continue
         h = _OFFSET
         j = i
         size = 1
         while j < length and size <= inputs.max_n:
-            byte = _BOW if j == 0 else (_EOW if j == length - 1 else data[begin + j - 1])
-            h = np.uint32(_step(h, byte))
+            h = np.uint32(_step(h, word[j]))
             j += 1
-            while 0 < j < length - 1 and data[begin + j - 1] & 0xC0 == 0x80:
-                h = np.uint32(_step(h, data[begin + j - 1]))
+            while is_tail(word[j]):
+                h = np.uint32(_step(h, word[j]))
                 j += 1
             if size >= inputs.min_n and not (size == 1 and (i == 0 or j == length)):
                 # h % count, by the inverse of `count`: a division takes ten times as long.
@@ -247,9 +249,12 @@ def _is_break(byte: Int) -> Bool:
 
 
 @borrowing
-def _rows(data: Bytes, begin: Int, stop: Int, inputs: Inputs, found: Int64s, hashes: Int32s) -> Int:
+def _rows(
+    data: Bytes, begin: Int, stop: Int, inputs: Inputs, found: Int64s, hashes: Int32s, word: Bytes
+) -> Int:
     """Write the rows of a line to `found`; return how many."""
     n = 0
+    word[0] = _BOW
     seen = 0
     ngrams = inputs.buckets.total > 0
     i = begin
@@ -262,18 +267,20 @@ def _rows(data: Bytes, begin: Int, stop: Int, inputs: Inputs, found: Int64s, has
         while i < stop and not _is_break(data[i]):
             h = np.uint32(_step(h, data[i]))
             i += 1
-        word = inputs.slots[
+            word[i - first] = data[i - 1]
+        row = inputs.slots[
             slot_of_bytes(data, first, i, h, inputs.word_bytes, inputs.word_starts, inputs.slots)
         ]
-        if word >= 0:
-            found[n] = word
+        if row >= 0:
+            found[n] = row
             n += 1
         elif i - first >= len(_LABEL) and same(
             data, first, _LABEL, 0, len(_LABEL)
         ):  # the library takes it for one
             continue
         if inputs.max_n > 0 and ngrams:
-            n = _subwords(data, first, i, inputs, found, n)
+            word[i - first + 1], word[i - first + 2] = _EOW, 0
+            n = _subwords(word, i - first + 2, inputs, found, n)
         hashes[seen] = np.int32(h)
         seen += 1
     if inputs.end_row >= 0:  # a line ends with its line feed
@@ -301,17 +308,23 @@ def _hidden(
     inputs: Inputs,
     found: Int64s,
     hashes: Int32s,
+    word: Bytes,
     hidden: Float32s,
     known: Bools,
 ) -> None:
     rows = inputs.rows
     for line in range(len(offsets) - 1):
-        n = _rows(data, offsets[line], offsets[line + 1], inputs, found, hashes)
+        n = _rows(data, offsets[line], offsets[line + 1], inputs, found, hashes, word)
         known[line] = n > 0
-        for at in range(n):
+        for at in range(n % _AT_ONCE):
             row = found[at]
             for k in range(rows.shape[1]):
                 hidden[line, k] += rows[row, k]
+        for at in range(n % _AT_ONCE, n, _AT_ONCE):  # in the same order, with less to write
+            a, b, c, d = found[at], found[at + 1], found[at + 2], found[at + 3]
+            for k in range(rows.shape[1]):
+                here = hidden[line, k] + rows[a, k] + rows[b, k]
+                hidden[line, k] = here + rows[c, k] + rows[d, k]
         if n:
             for k in range(rows.shape[1]):
                 hidden[line, k] /= np.float32(n)
