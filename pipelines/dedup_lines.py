@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -39,15 +39,11 @@ from pipelines.dedup.duplicates import (
     range_tasks,
     read_key_range,
 )
-from pipelines.dedup.indexes import (
-    Indexed,
-    checked_indexes,
-    index_file,
-    indexes_fingerprint,
-)
+from pipelines.dedup.indexes import Indexed, checked_indexes, index_file, indexes_fingerprint
 from pipelines.engine.documents import answers, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import (
+    Applied,
     Outcome,
     Transform,
     TransformShards,
@@ -225,25 +221,16 @@ class CutLines(Transform):
 
     settings: LineDedupSettings
     ranges: tuple[str, ...]
-    buckets: Buckets | None = None
-    frequent: LineTotals | None = None
 
-    def open(self, shard: str, folder: Folder) -> CutLines:
-        return replace(
-            self,
-            buckets=_read_buckets(folder, self.settings),
-            frequent=_read_frequent(folder, self.ranges),
-        )
+    def open(self, shard: str, folder: Folder) -> Applied:
+        buckets = _read_buckets(folder, self.settings)
+        return partial(self._cut, buckets, _read_frequent(folder, self.ranges))
 
-    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        assert self.frequent is not None and self.buckets is not None
-        removal = remove_lines(
-            batch.column("text"),
-            self.frequent,
-            self.settings,
-            self.buckets.scopes(batch),
-            self.buckets.of(batch),
-        )
+    def _cut(
+        self, buckets: Buckets, frequent: LineTotals, batch: pa.RecordBatch, first_row: int
+    ) -> Outcome:
+        of = buckets.scopes(batch), buckets.of(batch)
+        removal = remove_lines(batch.column("text"), frequent, self.settings, *of)
         edits = pa.RecordBatch.from_arrays(
             [
                 batch.column("id").take(pa.array(removal.cut_rows)),
@@ -257,7 +244,7 @@ class CutLines(Transform):
             "lines_cut": len(removal.cut_rows),
             "characters_cut": int(removal.characters_removed.sum()),
         }
-        audit = audit_lines(batch.column("text"), removal, self.frequent)
+        audit = audit_lines(batch.column("text"), removal, frequent)
         batch = with_column(batch, "text", removal.texts)
         return Outcome(batch, verdicts(removal, self.settings), edits, extra, {_AUDIT: audit})
 
