@@ -184,7 +184,9 @@ def perform(
     _return_large_blocks()
     wall, cpu = time.perf_counter(), time.process_time()
     try:
-        result = None if guarded else _unguarded(step, task, folder, progress)
+        result = None
+        with contextlib.suppress(MemoryError):
+            result = None if guarded else step.run(task, folder, progress)
         if result is None:
             with guarding(True):
                 result = step.run(task, folder, progress)
@@ -210,14 +212,6 @@ def perform(
     }
     folder.write_own_json(record_name(step, task), record)
     return record
-
-
-def _unguarded(step: Step, task: Task, folder: Folder, progress: Progress) -> Result | None:
-    """Return the task's result; None if memory ran out."""
-    try:
-        return step.run(task, folder, progress)
-    except MemoryError:
-        return None
 
 
 @functools.cache
