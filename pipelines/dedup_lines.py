@@ -178,28 +178,16 @@ class FindFrequent(OverRanges):
             name = index_file(task.name)
             files[name] = write_columns(folder, name, _greatest(keys, totals))
         for known in self.indexed:
-            totals = self._with_known(totals, keys, buckets, known, low, high)
+            for there in read_range(known.folder, [known.file], "key", low, high):
+                column = {n: there.column(n).to_numpy() for n in ("key", *_KNOWN)}
+                places = np.searchsorted(column["key"], keys).clip(max=there.num_rows - 1)
+                both = np.flatnonzero(column["key"][places] == keys)
+                counts = (column[n][places[both]] for n in _KNOWN)
+                totals = add_known(totals, in_buckets(keys[both], buckets[both]), *counts)
         frequent = frequent_lines(totals, self.settings)
         name = scratch("frequent", task.name)
         files[name] = write_run(folder, name, "hashes", frequent._asdict())
         return Result(files, {"lines": len(totals.hashes), "frequent": len(frequent.hashes)})
-
-    def _with_known(
-        self,
-        totals: LineTotals,
-        keys: UInt64,
-        buckets: npt.NDArray[np.int64],
-        known: Indexed,
-        low: int,
-        high: int,
-    ) -> LineTotals:
-        for batch in read_range(known.folder, [known.file], "key", low, high):
-            there = batch.column("key").to_numpy()
-            places = np.minimum(np.searchsorted(there, keys), len(there) - 1)
-            both = np.flatnonzero(there[places] == keys)
-            known_counts = (batch.column(n).to_numpy()[places[both]] for n in _KNOWN)
-            totals = add_known(totals, in_buckets(keys[both], buckets[both]), *known_counts)
-        return totals
 
 
 _NO_KEYS = np.zeros(0, np.uint64)
