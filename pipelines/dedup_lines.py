@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -39,15 +39,11 @@ from pipelines.dedup.duplicates import (
     range_tasks,
     read_key_range,
 )
-from pipelines.dedup.indexes import (
-    Indexed,
-    checked_indexes,
-    index_file,
-    indexes_fingerprint,
-)
+from pipelines.dedup.indexes import Indexed, checked_indexes, index_file, indexes_fingerprint
 from pipelines.engine.documents import answers, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import (
+    Applied,
     Outcome,
     Transform,
     TransformShards,
@@ -182,28 +178,16 @@ class FindFrequent(OverRanges):
             name = index_file(task.name)
             files[name] = write_columns(folder, name, _greatest(keys, totals))
         for known in self.indexed:
-            totals = self._with_known(totals, keys, buckets, known, low, high)
+            for there in read_range(known.folder, [known.file], "key", low, high):
+                column = {n: there.column(n).to_numpy() for n in ("key", *_KNOWN)}
+                places = np.searchsorted(column["key"], keys).clip(max=there.num_rows - 1)
+                both = np.flatnonzero(column["key"][places] == keys)
+                counts = (column[n][places[both]] for n in _KNOWN)
+                totals = add_known(totals, in_buckets(keys[both], buckets[both]), *counts)
         frequent = frequent_lines(totals, self.settings)
         name = scratch("frequent", task.name)
         files[name] = write_run(folder, name, "hashes", frequent._asdict())
         return Result(files, {"lines": len(totals.hashes), "frequent": len(frequent.hashes)})
-
-    def _with_known(
-        self,
-        totals: LineTotals,
-        keys: UInt64,
-        buckets: npt.NDArray[np.int64],
-        known: Indexed,
-        low: int,
-        high: int,
-    ) -> LineTotals:
-        for batch in read_range(known.folder, [known.file], "key", low, high):
-            there = batch.column("key").to_numpy()
-            places = np.minimum(np.searchsorted(there, keys), len(there) - 1)
-            both = np.flatnonzero(there[places] == keys)
-            known_counts = (batch.column(n).to_numpy()[places[both]] for n in _KNOWN)
-            totals = add_known(totals, in_buckets(keys[both], buckets[both]), *known_counts)
-        return totals
 
 
 _NO_KEYS = np.zeros(0, np.uint64)
@@ -225,25 +209,16 @@ class CutLines(Transform):
 
     settings: LineDedupSettings
     ranges: tuple[str, ...]
-    buckets: Buckets | None = None
-    frequent: LineTotals | None = None
 
-    def open(self, shard: str, folder: Folder) -> CutLines:
-        return replace(
-            self,
-            buckets=_read_buckets(folder, self.settings),
-            frequent=_read_frequent(folder, self.ranges),
-        )
+    def open(self, shard: str, folder: Folder) -> Applied:
+        buckets = _read_buckets(folder, self.settings)
+        return partial(self._cut, buckets, _read_frequent(folder, self.ranges))
 
-    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        assert self.frequent is not None and self.buckets is not None
-        removal = remove_lines(
-            batch.column("text"),
-            self.frequent,
-            self.settings,
-            self.buckets.scopes(batch),
-            self.buckets.of(batch),
-        )
+    def _cut(
+        self, buckets: Buckets, frequent: LineTotals, batch: pa.RecordBatch, first_row: int
+    ) -> Outcome:
+        of = buckets.scopes(batch), buckets.of(batch)
+        removal = remove_lines(batch.column("text"), frequent, self.settings, *of)
         edits = pa.RecordBatch.from_arrays(
             [
                 batch.column("id").take(pa.array(removal.cut_rows)),
@@ -257,7 +232,7 @@ class CutLines(Transform):
             "lines_cut": len(removal.cut_rows),
             "characters_cut": int(removal.characters_removed.sum()),
         }
-        audit = audit_lines(batch.column("text"), removal, self.frequent)
+        audit = audit_lines(batch.column("text"), removal, frequent)
         batch = with_column(batch, "text", removal.texts)
         return Outcome(batch, verdicts(removal, self.settings), edits, extra, {_AUDIT: audit})
 

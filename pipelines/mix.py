@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
+from pipelines.engine.transform import Applied, Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, read_record
 from pipelines.storage.damage import check_content
@@ -112,43 +113,42 @@ class DrawDocuments(Transform):
 
     counts: Folder
     marks: int
-    plan: MixPlan | None = None
-    narrow: pa.RecordBatch | None = None
-    ids: str = ""  # name of the file with the documents' token ids, end to end
-    starts: Any = None  # int64 [documents + 1]
 
-    def open(self, shard: str, folder: Folder) -> DrawDocuments:
-        plan = _read_plan(folder)
+    def open(self, shard: str, folder: Folder) -> Applied:
         narrow = read_columns(self.counts, scratch("narrow", shard))
-        lengths = narrow.column("tokens").to_numpy() - self.marks
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         ids, record = _ids_name(shard), f"{SCRATCH}/records/{CountTokens.name}/{shard}.json"
         written = read_record(self.counts, record)["files"][ids]
         check_content(self.counts, ids, written["sha256"])
-        return replace(self, plan=plan, narrow=narrow, ids=ids, starts=starts)
+        lengths = narrow.column("tokens").to_numpy() - self.marks
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return partial(self._draw, _read_plan(folder), narrow, (ids, starts))
 
-    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        assert self.plan is not None and self.narrow is not None
-        rows = self.narrow.slice(first_row, batch.num_rows)
-        found = draw(rows, self.plan)
+    def _draw(
+        self,
+        plan: MixPlan,
+        narrow: pa.RecordBatch,
+        ids: tuple[str, npt.NDArray[np.int64]],
+        batch: pa.RecordBatch,
+        first_row: int,
+    ) -> Outcome:
+        """Draw documents; `ids`: file of all token ids, end to end, and where documents begin."""
+        rows = narrow.slice(first_row, batch.num_rows)
+        found = draw(rows, plan)
         batch = found.added_to(batch, rows.column("tokens"))
         used = rows.column("tokens").to_numpy() * found.repeats.astype(np.int64)
         extra: dict[str, int] = {}
-        by = grouped(rows, self.plan.settings)
+        by = grouped(rows, plan.settings)
         for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
             table = pa.table({"key": by.column(column), "tokens": used})
             for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
                 extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
-        ids = self._ids(first_row, batch.num_rows, found.verdicts.kept)
-        return Outcome(batch, found.verdicts, extra=extra, tables={TOKENS: ids})
-
-    def _ids(self, first: int, rows: int, kept: pa.Array) -> pa.RecordBatch:
-        starts = self.starts[first : first + rows + 1]
+        starts = ids[1][first_row : first_row + batch.num_rows + 1]
         first, end = (starts[[0, -1]] * _LITTLE.itemsize).tolist()
-        data = self.counts.read_bytes(self.ids, first, end) if end > first else b""
-        wanted = kept.to_numpy(zero_copy_only=False)
-        stream = delimited(np.frombuffer(data, _LITTLE), starts - starts[0], wanted)
-        return pa.RecordBatch.from_arrays([pa.array(stream)], schema=DELIMITED)
+        data = self.counts.read_bytes(ids[0], first, end) if end > first else b""
+        kept = found.verdicts.kept.to_numpy(zero_copy_only=False)
+        stream = delimited(np.frombuffer(data, _LITTLE), starts - starts[0], kept)
+        tokens = pa.RecordBatch.from_arrays([pa.array(stream)], schema=DELIMITED)
+        return Outcome(batch, found.verdicts, extra=extra, tables={TOKENS: tokens})
 
 
 def saved_tokens(shard: Shard) -> str:

@@ -8,7 +8,7 @@ goes to the shard of the kept, which alone is read with its text.
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from pipelines.dedup.duplicates import (
 from pipelines.engine.documents import answers, over_documents
 from pipelines.engine.stage import Shard, StageRun, removed_shards
 from pipelines.engine.transform import (
+    Applied,
     Outcome,
     Transform,
     TransformShards,
@@ -58,23 +59,18 @@ class ApplyRights(Transform):
     """The policy as a transform; the signals that removed documents go to a table of their own."""
 
     settings: RightsSettings
-    copies: pa.RecordBatch | None = None  # COPIES
 
-    def open(self, shard: str, folder: Folder) -> Transform:
-        if not self.settings.follow:
-            return self
-        return ApplyRights(self.settings, read_columns(folder, scratch("found", shard)))
+    def open(self, shard: str, folder: Folder) -> Applied:
+        name = scratch("found", shard)
+        copies = read_columns(folder, name) if self.settings.follow else None  # COPIES
+        return partial(self._judge, Policy(self.settings, copies))
 
-    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        batch, rulings, conflicts = self._policy.judge(batch)
+    def _judge(self, policy: Policy, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        batch, rulings, conflicts = policy.judge(batch)
         found = found_table(batch.column("id"), rulings)
         verdicts = verdicts_of(rulings, (self.settings.follow or {}).get("near"))
         extra = Counter({"conflicts": conflicts.total()}) + conflicts
         return Outcome(batch, verdicts, extra=extra, beside={find(_STAGE).beside: found})
-
-    @cached_property
-    def _policy(self) -> Policy:
-        return Policy(self.settings, self.copies)
 
 
 @dataclass(frozen=True)

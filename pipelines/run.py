@@ -254,17 +254,15 @@ def mixes_of(stage: str, work: Plan, inputs: Sequence[str]) -> tuple[str, ...]:
     if draws(stage, work):
         return work.recipe.mixes
     mixed = [Folder(path) for path in inputs]
-    return tuple(m for m in work.recipe.mixes if len(mixed) == 1 and _has(mixed[0], m))
+    if len(mixed) != 1 or not read_manifest(mixed[0]):
+        return ()
+    return tuple(mix for mix in work.recipe.mixes if complete_manifest(mixed[0] / mix))
 
 
 def draws(stage: str, work: Plan) -> bool:
     """Return whether a stage draws the mixes, and so reads the same documents for each."""
     described = find(stage)
     return bool(described.mixes(work.recipe.section(described)))
-
-
-def _has(mixed: Folder, mix: str) -> bool:
-    return bool(read_manifest(mixed)) and bool(complete_manifest(mixed / mix))
 
 
 def run_stage(

@@ -36,7 +36,6 @@ from curation.tokenize.shard import (
     ENCODED,
     INDEXED,
     Documents,
-    ShardStats,
     encoded_rows,
     own_columns,
     write_rows,
@@ -248,36 +247,26 @@ class PackShards:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high, runs = task.payload
-        files, stats = write_tokens(
-            read_range(folder, runs, "key", low, high), self.settings, folder, task.name
-        )
+        name, index_name = task.name, f"index/{task.name}.parquet"
+        with (
+            _spooled(read_range(folder, runs, "key", low, high)) as rows,
+            folder.create(f"{name}.bin") as tokens,
+            folder.create(f"{name}.idx") as sequences,
+        ):
+            sinks = cast(BinaryIO, tokens), cast(BinaryIO, sequences)
+            index, stats = write_rows(
+                rows.about, rows.offsets, rows.tokens, self.settings, *sinks, rows.forget
+            )
+        with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
+            writer.write(index)
+        files = write_formats(self.settings.formats, folder, name) | {
+            f"{name}.bin": tokens.record(stats.sequences),
+            f"{name}.idx": sequences.record(stats.sequences),
+            index_name: writer.record,
+        }
         progress(stats.copies, stats.copies)
         known = ("documents", "tokens")  # counted when they were encoded
         return Result(files, {k: v for k, v in stats.as_dict().items() if k not in known})
-
-
-def write_tokens(
-    batches: Iterable[pa.RecordBatch], settings: TokenizeSettings, folder: Folder, name: str
-) -> tuple[dict[str, FileRecord], ShardStats]:
-    """Pack rows of ENCODED and write one token shard; return its file records by name."""
-    index_name = f"index/{name}.parquet"
-    with (
-        _spooled(batches) as rows,
-        folder.create(f"{name}.bin") as tokens,
-        folder.create(f"{name}.idx") as sequences,
-    ):
-        sinks = cast(BinaryIO, tokens), cast(BinaryIO, sequences)
-        index, stats = write_rows(
-            rows.about, rows.offsets, rows.tokens, settings, *sinks, rows.forget
-        )
-    with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
-        writer.write(index)
-    files = write_formats(settings.formats, folder, name) | {
-        f"{name}.bin": tokens.record(stats.sequences),
-        f"{name}.idx": sequences.record(stats.sequences),
-        index_name: writer.record,
-    }
-    return files, stats
 
 
 def token_ranges(

@@ -29,6 +29,7 @@ from curation.rights.rights_settings import COMPARES
 from curation.schema import VERDICT_COLUMNS, aligned
 from curation.stages import find, known_stages
 from curation.tokenize.megatron import token_dtype
+from curation.tokenize.shard import DOCUMENT_INDEX
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.dedup.indexes import index_files
@@ -45,14 +46,7 @@ from pipelines.storage.shards import TableWriter, read_batches, read_kinds
 _CHUNK_TOKENS = 1 << 20
 
 
-_SPANS = pa.schema(
-    [
-        ("sequence", pa.int64()),
-        ("start", pa.int32()),
-        ("length", pa.int32()),
-        ("id", pa.string()),
-    ]
-)
+_SPANS = pa.schema([DOCUMENT_INDEX.field(n) for n in ("sequence", "start", "length", "id")])
 
 
 def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str, Any]:
@@ -130,15 +124,8 @@ COPIED = "withdrawn.copy"
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
 _DOCUMENTS, TOKENS = "withdrawn.parquet", "tokens"
-#: Table of the withdrawn documents.
-RECORD = pa.schema(
-    [
-        ("id", pa.string()),
-        ("url", pa.string()),
-        ("reason", pa.string()),
-        ("value", pa.string()),  # the prefix, host or signal
-    ]
-)
+#: Table of the withdrawn documents; `value` is the prefix, host or signal.
+RECORD = pa.schema([(name, pa.string()) for name in ("id", "url", "reason", "value")])
 
 
 @dataclass

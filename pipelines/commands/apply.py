@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.policy}: {options.recipe} has no stage {missing[0]}")
     if options.dry_run:
         execute(whole, options)
-    measured = _only(whole, judged)
+    measured = replace(whole, stages=tuple(s for s in whole.stages if s in judged))
     # A run that has all this already stays as it is where the policy stops it.
     is_made = not options.fresh and not any(one.why for one in forecast(measured))
     if is_made:
@@ -105,10 +105,6 @@ def load_policy(path: str) -> Policy:
     if not Path(path).is_file():
         raise ConfigError(f"--policy {path}: no such file")
     return validate(Policy, read_yaml(Path(path)), path)
-
-
-def _only(work: Plan, stages: Sequence[str]) -> Plan:
-    return replace(work, stages=tuple(stage for stage in work.stages if stage in stages))
 
 
 def _print(drifted: Sequence[Drift]) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from pipelines.commands.options import add_dry_run, add_run, end_dry_run
+from pipelines.commands.options import add_dry_run, add_flag, add_run, end_dry_run
 from pipelines.reading.exports import FORMATS, export_of
 from pipelines.storage.files import Folder
 from pipelines.terminal import say, say_json
@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="S", help="seed of the split (default: %(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="print what was written as JSON")
+    add_flag(parser, "--json", "print what was written as JSON")
     add_dry_run(parser)
 
 

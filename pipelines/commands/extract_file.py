@@ -21,7 +21,7 @@ from curation.readers.http import looks_like_html
 from curation.readers.records import Page
 from curation.readers.settings import ReaderSettings
 from curation.recipe import load
-from pipelines.commands.options import add_set
+from pipelines.commands.options import add_flag, add_set
 from pipelines.terminal import hand_over, say, say_json, snippet, tell
 
 if TYPE_CHECKING:
@@ -42,18 +42,11 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--charset", metavar="NAME", help="encoding from the HTTP header")
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
     parser.add_argument("--engine", metavar="NAME", help="engine to use instead of the recipe's")
-    parser.add_argument(
-        "--markdown", action="store_true", help="print Markdown instead of plain text"
-    )
+    add_flag(parser, "--markdown", "print Markdown instead of plain text")
     add_set(parser, "the recipe", "extract.comments=false")
-    parser.add_argument(
-        "--json", action="store_true", help="print text, title and metadata as JSON"
-    )
-    parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="print every block with its decision and reason; with --json also what was measured",
-    )
+    add_flag(parser, "--json", "print text, title and metadata as JSON")
+    text = "print every block with its decision and reason; with --json also what was measured"
+    add_flag(parser, "--explain", text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,10 +58,9 @@ def run(options: argparse.Namespace) -> int:
         assignments.append("extract.markdown=true")
     recipe = load(options.recipe, assignments)
     settings = recipe.extract
-    if options.explain and settings.engine != "curation":
-        raise ConfigError(f"--explain needs the engine curation, not {settings.engine}")
-    if options.markdown and settings.engine != "curation":
-        raise ConfigError(f"--markdown needs the engine curation, not {settings.engine}")
+    for option in ("explain", "markdown"):
+        if getattr(options, option) and settings.engine != "curation":
+            raise ConfigError(f"--{option} needs the engine curation, not {settings.engine}")
     check_installed(settings.engine)
     if options.charset and webencodings.lookup(options.charset) is None:
         raise ConfigError(f"--charset {options.charset}: unknown encoding")

@@ -29,11 +29,8 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of every command that runs stages."""
     add_set(parser, "the recipe", "dedup-documents.verify.threshold=0.8")
     add_workers(parser, "local processes (default: one per CPU; 0: run inside this process)")
-    parser.add_argument(
-        "--fresh",
-        action="store_true",
-        help="start over instead of resuming; also remove what an earlier recipe left",
-    )
+    text = "start over instead of resuming; also remove what an earlier recipe left"
+    add_flag(parser, "--fresh", text)
     parser.add_argument(
         "--no-sync",
         action="store_false",
@@ -41,12 +38,10 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         help="don't wait for files to reach the disk: for scratch disks; a power failure may lose "
         "finished work",
     )
-    parser.add_argument(
-        "--strict", action="store_true", help="stop at a stage that raises an alarm (exit code 1)"
-    )
+    add_flag(parser, "--strict", "stop at a stage that raises an alarm (exit code 1)")
     add_dry_run(parser)
     add_json(parser, "with --dry-run: ")
-    parser.add_argument("--quiet", action="store_true", help="show no progress and no summary")
+    add_flag(parser, "--quiet", "show no progress and no summary")
     parser.add_argument(
         "--log-format",
         choices=["auto", "bar", "plain", "json"],
@@ -103,6 +98,11 @@ def _number(text: str, what: str) -> int:
     return number
 
 
+def add_flag(parser: argparse.ArgumentParser, name: str, help: str) -> None:
+    """Declare an option without a value."""
+    parser.add_argument(name, action="store_true", help=help)
+
+
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Declare `--run`."""
     parser.add_argument("--run", required=True, metavar="DIR", help="run folder")
@@ -110,14 +110,12 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser, when: str = "") -> None:
     """Declare `--json`."""
-    parser.add_argument("--json", action="store_true", help=f"{when}machine-readable")
+    add_flag(parser, "--json", f"{when}machine-readable")
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     """Declare `--dry-run`."""
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be written, and write nothing"
-    )
+    add_flag(parser, "--dry-run", "say what would be written, and write nothing")
 
 
 def end_dry_run(

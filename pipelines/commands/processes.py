@@ -9,7 +9,7 @@ import signal
 import time
 
 from curation.errors import ConfigError, WorkerError
-from pipelines.commands.options import add_run, port
+from pipelines.commands.options import add_flag, add_run, port
 from pipelines.process import process_here
 from pipelines.run_folder import at_work
 from pipelines.runners.slurm import end
@@ -30,11 +30,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--host", default="localhost", help="address to listen on (default: %(default)s)"
     )
-    parser.add_argument(
-        "--trust-network",
-        action="store_true",
-        help="listen on an address that other machines can reach: any of them can run code here",
-    )
+    text = "listen on an address that other machines can reach: any of them can run code here"
+    add_flag(parser, "--trust-network", text)
 
 
 def run(options: argparse.Namespace) -> int:

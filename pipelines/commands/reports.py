@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from curation.config import read_yaml
-from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
+from pipelines.commands.options import add_dry_run, add_flag, add_json, add_run, end_dry_run
 from pipelines.console import PlainConsole
 from pipelines.reading.summary import RunFacts, summary_files
 from pipelines.report.collect import collect
@@ -26,11 +26,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     add_run(parser)
     add_dry_run(parser)
     if name == "report":
-        parser.add_argument(
-            "--all-documents",
-            action="store_true",
-            help="read every document of a large run instead of a sample of files",
-        )
+        text = "read every document of a large run instead of a sample of files"
+        add_flag(parser, "--all-documents", text)
         return
     parser.set_defaults(command=_summarize)
     parser.add_argument("--output", metavar="DIR", help=f"folder (default: {SUMMARY} in the run)")

@@ -2,11 +2,9 @@
 
 import argparse
 import importlib
-from types import ModuleType
-from typing import Any
 
 from curation.errors import ConfigError
-from curation.stages import Stage, find
+from curation.stages import find
 from pipelines.commands.options import add_index, add_input, add_recipe_options
 from pipelines.commands.run import run as run_stages
 from pipelines.engine.stage import as_given
@@ -20,7 +18,6 @@ RECIPE = "llama3"
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the common options and those of this stage."""
     stage = find(name)
-    extension = _extension(stage)
     parser.add_argument("--run", metavar="DIR", help="in place of both: a run to do the stage in")
     add_input(parser, "a stage folder, or files by path, glob or URL")
     parser.add_argument("--output", metavar="DIR", help=f"run folder; the stage writes DIR/{name}")
@@ -31,8 +28,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         add_index(parser)
     add_recipe_options(parser)
     parser.set_defaults(stages=name)
-    if extension is not None:
-        extension.extend(parser)
+    if stage.command:  # the module that extends it
+        importlib.import_module(f"pipelines.commands.{stage.command}").extend(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,10 +56,3 @@ def settle(options: argparse.Namespace) -> None:
         inside = all(as_given(path).startswith(f"{folder.url}/") for path in options.input)
         own = inside and folder.is_local and folder.exists(RECIPE_FILE)
         options.recipe = folder.url_of(RECIPE_FILE) if own else RECIPE
-
-
-def _extension(stage: Stage[Any]) -> ModuleType | None:
-    """Return the module that extends the stage's command, if any."""
-    if not stage.command:
-        return None
-    return importlib.import_module(f"pipelines.commands.{stage.command}")

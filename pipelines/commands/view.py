@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from curation.errors import ConfigError
-from pipelines.commands.options import add_dry_run, add_run, end_dry_run, port
+from pipelines.commands.options import add_dry_run, add_flag, add_run, end_dry_run, port
 from pipelines.run_folder import load_run
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
@@ -38,14 +38,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="the run's input, to show the pages that documents come from",
     )
     parser.add_argument("--port", type=port, default=0, metavar="N", help="default: any free one")
-    parser.add_argument(
-        "--no-browser", action="store_true", help="print the address, and open no browser"
-    )
-    parser.add_argument(
-        "--prepare",
-        action="store_true",
-        help="precompute the data for a run of millions of documents into DIR.view, and exit",
-    )
+    add_flag(parser, "--no-browser", "print the address, and open no browser")
+    text = "precompute the data for a run of millions of documents into DIR.view, and exit"
+    add_flag(parser, "--prepare", text)
     parser.add_argument(
         "--prepared", metavar="FOLDER", help=f"folder for --prepare (default: DIR{PREPARED})"
     )

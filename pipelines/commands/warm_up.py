@@ -8,7 +8,7 @@ from curation.golden import is_right
 from curation.kernels import places
 from curation.recipe import load
 from curation.stages import known_stages
-from pipelines.commands.options import add_dry_run, add_workers, end_dry_run
+from pipelines.commands.options import add_dry_run, add_flag, add_workers, end_dry_run
 from pipelines.runners.compilation import compile_kernels
 from pipelines.runners.progress import open_display
 from pipelines.terminal import say
@@ -18,7 +18,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     parser.add_argument("--recipe", help="a recipe file or a built-in name (default: all stages)")
     add_workers(parser, "number of processes (default: one per CPU)")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    add_flag(parser, "--quiet", "show no progress")
     add_dry_run(parser)
 
 

@@ -18,14 +18,7 @@ from curation.readers.records import Page
 from curation.recipe import load
 from curation.schema import VALUE_TEXT
 from curation.stages import find
-from pipelines.commands.options import (
-    add_dry_run,
-    add_json,
-    add_run,
-    add_set,
-    count,
-    end_dry_run,
-)
+from pipelines.commands.options import add_dry_run, add_json, add_run, add_set, count, end_dry_run
 from pipelines.console import PlainConsole
 from pipelines.reading.decisions import FACTS
 from pipelines.reading.decisions import why as stories_of

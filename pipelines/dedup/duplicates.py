@@ -8,7 +8,8 @@ with reason and values; the last step applies them. Only the last one reads text
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from curation.errors import InputError
 from curation.schema import Verdicts
 from pipelines.engine.documents import set_aside_by
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
+from pipelines.engine.transform import Applied, Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Step, Task
 from pipelines.storage.exchange import (
@@ -181,19 +182,15 @@ class ApplyVerdicts(Transform):
     """The transform that removes what the verdict step decided, and audits it if asked to."""
 
     audits: bool = False
-    rows: Any = None  # int64 [verdicts], ascending
-    verdicts: pa.RecordBatch | None = None
 
-    def open(self, shard: str, folder: Folder) -> ApplyVerdicts:
-        batch = read_columns(folder, scratch("verdicts", shard))
-        return replace(self, rows=batch.column("row").to_numpy(), verdicts=batch)
+    def open(self, shard: str, folder: Folder) -> Applied:
+        return partial(self._remove, read_columns(folder, scratch("verdicts", shard)))
 
-    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        assert self.verdicts is not None
-        start, end = np.searchsorted(self.rows, [first_row, first_row + batch.num_rows])
-        part = self.verdicts.slice(start, end - start)
-        found = Verdicts(*part.columns[1:])
-        found = found.placed(self.rows[start:end] - first_row, batch.num_rows)
+    def _remove(self, verdicts: pa.RecordBatch, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        rows = verdicts.column("row").to_numpy()  # ascending
+        start, end = np.searchsorted(rows, [first_row, first_row + batch.num_rows])
+        found = Verdicts(*verdicts.slice(start, end - start).columns[1:])
+        found = found.placed(rows[start:end] - first_row, batch.num_rows)
         if not self.audits:
             return Outcome(batch, found)
         gone = pc.is_valid(found.kept_id).to_numpy(zero_copy_only=False).astype(np.int64)

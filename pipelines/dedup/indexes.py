@@ -136,6 +136,12 @@ class Place:
         """Fingerprint of the shard, or of its index file."""
         return f"{self.index_sha256} {self.shard.fingerprint}".strip()
 
+    @property
+    def task(self) -> Task:
+        """The task of a step whose output depends on the shard's number."""
+        inputs = (self.name, self.fingerprint), ("index", str(self.index))
+        return Task(self.name, inputs, self.shard.bytes, self)
+
     def facts(self, folder: Folder) -> pa.RecordBatch:
         if self.index_file is None:
             return read_columns(folder, scratch("facts", self.name))

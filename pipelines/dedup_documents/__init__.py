@@ -55,68 +55,35 @@ _COUNTED = (Clusters.name, SumLosses.name, WriteIndex.name)
 
 
 def compared(run: StageRun, places: Sequence[Place]) -> list[Pass]:
-    """Return the passes of the stage."""
-    link = _linked(run, places)
-    before = tuple(p.step.name for p in link)
-    edges = [scratch("edges", p.name) for p in places]
-    edges += [scratch("links", t.name) for t in link[-1].tasks]
-    solve = Solve(run.settings_key, tuple(p.shard.rows for p in places))
-    graph = Pass(solve, [Task("all", (), 0, tuple(edges))], after=before)
-    after = (*before, solve.name)
-    return [*link, graph, *_clustered(run, places, solve.labels, link[-1], after)]
-
-
-def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
-    """Return the passes for the facts of each document and the neighbours in each bucket."""
-    sign = Sign(run.settings_key, run.settings, run.also.get("rights"))
-    link = Link(run.settings_key, run.settings, tuple(p.name for p in places))
+    """Return the passes of the stage, over the run's shards and those of the indexes."""
+    key, settings, own = run.settings_key, run.settings, tuple(s.name for s in run.inputs)
+    names, tasks = tuple(p.name for p in places), [p.task for p in places]
+    sign = Sign(key, settings, run.also.get("rights"))
+    link = Link(key, settings, names)
     # A bucket record may become up to `window` pairs of the same size.
     # Records: one for each document's text and one per band.
-    size = _RECORD_BYTES * sum(p.shard.rows for p in places) * (1 + run.settings.minhash.bands)
-    return [
-        Pass(sign, _place_tasks(places)),
-        Pass(link, range_tasks(size, _LINK_BYTES), after=(sign.name,)),
-    ]
-
-
-def _place_tasks(places: Sequence[Place]) -> list[Task]:
-    """Return one task per shard, whose output depends on its number."""
-    return [
-        Task(p.name, ((p.name, p.fingerprint), ("index", str(p.index))), p.shard.bytes, p)
-        for p in places
-    ]
-
-
-def _clustered(
-    run: StageRun,
-    places: Sequence[Place],
-    labels: tuple[str, ...],
-    link: Pass,
-    after: tuple[str, ...],
-) -> list[Pass]:
-    """Return the passes that choose survivors, write verdicts and alarms, and apply them."""
-    candidates = tuple(t.name for t in link.tasks)
-    members = Members(run.settings_key, run.settings, labels, candidates)
-    shards, count = tuple(p.name for p in places), len(run.inputs)
-    clusters = Clusters(run.settings_key, run.settings, shards, count)
+    size = _RECORD_BYTES * sum(p.shard.rows for p in places) * (1 + settings.minhash.bands)
+    buckets = range_tasks(size, _LINK_BYTES)
+    solve = Solve(key, tuple(p.shard.rows for p in places))
+    edges = [scratch("edges", n) for n in names] + [scratch("links", t.name) for t in buckets]
+    members = Members(key, settings, solve.labels, tuple(t.name for t in buckets))
+    clusters = Clusters(key, settings, names, len(own))
     # The data compared for a document is about as large as the compressed document.
     ranges = range_tasks(sum(p.shard.bytes for p in places))
-    verdicts = DocumentVerdicts(run.settings_key, tuple(t.name for t in ranges), run.settings)
-    passes = [
-        Pass(members, _place_tasks(places), after=after),
+    verdicts = DocumentVerdicts(key, tuple(t.name for t in ranges), settings)
+    index = Pass(WriteIndex(key, "facts"), tasks[: len(own)], beside=verdicts.name)
+    lost, total = ListLosses(key), SumLosses(key, settings.alarms.lost_share, own)
+    return [
+        Pass(sign, tasks),
+        Pass(link, buckets, after=(sign.name,)),
+        Pass(solve, [Task("all", (), 0, tuple(edges))], after=(sign.name, link.name)),
+        Pass(members, tasks, after=(sign.name, link.name, solve.name)),
         Pass(clusters, ranges, after=(members.name,)),
         *verdict_passes(run, verdicts, clusters.name, audits=True),
-    ]
-    if run.settings.index.write:
-        index = WriteIndex(run.settings_key, "facts")
-        passes.append(Pass(index, _place_tasks(places[:count]), beside=verdicts.name))
-    lost, share = ListLosses(run.settings_key), run.settings.alarms.lost_share
-    total = SumLosses(run.settings_key, share, tuple(s.name for s in run.inputs))
-    passes += [
+        *([index] if settings.index.write else []),
         Pass(lost, shard_tasks(run.inputs), after=(verdicts.name,)),
         Pass(total, range_tasks(ROW_BYTES * run.documents), after=(lost.name,)),
     ]
-    return passes
 
 
 def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from pipelines.storage.manifest import (
     TIMINGS,
     after,
     complete_manifest,
-    documents_of,
     files_of,
     is_stage,
     is_whole,
@@ -284,23 +283,24 @@ def removed_shards(stage: str, inputs: Sequence[Shard]) -> list[Shard]:
     for own in inputs[:1]:
         place = Folder(own.folder.url.rpartition("/")[0]) / stage
         if (manifest := complete_manifest(place)).get("stage") == stage:
-            return [
-                Shard(shard_name(n), place, n, f["sha256"], f["rows"], f["bytes"])
-                for n, f in files_of(manifest, "removed").items()
-            ]
+            return shards_of(place, manifest, "removed")
     return []
+
+
+def shards_of(folder: Folder, manifest: dict[str, Any], kind: str) -> list[Shard]:
+    """Return a stage's files of a kind as shards, in the order of the files."""
+    return [
+        Shard(shard_name(n), folder, n, f["sha256"], f["rows"], f["bytes"])
+        for n, f in files_of(manifest, kind).items()
+    ]
 
 
 def manifest_shards(folder: Folder, manifest: dict[str, Any]) -> list[Shard]:
     """Return the shards that a finished stage left. Raises InputError if it leaves no documents."""
-    files, documents = manifest["files"], documents_of(manifest)
-    if not documents:
+    found = shards_of(folder, manifest, "documents")
+    if not found:
         raise InputError(f"{folder.shown}: this stage writes no documents for another stage")
-    named = [(name, f"documents/{name}.parquet", sha256) for name, sha256 in documents]
-    return [
-        Shard(name, folder, file, sha256, files[file]["rows"], files[file]["bytes"])
-        for name, file, sha256 in named
-    ]
+    return in_order(found)
 
 
 def _check_columns(file: str, schema: pa.Schema) -> None:

@@ -68,12 +68,19 @@ def never_answered(counts: Mapping[str, Any]) -> Iterator[str]:
 class Transform:
     """The function of a stage, as a dataclass that can be described as JSON."""
 
-    def open(self, shard: str, folder: Folder) -> Transform:
+    def open(self, shard: str, folder: Folder) -> Applied:
         """Return the function for a shard, with what it needs from earlier steps."""
         return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         raise NotImplementedError
+
+    def __call__(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        return self.apply(batch, first_row)
+
+
+#: A function of a batch, and of the number of its first row in the shard.
+Applied = Callable[[pa.RecordBatch, int], Outcome]
 
 
 @dataclass(frozen=True)
@@ -132,12 +139,12 @@ class _Opened:
     shard: str
     folder: Folder
 
-    _open: Transform | None = None
+    _open: Applied | None = None
 
     def __call__(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         if self._open is None:  # before Python 3.12 cached_property has one lock for all shards
             self._open = self.transform.open(self.shard, self.folder)
-        return self._open.apply(batch, first_row)
+        return self._open(batch, first_row)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_open": None}

@@ -260,7 +260,8 @@ def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
     first = files[0].name
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", first.rsplit("/", 1)[-1])[:80].strip("._") or "input"
     name = f"{stem}{'-and-more' if grouped else ''}-{xxhash.xxh32_hexdigest(first.encode())}"
-    places = tuple((_absolute(f.path), f.name) for f in files)
+    paths = (f.path if stores.is_url(f.path) else os.path.abspath(f.path) for f in files)
+    places = tuple(zip(paths, (f.name for f in files), strict=True))
     records = {f.name: f.records for f in files if f.records}
     return SourceShard(name, places, sum(f.size for f in files), records=records)
 
@@ -278,10 +279,6 @@ def _parts(file: InputFile, split_bytes: int, hashes: Sequence[str] | None) -> l
         )
         for number, span in enumerate(bounds)
     ]
-
-
-def _absolute(path: str) -> str:
-    return path if stores.is_url(path) else os.path.abspath(path)
 
 
 _RANGE = "range"  # entry of a commit record

@@ -21,7 +21,6 @@ from pipelines.reading.ledger import Ledger, key_of
 from pipelines.reading.search import described
 from pipelines.run_folder import run_recipe, run_settings
 from pipelines.storage.files import Folder
-from pipelines.terminal import snippet
 
 if TYPE_CHECKING:
     from curation.readers.records import Page
@@ -239,16 +238,6 @@ def spans_of(
     for stage in stages:
         for span in token_spans(folder / stage, base) if find(stage).is_sink else ():
             found.append({name: span[name] for name in _SPAN if name in span} | {"stage": stage})
-    return found
-
-
-def snippets(
-    folder: Folder, ledger: Ledger, rows: Sequence[int], most: int
-) -> list[dict[str, Any]]:
-    """Return documents with the beginnings of their texts."""
-    found = described(folder, ledger, rows, ["text"])
-    for row in found:
-        row["text"] = snippet(row["text"], most)
     return found
 
 

@@ -29,6 +29,7 @@ from pipelines.reading.sums import Bins, bins_for, histogram
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
+from pipelines.terminal import snippet
 
 #: Most rows of an answer, bins of a histogram, languages of a change, characters of a snippet.
 _ROWS, _BINS, _LANGUAGES, _SNIPPET, _SETTINGS = 500, 72, 12, 280, 200
@@ -246,7 +247,7 @@ class Explorer:
         )
         return {"all": len(rows), "rows": self._described(page.tolist())}
 
-    def _described(self, rows: list[int], also: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def _described(self, rows: Sequence[int], also: Sequence[str] = ()) -> list[dict[str, Any]]:
         return search.described(self.folder, self.ledger, rows, also)
 
     def text(self, query: Query) -> Answer:
@@ -423,11 +424,11 @@ class Explorer:
         values = self.signals.column(limit.signal)
         found = {}
         for name, rows in zip(("below", "above"), sides, strict=True):
-            shown = document.snippets(self.folder, self.ledger, rows, _SNIPPET)
+            shown = self._described(rows, ["text"])
             numbers = np.array([row["row"] for row in shown], self.signals.rows.dtype)
             places = np.searchsorted(self.signals.rows, numbers)
             for row, value in zip(shown, values[places].tolist(), strict=True):
-                row["signal"] = value
+                row |= {"text": snippet(row["text"], _SNIPPET), "signal": value}
             found[name] = shown
         return found
 

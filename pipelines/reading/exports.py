@@ -11,7 +11,6 @@ import base64
 import contextlib
 import gzip
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ import pyarrow as pa
 import xxhash
 import zstandard
 
+from curation.arrow import plain
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.schema import aligned, conformed
@@ -75,21 +75,14 @@ def json_of(row: dict[str, Any]) -> str:
     """Return a row as one line of JSON.
     Dates are ISO 8601, bytes base64; NaN, which JSON lacks, is null.
     """
-    return json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":"), default=str)
+    shown = plain(row)
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), default=_as_text)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+def _as_text(value: Any) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return value
+    return value.isoformat() if isinstance(value, datetime | date) else str(value)
 
 
 def _zstd(file: BinaryIO) -> AbstractContextManager[Any]:

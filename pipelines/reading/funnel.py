@@ -59,10 +59,13 @@ def _ranked(counters: dict[str, int], prefix: str) -> list[tuple[str, int]]:
 
 
 def _told(ranked: list[tuple[str, int]]) -> str:
-    shown = [f"{reason} {count:,}" for reason, count in ranked[:_SHOWN]]
-    if len(ranked) > _SHOWN:
-        shown.append(f"+{len(ranked) - _SHOWN} more")
-    return f" ({', '.join(shown)})" if shown else ""
+    return f" ({listed(ranked, _SHOWN)})" if ranked else ""
+
+
+def listed(ranked: Sequence[tuple[str, int]], most: int) -> str:
+    """Return the first of these reasons with their counts, and how many more there are."""
+    shown = [f"{reason} {count:,}" for reason, count in ranked[:most]]
+    return ", ".join([*shown, *([f"+{len(ranked) - most} more"] if len(ranked) > most else [])])
 
 
 def counts(directory: str) -> dict[str, Any]:

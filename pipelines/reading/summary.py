@@ -272,23 +272,11 @@ def summary_files(
     for file, figure in figures.items():
         if len(figure.rows) > _SHOWN_ROWS or file.startswith("top_hosts"):
             found[f"{file}.csv"] = _csv(figure)
-    found |= _data_set(facts, name, figures, texts, answers, documents)
-    return dict(sorted(found.items())), to_add(documents[EU])
-
-
-def _data_set(
-    facts: RunFacts,
-    name: str,
-    figures: dict[str, Figure],
-    texts: dict[str, str],
-    answers: dict[str, str],
-    documents: dict[str, dict[str, Any]],
-) -> dict[str, bytes]:
-    """Return Croissant and the Hub's card, with paths relative to the run folder."""
-    place = f"{facts.texts}/documents"
+    place = f"{facts.texts}/documents"  # as the run folder has it
     described = croissant(name, place, facts.schema, figures, texts, answers, facts.root)
     page = card(metadata(name, place, figures, answers), markdown(documents[DATASHEET]))
-    return {"croissant.json": _json(described), "README.md": page.encode()}
+    found |= {"croissant.json": _json(described), "README.md": page.encode()}
+    return dict(sorted(found.items())), to_add(documents[EU])
 
 
 def _json(value: Any) -> bytes:

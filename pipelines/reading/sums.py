@@ -3,7 +3,7 @@
 Histograms of signals whose values may span many orders of magnitude.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -167,12 +167,15 @@ def removed_by_language(
 def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
     """Items of personal data by host, of those that the run reports."""
     found: dict[str, int] = {}
-    for stage in stages:
-        for row in (
-            read_manifest(folder / stage).get("notes", {}).get("hosts with personal data", [])
-        ):
-            found[row["host"]] = row["items"]
+    for _, notes in _notes(folder, stages):
+        found |= {row["host"]: row["items"] for row in notes.get("hosts with personal data", [])}
     return found
+
+
+def _notes(folder: Folder, stages: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each stage with the notes in its manifest."""
+    for stage in stages:
+        yield stage, read_manifest(folder / stage).get("notes", {})
 
 
 def clusters(
@@ -217,8 +220,7 @@ def reasons_of(ledger: Ledger, rows: npt.NDArray[np.int64]) -> list[list[Any]]:
 def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
     """Return what stages that cut lines say of the commonest ones."""
     found = []
-    for stage in stages:
-        notes = read_manifest(folder / stage).get("notes", {})
+    for stage, notes in _notes(folder, stages):
         tables = {k: v for k, v in notes.items() if "line" in k or "cut" in k}
         if tables:
             found.append({"stage": stage, "notes": tables, "removed": _cut_lines(folder / stage)})
@@ -248,13 +250,8 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
 
 def mixes(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
     """Return what the mix says of domains and inputs: wanted, available, got, epochs."""
-    found = []
-    for stage in stages:
-        described = find(stage)
-        if described.per_mix and not described.is_sink:
-            manifest = read_manifest(folder / stage)
-            found.append({"stage": stage, "notes": manifest.get("notes", {})})
-    return found
+    drawn = [stage for stage in stages if find(stage).per_mix and not find(stage).is_sink]
+    return [{"stage": stage, "notes": notes} for stage, notes in _notes(folder, drawn)]
 
 
 def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:

@@ -81,7 +81,8 @@ def other_policies(run: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
     tried = {n: _policy(folder, each) for n, each in policies(folder, stages, assignments)}
     removed: dict[str, Counter[str]] = {name: Counter() for name in tried}
     lost, total = Counter[str](), Counter[str]()
-    stage, unit = _judged(folder, stages), "characters"
+    stage = RIGHTS if RIGHTS in stages else _last(folder, stages)
+    unit = "characters"
     kinds = ("documents", *(["removed"] if stage == RIGHTS else []))
     for batch, sizes, counted in _documents(folder, stage, kinds):
         unit = counted
@@ -179,11 +180,6 @@ def policies(
         for name, choice in alone.items():
             yield name, validate(RightsSettings, {**tree, **nothing, **choice}, RIGHTS)
     yield " ".join(assignments) or "the recipe's policy", own
-
-
-def _judged(folder: Folder, stages: Sequence[str]) -> str:
-    """Return the stage whose documents are judged: the last, or `rights` itself if it ran."""
-    return RIGHTS if RIGHTS in stages else _last(folder, stages)
 
 
 def _last(folder: Folder, stages: Sequence[str]) -> str:

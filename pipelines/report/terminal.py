@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.console import PlainConsole
-from pipelines.reading.funnel import ranked_reasons, records_text
+from pipelines.reading.funnel import listed, ranked_reasons, records_text
 
 #: Reasons of a stage, and alarms, that are shown.
 _REASONS, _ALARMS = 6, 6
@@ -40,7 +40,8 @@ def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
         )
     for entry in facts["funnel"]:
         if entry["removed"]:
-            console.print(f"{entry['stage']} removed: {_reasons(entry)}")
+            ranked = [(why, of["documents"]) for why, of in ranked_reasons(entry["removed"])]
+            console.print(f"{entry['stage']} removed: {listed(ranked, _REASONS)}")
     first = facts["funnel"][0]["counters"]
     if first.get("records"):
         console.print(records_text(first))
@@ -48,11 +49,3 @@ def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
         console.print(Text.assemble(("! ", "yellow"), line))
     if len(facts["alarms"]) > _ALARMS:
         console.print(f"! {len(facts['alarms']) - _ALARMS:,} more in the report")
-
-
-def _reasons(entry: dict[str, Any]) -> str:
-    ranked = ranked_reasons(entry["removed"])
-    shown = [f"{reason} {counts['documents']:,}" for reason, counts in ranked[:_REASONS]]
-    if len(ranked) > _REASONS:
-        shown.append(f"+{len(ranked) - _REASONS} more")
-    return ", ".join(shown)

@@ -47,12 +47,6 @@ def is_dataflow(runner: str) -> bool:
 _DEFAULTS = {"--sdk_location": "container", "--number_of_worker_harness_threads": "1"}
 
 
-def with_defaults(arguments: Sequence[str]) -> list[str]:
-    """Return the options with Dataflow's required ones added if missing."""
-    given = {a.partition("=")[0] for a in arguments}
-    return [*arguments, *(f"{k}={v}" for k, v in _DEFAULTS.items() if k not in given)]
-
-
 def check_options(arguments: Sequence[str]) -> None:
     """Raise ConfigError, in one line, for invalid options of a job."""
     unknown = _unknown_options(arguments)
@@ -164,7 +158,8 @@ class Jobs:
         self._server: Any = None
         if is_dataflow(runner):
             check_options(self.arguments)
-            self.arguments = with_defaults(self.arguments)
+            given = {a.partition("=")[0] for a in self.arguments}
+            self.arguments += [f"{k}={v}" for k, v in _DEFAULTS.items() if k not in given]
 
     def check(self, folder: Folder) -> None:
         """Raise ConfigError if jobs with these options can't work on a folder."""

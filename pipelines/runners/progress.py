@@ -45,11 +45,6 @@ _COMPILING = 3
 Mode = Literal["auto", "bar", "plain", "json", "quiet"]
 
 
-def compiling_line(done: int, total: int) -> str:
-    """How far the compilation is, for people."""
-    return f"compiling kernels {done}/{total} (once per machine)"
-
-
 class Quiet(AbstractContextManager["Quiet"]):
     """Shows only warnings; base of all other displays."""
 
@@ -224,7 +219,8 @@ class Lines(Paced):
     def compiling(self, done: int, total: int) -> None:
         with self._lock:
             super().compiling(done, total)
-            self._now, self._compiles = compiling_line(done, total), done < total
+            self._now = f"compiling kernels {done}/{total} (once per machine)"
+            self._compiles = done < total
             if done == 0:
                 self._since = time.monotonic()
             if done in (0, total) or time.monotonic() - self._told >= self._longest:

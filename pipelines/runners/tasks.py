@@ -184,7 +184,9 @@ def perform(
     _return_large_blocks()
     wall, cpu = time.perf_counter(), time.process_time()
     try:
-        result = None if guarded else _unguarded(step, task, folder, progress)
+        result = None
+        with contextlib.suppress(MemoryError):
+            result = None if guarded else step.run(task, folder, progress)
         if result is None:
             with guarding(True):
                 result = step.run(task, folder, progress)
@@ -197,9 +199,16 @@ def perform(
     except Exception as error:
         place = f"{shown(step, folder)}, shard {task.name}"
         raise WorkerError(f"{place}: {told(error)}") from error
-    seconds = time.perf_counter() - wall, time.process_time() - cpu
-    written = sum(f.bytes for f in result.files.values())
-    write_seconds(folder, step.name, task.name, *seconds, written)
+    # They differ from run to run, so they stay in the scratch folder, apart from the records, until
+    # they are summed into timings.json. CPU seconds are those of the whole process: exact where it
+    # does one task at a time, as the local pool's do. A power failure may lose them.
+    seconds = {
+        "wall": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "bytes": sum(f.bytes for f in result.files.values()),
+    }
+    name = f"{SCRATCH}/seconds/{step.name}~{task.name}.json"
+    replace(folder, sync=False).write_own_json(name, seconds)
     record = {
         "task": task.name,
         "key": task.key(step.settings_key),
@@ -210,14 +219,6 @@ def perform(
     }
     folder.write_own_json(record_name(step, task), record)
     return record
-
-
-def _unguarded(step: Step, task: Task, folder: Folder, progress: Progress) -> Result | None:
-    """Return the task's result; None if memory ran out."""
-    try:
-        return step.run(task, folder, progress)
-    except MemoryError:
-        return None
 
 
 @functools.cache
@@ -231,20 +232,6 @@ def _return_large_blocks() -> None:
     with contextlib.suppress(OSError, AttributeError):  # not every C library has it
         for option, size in _MALLOC.items():
             ctypes.CDLL(None).mallopt(option, size)
-
-
-def write_seconds(
-    folder: Folder, step: str, name: str, wall: float, cpu: float, written: int = 0
-) -> None:
-    """Record the time that a piece of work took, and how many bytes it wrote.
-
-    Seconds differ from run to run, so they stay in the scratch folder, apart from the records,
-    until they are summed into timings.json. CPU seconds are those of the whole process: exact where
-    a process does one task at a time, as the local pool's do.
-    """
-    record = {"wall": wall, "cpu": cpu, "bytes": written}
-    # If lost in a power failure, they are only missing from timings.json.
-    replace(folder, sync=False).write_own_json(f"{SCRATCH}/seconds/{step}~{name}.json", record)
 
 
 #: Where this process reports its progress; the local runner sets it, others watch the records.

@@ -319,12 +319,6 @@ class LocalFolder(Folder):
     def exists(self, name: str = "") -> bool:
         return os.path.exists(self.path(name))
 
-    def size(self, name: str) -> int | None:
-        try:
-            return os.stat(self.path(name)).st_size
-        except FileNotFoundError:
-            return None
-
     def stamp(self, name: str) -> str:
         status = os.stat(self.path(name))
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}"

@@ -5,6 +5,7 @@ which a run has planned here. Anything else was put there by someone else and ra
 """
 
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Any
 
 from curation.errors import ConfigError
@@ -56,7 +57,7 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
         n
         for n in names
         if n not in files
-        and not any(part in tasks or _stem(part) in tasks for part in n.split("/"))
+        and tasks.isdisjoint(each for part in n.split("/") for each in (part, PurePath(part).stem))
     ]
     if foreign:  # without notes (the scratch folder was removed), only the records tell
         records = [n for n in names if n.startswith(_RECORDS) and n.endswith(".json")]
@@ -112,10 +113,6 @@ def _is_blank(folder: Folder, name: str) -> bool:
     if name != MANIFEST and not name.startswith(_RECORDS):
         return False
     return not folder.read_bytes(name).strip(b"\0")
-
-
-def _stem(name: str) -> str:
-    return name.rpartition(".")[0] or name
 
 
 def _is_litter(name: str) -> bool:

@@ -52,7 +52,9 @@ def write_batches(
         parts = [batch.slice(i, rows) for i in range(0, batch.num_rows, rows)]
         first = np.asarray(batch.column(key), np.uint64)[::rows]
     # one at a time: only the hashes are kept
-    facts = np.array([_length_and_hash(part) for part in parts], np.uint64).reshape(-1, 2)
+    written = (part.serialize() for part in parts)
+    pairs = [(data.size, xxhash.xxh3_64_intdigest(data)) for data in written]
+    facts = np.array(pairs, np.uint64).reshape(-1, 2)
     index = {
         **({} if first is None else {_FIRST_KEYS: _packed(first)}),
         _LENGTHS: _packed(facts[:, 0]),
@@ -64,12 +66,6 @@ def write_batches(
         for part in parts:
             writer.write_batch(part)
     return sink.record(batch.num_rows)
-
-
-def _length_and_hash(part: pa.RecordBatch) -> tuple[int, int]:
-    """Return length and hash of a batch as written."""
-    written = part.serialize()
-    return written.size, xxhash.xxh3_64_intdigest(written)
 
 
 def _head_hash(plain: pa.Schema, index: dict[bytes, bytes]) -> bytes:

@@ -11,14 +11,7 @@ from apache_beam import PCollection
 from curation.columns import PAGE_COLUMNS
 from curation.extract.extract_settings import ExtractSettings
 from curation.readers.discover import discover
-from curation.readers.documents import (
-    Others,
-    Row,
-    document_row,
-    joined,
-    own_columns,
-    with_own,
-)
+from curation.readers.documents import Others, Row, document_row, joined, own_columns, with_own
 from curation.readers.index import with_archives
 from curation.readers.records import Damage, Page
 from curation.readers.settings import ReaderSettings

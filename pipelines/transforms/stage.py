@@ -13,7 +13,7 @@ from curation.errors import ConfigError
 from curation.readers.discover import InputFile, PassedOver
 from curation.recipe import Recipe
 from curation.stages import find
-from pipelines.engine.stage import Shard, StageRun, in_order
+from pipelines.engine.stage import Shard, StageRun, in_order, shards_of
 from pipelines.named_files import check_named_files, stage_facts
 from pipelines.plan import Plan, input_files, stage_of
 from pipelines.run import complete_or_run, stage_run
@@ -22,7 +22,6 @@ from pipelines.runners.execute import Executor, RunnerOptions
 from pipelines.runners.local import do_task
 from pipelines.runners.tasklist import TaskList
 from pipelines.storage.files import SCRATCH, Folder
-from pipelines.storage.manifest import files_of, shard_name
 from pipelines.transforms.judge import default_recipe
 
 
@@ -196,9 +195,7 @@ class _Finish(beam.DoFn):
             manifest = complete_or_run(_with_input(self.run, element[1], executor))
             executor.settle()
         kind = "index" if find(self.run.stage).is_sink else "documents"
-        for file, facts in files_of(manifest, kind).items():
-            written = facts["sha256"], facts["rows"], facts["bytes"]
-            yield Shard(shard_name(file), self.run.folder, file, *written)
+        yield from shards_of(self.run.folder, manifest, kind)
 
 
 DeduplicateUrls = functools.partial(RunStage, "dedup-urls")

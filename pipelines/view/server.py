@@ -16,12 +16,12 @@ from curation.errors import CurationError
 from pipelines.reading.explorer import Explorer
 
 _ADDRESS = "127.0.0.1"
-_ASSETS = {"": "index.html", "app.js": "app.js", "app.css": "app.css", "icon.svg": "icon.svg"}
-_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "svg": "image/svg+xml",
+#: Files of the page, with their types.
+_ASSETS = {
+    "": ("index.html", "text/html; charset=utf-8"),
+    "app.js": ("app.js", "text/javascript; charset=utf-8"),
+    "app.css": ("app.css", "text/css; charset=utf-8"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
 }
 #: The page loads its own files and asks its own server; documents it shows can add nothing.
 _POLICY = (
@@ -79,10 +79,9 @@ class _Handler(BaseHTTPRequestHandler):
         if name is None:
             return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
         if name in _ASSETS:
-            file = files("pipelines.view").joinpath("static", _ASSETS[name])
-            return self._send(
-                HTTPStatus.OK, file.read_bytes(), _TYPES[file.name.rpartition(".")[2]]
-            )
+            asset, kind = _ASSETS[name]
+            content = files("pipelines.view").joinpath("static", asset).read_bytes()
+            return self._send(HTTPStatus.OK, content, kind)
         if name == "page":
             return self._page(query)
         questions = self.server.explorer.questions
