@@ -117,13 +117,8 @@ class Scratch(NamedTuple):
     @classmethod
     def of(cls, most: int) -> Scratch:
         """Room for a text of `most` bytes, which has no more tokens."""
-        return cls(
-            np.empty(most + 1, np.uint64),
-            np.empty(most + 1, np.int64),
-            np.empty(most + 1, np.int64),
-            np.empty(most + 1, np.uint8),
-            np.empty(most + 1, np.bool_),
-        )
+        kinds = (np.uint64, np.int64, np.int64, np.uint8, np.bool_)
+        return cls._make(np.empty(most + 1, kind) for kind in kinds)
 
 
 def sums(values: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:

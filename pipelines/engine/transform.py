@@ -115,7 +115,7 @@ class TransformShards:
             texts = verdicts.value_text is not None
             writer.write_lost(part.batch, batch.schema, part.reason, texts)
         if self.writes_edits:
-            writer.write_to("edits", outcome.edits or _NO_EDITS, whole)
+            writer.write_to("edits", _NO_EDITS if outcome.edits is None else outcome.edits, whole)
         for name, schema in self.beside.items():
             none = pa.RecordBatch.from_pylist([], schema=schema)
             writer.write_to(name, outcome.beside.get(name, none), whole)
