@@ -200,6 +200,17 @@ def is_source(
     return windows * math.comb(reach - 1, k - 1) / math.comb(n, k) < rules.unlikely
 
 
+def is_renumbered(
+    own: Tokens, weights: Weights, span: Tokens, digits: npt.NDArray[np.bool_]
+) -> bool:
+    """Whether a number stands in the place of another: edits of a text leave its numbers alone."""
+    at = places(own[:PIECE], span[:PIECE])
+    before, after = at[:-2], at[2:]
+    replaced = (before >= 0) & (at[1:-1] < 0) & (after == before + 2)
+    replaced &= weights[1 : len(at) - 1] & NUMBER != 0
+    return bool(digits[before[replaced] + 1].any())
+
+
 def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:
     """Probability of `found` or more marked ones among `drawn` of the tokens (hypergeometric)."""
     ways = (

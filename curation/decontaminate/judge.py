@@ -20,6 +20,7 @@ from curation.decontaminate.align import (
     Tokens,
     is_code,
     is_other_code,
+    is_renumbered,
     is_source,
     is_template,
     losses,
@@ -90,6 +91,7 @@ class Found(NamedTuple):
     end: int
     pattern: int
     tokens: Tokens
+    digits: npt.NDArray[np.bool_]  # which of the tokens are numbers
     pieces: tuple[tuple[int, int], ...]  # bytes of the text, in the item's order; largest: start
 
 
@@ -239,6 +241,7 @@ class Decontaminator:
                 *max(pieces, key=lambda piece: piece[1] - piece[0]),
                 pattern,
                 tokens.hashes[start:end].astype(np.uint32),
+                tokens.numbers[start:end].copy(),
                 pieces,
             )
 
@@ -283,6 +286,8 @@ class Decontaminator:
         span = one.tokens
         words = int(self.index.sizes[one.pattern]) // WORD
         weights = self.index.weights_of(one.pattern)
+        if is_renumbered(own, weights, span, one.digits):
+            return True
         if one.part == "question":
             rules = self._rules.source
             if not self._asks_code(one.item) and is_source(
