@@ -198,11 +198,10 @@ def _claims(sent: _Sent) -> list[pa.RecordBatch]:
     for rows, texts in sent:
         asked = rows.select(["start", "size", "before", "after"]).to_pylist()
         found = [evidence(text, **one) for text, one in zip(texts, asked, strict=True)]
-        names = ("key", "low", "high", "number", "start", "size", "at")
-        columns = {n: rows.column(n) for n in names}
+        claim = rows.select(["key", "low", "high", "number", "start", "size", "at"])
         for i, name in enumerate(_EVIDENCE):
-            columns[name] = pa.array([one[i] for one in found], pa.binary())
-        claims.append(pa.RecordBatch.from_pydict(columns))
+            claim = with_column(claim, name, pa.array([one[i] for one in found], pa.binary()))
+        claims.append(claim)
     return claims
 
 
@@ -351,7 +350,6 @@ def run(run: StageRun) -> dict[str, Any]:
     check, gather = CheckOriginals(key, names[first:]), GatherCuts(key, names)
     apply = TransformShards(
         *(run.stage, key, CutPassages(settings)),
-        writes_edits=True,
         beside={_AUDIT: SOURCES},
         counted=(run.folder, choose.name),
     )

@@ -201,14 +201,14 @@ def is_source(
 
 
 def is_renumbered(
-    own: Tokens, weights: Weights, span: Tokens, digits: npt.NDArray[np.bool_]
+    own: Tokens, weights: Weights, span: Tokens, digits: npt.NDArray[np.bool_], least: float
 ) -> bool:
-    """Whether a number stands in the place of another: edits of a text leave its numbers alone."""
-    at = places(own[:PIECE], span[:PIECE])
+    """Whether the share `least` of the numbers are others: edits of a text leave these alone."""
+    at, numbers = places(own[:PIECE], span[:PIECE]), weights & NUMBER != 0
     before, after = at[:-2], at[2:]
-    replaced = (before >= 0) & (at[1:-1] < 0) & (after == before + 2)
-    replaced &= weights[1 : len(at) - 1] & NUMBER != 0
-    return bool(digits[before[replaced] + 1].any())
+    replaced = (before >= 0) & (at[1:-1] < 0) & (after == before + 2) & numbers[1 : len(at) - 1]
+    others = int(digits[before[replaced] + 1].sum())
+    return others > 0 and others >= least * int(numbers.sum())
 
 
 def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:

@@ -286,9 +286,10 @@ class Decontaminator:
         span = one.tokens
         words = int(self.index.sizes[one.pattern]) // WORD
         weights = self.index.weights_of(one.pattern)
-        if is_renumbered(own, weights, span, one.digits):
-            return True
         if one.part == "question":
+            least = self._rules.template.renumbered
+            if is_renumbered(own, weights, span, one.digits, least):
+                return True
             rules = self._rules.source
             if not self._asks_code(one.item) and is_source(
                 own, weights, span, one.score, words, rules
@@ -388,8 +389,6 @@ class Decontaminator:
         It is not where it has most of the words that the question has and the passage has not.
         """
         passage = tokenize([self._catalog.items["passage"][item].as_py()])
-        if not len(passage.hashes):
-            return False
         question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
         own = question[~np.isin(question, passage.hashes)]
         share = self._rules.quotation.passage
