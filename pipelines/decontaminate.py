@@ -70,7 +70,7 @@ def run(run: StageRun) -> dict[str, Any]:
         return {"contamination": _shares(run)}
 
     transform = Decontaminate(run.settings, run.settings_key)
-    return run_transform(run, transform, writes_edits=True, beside={REASON: FOUND}, notes=notes)
+    return run_transform(run, transform, beside={REASON: FOUND}, notes=notes)
 
 
 def _shares(run: StageRun) -> list[dict[str, Any]]:

@@ -268,7 +268,6 @@ def run(run: StageRun) -> dict[str, Any]:
     cut = CutLines(settings, tuple(t.name for t in ranges))
     apply = TransformShards(
         *(run.stage, run.settings_key, cut),
-        writes_edits=True,
         beside={_AUDIT: AUDIT},
         counted=(run.folder, count.name),
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,11 +18,12 @@ from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, losses_noted,
 from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.substrings import (
     Copy,
-    Cutting,
+    Spans,
     copies,
     cut_passages,
     evidence,
     grown,
+    joined,
     passages,
     ranks,
     windows,
@@ -33,7 +34,6 @@ from pipelines.dedup.duplicates import (
     OverRanges,
     numbered_tasks,
     range_tasks,
-    read_key_range,
 )
 from pipelines.dedup.indexes import kept_shards
 from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
@@ -49,14 +49,18 @@ from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, records_of
 from pipelines.storage.exchange import (
     concatenated,
+    divided,
     document_numbers,
     read_columns,
+    read_range,
     row_of,
+    rows_between,
     scratch,
     write_columns,
     write_run,
 )
 from pipelines.storage.files import Folder
+from pipelines.storage.shards import BATCH_ROWS
 
 _STAGE = "dedup-substrings"
 #: Folder of the audit: bytes that the documents of each language and host had and lost, by batch.
@@ -88,12 +92,8 @@ class ChooseWindows:
         found = windows(batch.column("text"), self.settings.min_bytes)
         numbers = document_numbers(index, batch.num_rows, first_row)
         rank = ranks(batch, "first" if index < self.earlier else self.settings.keep)
-        columns = {
-            "key": found.keys,
-            "rank": rank[found.documents],
-            "number": numbers[found.documents],
-            "start": found.starts,
-        }
+        rank, numbers = rank[found.documents], numbers[found.documents]
+        columns = {"key": found.keys, "rank": rank, "number": numbers, "start": found.starts}
         return pa.RecordBatch.from_pydict(columns)
 
 
@@ -111,16 +111,29 @@ class FindCopies(OverRanges):
         return [scratch("windows", s) for s in self.shards]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        rows = read_key_range(folder, "windows", self.shards, *task.payload)
-        found = pa.RecordBatch.from_pydict(copies(rows if rows is not None else _NO_WINDOWS))
-        found = found.filter(pc.greater_equal(found["key"], self.earlier << 32))
-        name = scratch("copies", task.name)
+        # Not in a list, which would hold all twice while they are sorted.
+        found, name = concatenated(self.found(task, folder)), scratch("copies", task.name)
         return Result({name: write_run(folder, name, "key", found)})
 
+    def found(self, task: Task, folder: Folder) -> Iterator[pa.RecordBatch]:
+        """Yield the copies among the windows, which are sorted in parts to bound the memory."""
+        low, high = self.key_range(task)
+        rows = list(read_range(folder, self.runs(), "key", low, high))
+        count = 1 + sum(batch.nbytes for batch in rows) // _PART_BYTES
+        for part in divided(rows, "key", low, high, count):
+            some = pa.RecordBatch.from_pydict(copies(concatenated(part, _WINDOWS)))
+            yield some.filter(pc.greater_equal(some["key"], self.earlier << 32))
 
-_WINDOW = ("key", "rank", "number", "start")
+
+#: Bytes of windows that are sorted at once: those of a range of keys may be many times as many.
+_PART_BYTES = 64 << 20
+_KEY = pa.uint64()
+_WINDOWS = pa.schema([("key", _KEY), ("rank", _KEY), ("number", _KEY), ("start", pa.int64())])
 _NONE = np.zeros(0, np.uint64)
-_NO_WINDOWS = pa.RecordBatch.from_pydict(dict.fromkeys(_WINDOW, _NONE))
+
+
+#: Rows of documents of a batch that were sent, with its ids, and the text of each.
+_Sent = Iterable[tuple[pa.RecordBatch, list[bytes]]]
 
 
 @dataclass(frozen=True)
@@ -128,25 +141,33 @@ class _OverTexts(OfShard):
     """A step over documents with rows that others sent."""
 
     def over(
-        self, task: Task, folder: Folder, rows: pa.RecordBatch, numbers: pa.Array, function: Any
+        self, task: Task, folder: Folder, rows: Sequence[pa.RecordBatch], key: str, function: Any
     ) -> tuple[list[Any], dict[int, str]]:
-        """Return answers of `function` for rows, ascending by document, with the texts."""
-        shard = task.payload[1]
+        """Return answers of `function` for rows, batches sorted by document, with the texts."""
+        index, shard = task.payload
         known = set_aside_by(folder, ChooseWindows.name, shard.name)
-        called = partial(_with_texts, function, rows, row_of(numbers.to_numpy()))
+        first, count = index << 32, max(1, -(-shard.rows // BATCH_ROWS))
+        groups = divided(rows, key, first, first + count * BATCH_ROWS - 1, count)
+        called = partial(_with_texts, function, groups, key, first)
         return answers(over_documents(_STAGE, shard, called, ["id", "text"], known=known))
 
 
 def _with_texts(
-    function: Any, rows: pa.RecordBatch, places: Any, batch: pa.RecordBatch, first_row: int
+    function: Any, groups: Any, key: str, number: int, batch: pa.RecordBatch, first_row: int
 ) -> Any:
-    low, high = np.searchsorted(places, [first_row, first_row + batch.num_rows])
-    own = (places[low:high] - first_row).tolist()
     offsets, data = text_buffers(batch.column("text"))
-    texts = {row: data[offsets[row] : offsets[row + 1]].tobytes() for row in set(own)}
-    ids = batch.column("id").take(pa.array(own, pa.int64()))
-    some = with_column(rows.slice(low, high - low), "id", ids)
-    return function(some, [texts[row] for row in own])
+    low, texts = number + first_row, dict[int, bytes]()
+
+    def sent() -> _Sent:
+        group = groups[first_row // BATCH_ROWS]
+        for rows in rows_between(group, key, low, low + batch.num_rows - 1):
+            own = (row_of(rows.column(key).to_numpy()) - first_row).tolist()
+            for row in set(own) - texts.keys():
+                texts[row] = data[offsets[row] : offsets[row + 1]].tobytes()
+            ids = batch.column("id").take(pa.array(own, pa.int64()))
+            yield with_column(rows, "id", ids), [texts[row] for row in own]
+
+    return function(sent())
 
 
 @dataclass(frozen=True)
@@ -163,65 +184,77 @@ class ClaimPassages(_OverTexts):
         if rows is None:
             return Result({name: write_run(folder, name, "key", {"key": _NONE})})
         found = pa.RecordBatch.from_pydict(passages(rows, self.width))
-        parts, aside = self.over(task, folder, found, found.column("number"), _claims)
-        return Result({name: write_run(folder, name, "key", concatenated(parts))}, noted(aside))
+        parts, aside = self.over(task, folder, [found], "number", _claims)
+        claims = concatenated(chain.from_iterable(parts))
+        return Result({name: write_run(folder, name, "key", claims)}, noted(aside))
 
 
 _EVIDENCE = ("digest", "left", "right")
 
 
-def _claims(rows: pa.RecordBatch, texts: Sequence[bytes]) -> pa.RecordBatch:
+def _claims(sent: _Sent) -> list[pa.RecordBatch]:
     """Return passages of documents with the evidence for them."""
-    asked = rows.select(["start", "size", "before", "after"]).to_pylist()
-    found = [evidence(text, **one) for text, one in zip(texts, asked, strict=True)]
-    columns = {n: rows.column(n) for n in ("key", "low", "high", "number", "start", "size", "at")}
-    for i, name in enumerate(_EVIDENCE):
-        columns[name] = pa.array([one[i] for one in found], pa.binary())
-    return pa.RecordBatch.from_pydict(columns)
+    claims = []
+    for rows, texts in sent:
+        asked = rows.select(["start", "size", "before", "after"]).to_pylist()
+        found = [evidence(text, **one) for text, one in zip(texts, asked, strict=True)]
+        claim = rows.select(["key", "low", "high", "number", "start", "size", "at"])
+        for i, name in enumerate(_EVIDENCE):
+            claim = with_column(claim, name, pa.array([one[i] for one in found], pa.binary()))
+        claims.append(claim)
+    return claims
 
 
 @dataclass(frozen=True)
 class CheckOriginals(_OverTexts):
-    """For each shard, grow the copies of originals in it that are the same, and note the claims."""
+    """For each shard, grow the copies of originals in it that are the same, and note the claims.
+
+    A shard may have the originals of most copies of a corpus, so claims are never joined.
+    """
 
     name: str = "originals"
     gathers: ClassVar[str] = "claims"
     sends: ClassVar[tuple[str, ...]] = ("found",)
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        rows, found = self.rows(task, folder), scratch("found", task.name)
-        claimed, none = scratch("claimed", task.name), {"key": _NONE}
-        if rows is None:
-            files = {found: write_run(folder, found, "key", none)}
-            return Result(files | {claimed: write_columns(folder, claimed, none)})
-        rows = rows.take(pa.array(np.argsort(rows.column("key").to_numpy(), kind="stable")))
-        parts, aside = self.over(task, folder, rows, rows.column("key"), _checked)
+        rows = list(read_range(folder, self.runs(), "key", *self.key_range(task)))
+        nothing = ([_checked(())], dict[int, str]())
+        parts, aside = self.over(task, folder, rows, "key", _checked) if rows else nothing
         grown, claims, often = zip(*parts, strict=True)
-        files = {found: write_run(folder, found, "key", concatenated(grown))}
-        files[claimed] = write_columns(folder, claimed, concatenated(claims))
+        name, claimed = scratch("found", task.name), scratch("claimed", task.name)
+        files = {
+            name: write_run(folder, name, "key", concatenated(chain.from_iterable(grown))),
+            claimed: write_columns(folder, claimed, concatenated(claims)),
+        }
         return Result(files, noted(aside) | {_OFTEN: most_frequent(chain.from_iterable(often))})
 
 
 def _checked(
-    rows: pa.RecordBatch, texts: Sequence[bytes]
-) -> tuple[pa.RecordBatch, pa.RecordBatch, list[dict[str, Any]]]:
+    sent: _Sent,
+) -> tuple[list[pa.RecordBatch], pa.RecordBatch, list[dict[str, Any]]]:
     """Return the copies of documents' passages, what is claimed, and the most frequent ones."""
-    found, claims, kept = list[tuple[int, int, int]](), list[tuple[int, int, int]](), list[str]()
+    copied, claims = [_spans([])], dict[int, Spans]()
     names = ("id", "key", "low", "high", "number", "start", "size", "at", *_EVIDENCE)
-    asked = zip(*(rows.column(n).to_pylist() for n in names), strict=True)
     frequent: dict[tuple[int, int, int], dict[str, Any]] = {}
-    for text, one in zip(texts, asked, strict=True):
-        name, key, low, high, number, start, size, at, *proof = one
-        longer = grown(text, at, size, proof)
-        if longer is not None:
-            found.append((number, start - longer[0], start + size + longer[1]))
-            claims.append((key, max(0, low - longer[0]), high + longer[1]))
-            kept.append(name)
-            passage = text[at - longer[0] : at + size + longer[1]]
-            shown = passage[:SHOWN].decode(errors="ignore")
-            nothing = {"passage": shown, "kept_id": name, "bytes": len(passage), "copies": 0}
-            frequent.setdefault((key, at, size), nothing)["copies"] += 1
-    return _spans(found, kept), _spans(claims), most_frequent(frequent.values())
+    for rows, texts in sent:
+        found, kept = list[tuple[int, int, int]](), list[str]()
+        more = defaultdict[int, Spans](list)
+        asked = zip(*(rows.column(n).to_pylist() for n in names), strict=True)
+        for text, one in zip(texts, asked, strict=True):
+            name, key, low, high, number, start, size, at, *proof = one
+            longer = grown(text, at, size, proof)
+            if longer is not None:
+                found.append((number, start - longer[0], start + size + longer[1]))
+                more[key].append((max(0, low - longer[0]), high + longer[1]))
+                kept.append(name)
+                passage = text[at - longer[0] : at + size + longer[1]]
+                shown = passage[:SHOWN].decode(errors="ignore")
+                nothing = {"passage": shown, "kept_id": name, "bytes": len(passage), "copies": 0}
+                frequent.setdefault((key, at, size), nothing)["copies"] += 1
+        copied.append(_spans(found, kept))
+        claims |= {key: joined(claims.get(key, []) + spans) for key, spans in more.items()}
+    claimed = _spans([(key, *span) for key, spans in claims.items() for span in spans])
+    return copied, claimed, most_frequent(frequent.values())
 
 
 def _spans(spans: Sequence[tuple[int, int, int]], kept: Sequence[str] = ()) -> pa.RecordBatch:
@@ -245,9 +278,8 @@ class GatherCuts(OfShard):
         files = {}
         for kind, rows in (("cuts", self.rows(task, folder)), ("stays", claimed)):
             name = scratch(kind, task.name)
-            rows = rows if rows is not None and rows.num_rows else _spans([])
-            names = ("end", "start", "key")
-            order = np.lexsort([rows.column(n).to_numpy() for n in names])
+            rows = rows or _spans([])
+            order = np.lexsort([rows.column(n).to_numpy() for n in ("end", "start", "key")])
             files[name] = write_columns(folder, name, rows.take(pa.array(order)))
         return Result(files)
 
@@ -280,16 +312,13 @@ class CutPassages(Transform):
             ],
             schema=EDITS.append(pa.field("kept_id", pa.string())),
         )
-        lost = losses_by_source(batch, _bytes_lost(batch, done))
+        gone = pc.is_valid(done.verdicts.reason).to_numpy(zero_copy_only=False)
+        lost = np.bincount(done.rows, done.sizes, batch.num_rows).astype(np.int64)
+        lost = np.where(gone, np.diff(text_buffers(batch.column("text")).offsets), lost)
         extra = {"passages_cut": len(done.rows), "bytes_cut": int(done.sizes.sum())}
+        audit = losses_by_source(batch, lost)
         batch = with_column(batch, "text", done.texts)
-        return Outcome(batch, done.verdicts, edits, extra, {_AUDIT: lost})
-
-
-def _bytes_lost(batch: pa.RecordBatch, done: Cutting) -> npt.NDArray[np.int64]:
-    lost = np.bincount(done.rows, done.sizes, batch.num_rows).astype(np.int64)
-    gone = pc.is_valid(done.verdicts.reason).to_numpy(zero_copy_only=False)
-    return np.where(gone, np.diff(text_buffers(batch.column("text")).offsets), lost)
+        return Outcome(batch, done.verdicts, edits, extra, {_AUDIT: audit})
 
 
 def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, list[Copy]]:
@@ -319,12 +348,10 @@ def run(run: StageRun) -> dict[str, Any]:
     choose, find = ChooseWindows(key, settings, first), FindCopies(key, names, first)
     claim = ClaimPassages(key, tuple(t.name for t in ranges), settings.min_bytes)
     check, gather = CheckOriginals(key, names[first:]), GatherCuts(key, names)
-    applied = (run.folder, choose.name)
     apply = TransformShards(
         *(run.stage, key, CutPassages(settings)),
-        writes_edits=True,
         beside={_AUDIT: SOURCES},
-        counted=applied,
+        counted=(run.folder, choose.name),
     )
     passes = [
         Pass(choose, every),

@@ -54,4 +54,4 @@ def run(run: StageRun) -> dict[str, Any]:
         return {"hosts with personal data": most_personal(batches)}
 
     transform = FilterDocuments(run.settings)
-    return run_transform(run, transform, writes_edits=True, beside={FOLDER: HOSTS}, notes=notes)
+    return run_transform(run, transform, beside={FOLDER: HOSTS}, notes=notes)

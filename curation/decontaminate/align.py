@@ -200,6 +200,17 @@ def is_source(
     return windows * math.comb(reach - 1, k - 1) / math.comb(n, k) < rules.unlikely
 
 
+def is_renumbered(
+    own: Tokens, weights: Weights, span: Tokens, digits: npt.NDArray[np.bool_], least: float
+) -> bool:
+    """Whether the share `least` of the numbers are others: edits of a text leave these alone."""
+    at, numbers = places(own[:PIECE], span[:PIECE]), weights & NUMBER != 0
+    before, after = at[:-2], at[2:]
+    replaced = (before >= 0) & (at[1:-1] < 0) & (after == before + 2) & numbers[1 : len(at) - 1]
+    others = int(digits[before[replaced] + 1].sum())
+    return others > 0 and others >= least * int(numbers.sum())
+
+
 def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:
     """Probability of `found` or more marked ones among `drawn` of the tokens (hypergeometric)."""
     ways = (

@@ -105,8 +105,7 @@ def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
 
 
 def _sizes(tokens: Tokens) -> list[int]:
-    found: list[int] = np.diff(sums(tokens.sizes)[tokens.offsets]).tolist()
-    return found
+    return [int(size) for size in np.diff(sums(tokens.sizes)[tokens.offsets])]
 
 
 def _parts_of(item: Item, size: int, answer: int) -> Iterator[tuple[int, str]]:

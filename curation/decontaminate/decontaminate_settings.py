@@ -131,6 +131,7 @@ class CodeRules(NamedTuple):
 class TemplateRules(NamedTuple):
     """Another item of the same template."""
 
+    renumbered: float  # share of an item's numbers in whose places are others
     unlikely: float  # probability that edits alone gather so
     alike: int  # rivals that fit the place about as well
     less: float  # how much lower their score may be

@@ -11,6 +11,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -131,11 +132,9 @@ def _text(value: Any) -> str:
 
 def _choices(row: Row, names: Sequence[str]) -> tuple[str, ...]:
     values = [_at(row, name) for name in names]
-    lists = [_list(value) for value in values if not isinstance(value, str)]
-    found = next((entries for entries in lists if entries), ())
-    if found:
-        return found
-    return tuple(value for value in values if isinstance(value, str) and value)
+    lists = (_list(value) for value in values if not isinstance(value, str))
+    texts = tuple(value for value in values if isinstance(value, str) and value)
+    return next(filter(None, lists), texts)
 
 
 def _list(value: Any) -> tuple[str, ...]:
@@ -197,13 +196,10 @@ def _read_json(file: IO[bytes]) -> Iterator[Any]:
     yield from content
 
 
-def _read_csv(separator: str) -> Callable[[IO[bytes]], Iterator[Any]]:
-    def read(file: IO[bytes]) -> Iterator[Any]:
-        csv.field_size_limit(_LONGEST_CELL)
-        text = io.TextIOWrapper(file, "utf-8-sig", newline="")
-        yield from csv.DictReader(text, delimiter=separator)
-
-    return read
+def _read_csv(file: IO[bytes], separator: str = ",") -> Iterator[Any]:
+    csv.field_size_limit(_LONGEST_CELL)
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    yield from csv.DictReader(text, delimiter=separator)
 
 
 def _read_parquet(file: IO[bytes]) -> Iterator[Any]:
@@ -217,7 +213,7 @@ def _read_parquet(file: IO[bytes]) -> Iterator[Any]:
 
 _READERS: dict[str, Callable[[IO[bytes]], Iterator[Any]]] = {
     ".parquet": _read_parquet,
-    ".csv": _read_csv(","),
-    ".tsv": _read_csv("\t"),
+    ".csv": _read_csv,
+    ".tsv": partial(_read_csv, separator="\t"),
     ".json": _read_json,
 }

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import regex
 
-from curation.arrow import Texts, text_buffers
+from curation.arrow import Texts, cut_out, text_buffers
 from curation.config import read_values
 from curation.decontaminate.align import (
     Rival,
     Tokens,
     is_code,
     is_other_code,
+    is_renumbered,
     is_source,
     is_template,
     losses,
@@ -89,6 +91,7 @@ class Found(NamedTuple):
     end: int
     pattern: int
     tokens: Tokens
+    digits: npt.NDArray[np.bool_]  # which of the tokens are numbers
     pieces: tuple[tuple[int, int], ...]  # bytes of the text, in the item's order; largest: start
 
 
@@ -153,7 +156,8 @@ class Decontaminator:
         others = _Others(found, self.index)
         return [
             one._replace(action=_TOUCHED)
-            if self._of_another(one, others) or self._is_other_text(one, text)
+            if one.action != _TOUCHED
+            and (self._of_another(one, others) or self._is_other_text(one, text))
             else one
             for one in found
         ]
@@ -166,15 +170,24 @@ class Decontaminator:
             [row for i, some in enumerate(found) for row in self._rows(batch, i, some)], FOUND
         )
         marks = [[_mark(f) for f in some if f.action != _TOUCHED] or None for some in found]
-        cut = _cut(texts, found)
-        reasons = [_reason(some, left) for some, left in zip(found, cut.texts, strict=True)]
-        edits = [row for row in cut.edits if reasons[row["row"]] is None]
-        batch = with_column(batch, "text", _texts_after(texts, cut.texts, reasons))
+        buffers = text_buffers(texts)
+        cuts = [(row, *cut) for row, some in enumerate(found) for cut in _cuts(texts[row], some)]
+        rows, starts, ends = np.array([cut[:3] for cut in cuts], np.int64).reshape(-1, 3).T
+        places = np.stack([starts, ends], 1) + buffers.offsets[rows, None]
+        left, gone = cut_out(buffers, rows, places)
+        emptied = {row for row, *_ in cuts if not left[row].as_py().encode().strip()}
+        reasons = [_reason(some, row in emptied) for row, some in enumerate(found)]
+        names = pa.array([f"{REASON}.{name}" for *_, name in cuts], pa.string())
+        ids = batch.column("id").take(pa.array(rows))
+        edits = pa.RecordBatch.from_arrays([ids, names, pa.array(starts), gone], schema=EDITS)
+        removed = pa.array([reason is not None for reason in reasons], pa.bool_())
+        # The texts of removed documents stay as they were.
+        batch = with_column(batch, "text", pc.if_else(removed, texts, left.cast(texts.type)))
         batch = with_column(batch, REASON, pa.array(marks, MARKS))
         return Decontaminated(
             batch,
             _verdicts(reasons),
-            _edits(batch, edits),
+            edits.filter(pc.invert(removed.take(pa.array(rows)))),
             table,
             dict(Counter(f"{REASON}.{f.set}.{f.action}" for some in found for f in some)),
         )
@@ -228,6 +241,7 @@ class Decontaminator:
                 *max(pieces, key=lambda piece: piece[1] - piece[0]),
                 pattern,
                 tokens.hashes[start:end].astype(np.uint32),
+                tokens.numbers[start:end].copy(),
                 pieces,
             )
 
@@ -268,13 +282,14 @@ class Decontaminator:
 
     def _of_another(self, one: Found, others: _Others) -> bool:
         """Return whether the match is another item of the template, or what the item asks about."""
-        if one.action == _TOUCHED:
-            return False
         own = self.index.pattern(one.pattern)
         span = one.tokens
         words = int(self.index.sizes[one.pattern]) // WORD
         weights = self.index.weights_of(one.pattern)
         if one.part == "question":
+            least = self._rules.template.renumbered
+            if is_renumbered(own, weights, span, one.digits, least):
+                return True
             rules = self._rules.source
             if not self._asks_code(one.item) and is_source(
                 own, weights, span, one.score, words, rules
@@ -291,7 +306,7 @@ class Decontaminator:
 
     def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8]) -> bool:
         """Return whether what the tokens leave out decides: operators of code, a question mark."""
-        if one.action == _TOUCHED or one.part not in ("question", "answer"):
+        if one.part not in ("question", "answer"):
             return False
         item: str = self._catalog.items[one.part][one.item].as_py()
         parts = [text[start : end + _AFTER].tobytes() for start, end in one.pieces]
@@ -356,9 +371,9 @@ class Decontaminator:
         if end - start > short.stretch * length and hit[HIT.covered] < short.in_runs * length:
             return False  # its words, here and there
         whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
-        if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= short.bits * STEPS:
-            if hit[HIT.score] >= short.score * whole:
-                return True
+        least = max(short.bits * STEPS, short.score * whole)
+        if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= least:
+            return True
         return self._answer_near(owner.item, start, end, tokens)
 
     def _tells(self, score: int, owner: Owner) -> bool:
@@ -374,8 +389,6 @@ class Decontaminator:
         It is not where it has most of the words that the question has and the passage has not.
         """
         passage = tokenize([self._catalog.items["passage"][item].as_py()])
-        if not len(passage.hashes):
-            return False
         question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
         own = question[~np.isin(question, passage.hashes)]
         share = self._rules.quotation.passage
@@ -451,10 +464,10 @@ def _mark(one: Found) -> dict[str, object]:
     return {"set": one.set, "item": one.id, "part": one.part, "score": one.score}
 
 
-def _reason(found: Sequence[Found], left: bytes | None) -> Found | None:
+def _reason(found: Sequence[Found], emptied: bool) -> Found | None:
     """Return what removes a document: its best removing match, or a cut that leaves nothing."""
     first = next((f for f in found if f.action == "remove"), None)
-    if first is None and left is not None and not left.strip():
+    if first is None and emptied:
         first = next(f for f in found if f.action == "cut")
     return first
 
@@ -467,63 +480,19 @@ def _verdicts(reasons: Sequence[Found | None]) -> Verdicts:
     )
 
 
-class _Cut(NamedTuple):
-    texts: list[bytes | None]  # what is left; None: nothing was cut
-    edits: list[dict[str, Any]]  # columns of EDITS but for the id, and the document's `row`
+def _cuts(text: pa.Scalar, found: Sequence[Found]) -> list[tuple[int, int, str]]:
+    """Return the spans that go, with the set of each: those that overlap as one.
 
-
-def _cut(texts: pa.Array, found: Sequence[Sequence[Found]]) -> _Cut:
-    result = _Cut([], [])
-    for i, some in enumerate(found):
-        spans = sorted((*piece, f.set) for f in some if f.action == "cut" for piece in f.pieces)
-        result.texts.append(None)
-        if not spans:
-            continue
-        text = texts[i].as_py().encode()
-        kept, at = [], 0
-        for start, end, name in _joined(text, spans):
-            kept.append(text[at:start])
-            at = end
-            edit = {"row": i, "reason": f"{REASON}.{name}", "position": start}
-            result.edits.append(edit | {"text": text[start:end].decode()})
-        result.texts[-1] = b"".join([*kept, text[at:]])
-    return result
-
-
-def _joined(text: bytes, spans: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Spans up to whole characters, those that overlap as one."""
-    joined: list[tuple[int, int, str]] = []
+    Each ends with its last character and the signs that close its sentence.
+    """
+    spans = sorted((*piece, f.set) for f in found if f.action == "cut" for piece in f.pieces)
+    raw = text.as_py().encode() if spans else b""
+    cuts: list[tuple[int, int, str]] = []
     for start, end, name in spans:
-        end = _whole(text, end)
-        if joined and start <= joined[-1][1]:
-            first = joined.pop()
+        while end < len(raw) and (raw[end] & 0xC0 == 0x80 or raw[end] in _CLOSING):
+            end += 1
+        if cuts and start <= cuts[-1][1]:
+            first = cuts.pop()
             start, end, name = first[0], max(end, first[1]), first[2]
-        joined.append((start, end, name))
-    return joined
-
-
-def _whole(text: bytes, end: int) -> int:
-    """Return where a span ends with its last character and the signs that close its sentence."""
-    while end < len(text) and (text[end] & 0xC0 == 0x80 or text[end] in _CLOSING):
-        end += 1
-    return end
-
-
-def _texts_after(
-    texts: pa.Array, left: Sequence[bytes | None], reasons: Sequence[Found | None]
-) -> pa.Array:
-    """Texts after the cuts; those of removed documents stay as they were."""
-    if all(part is None for part in left):
-        return texts
-    kept = [
-        texts[i].as_py() if part is None or reasons[i] else part.decode()
-        for i, part in enumerate(left)
-    ]
-    return pa.array(kept, texts.type)
-
-
-def _edits(batch: pa.RecordBatch, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    named = [{"id": batch["id"][row["row"]].as_py()} | row for row in rows]
-    return pa.RecordBatch.from_pylist(
-        [{name: row[name] for name in EDITS.names} for row in named], EDITS
-    )
+        cuts.append((start, end, name))
+    return cuts

@@ -117,13 +117,8 @@ class Scratch(NamedTuple):
     @classmethod
     def of(cls, most: int) -> Scratch:
         """Room for a text of `most` bytes, which has no more tokens."""
-        return cls(
-            np.empty(most + 1, np.uint64),
-            np.empty(most + 1, np.int64),
-            np.empty(most + 1, np.int64),
-            np.empty(most + 1, np.uint8),
-            np.empty(most + 1, np.bool_),
-        )
+        kinds = (np.uint64, np.int64, np.int64, np.uint8, np.bool_)
+        return cls._make(np.empty(most + 1, kind) for kind in kinds)
 
 
 def sums(values: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
@@ -395,14 +390,12 @@ def tokenize(texts: Texts) -> Tokens:
     """Return the tokens of every text."""
     offsets, data = text_buffers(texts)
     room = Scratch.of(int(np.diff(offsets).max(initial=0)))
-    parts: list[Scratch] = []
-    counts = [0]
+    parts, counts = [Scratch._make(array[:0] for array in room)], [0]
     for first, last in pairwise(offsets.tolist()):
         n = int(tokenize_into(data, first, last, folding(), room))
         parts.append(Scratch._make(array[:n].copy() for array in room))
         counts.append(n)
     joined = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-    joined = joined or [array[:0] for array in room]
     return Tokens._make([*joined, np.cumsum(counts).astype(np.int64)])
 
 

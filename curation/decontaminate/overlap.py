@@ -71,9 +71,8 @@ def _rows(stage: str, name: str, every: pa.Table, found: pa.Table) -> pa.Table:
     acts = pc.fill_null(joined["acts_max"], -1)
     cases = pc.make_struct(pc.equal(acts, 1), pc.equal(acts, 0), joined["detectable"])
     state = pc.case_when(cases, "dirty", "touched", "clean", "undetectable")
-    constant = [pa.array([value] * len(joined), pa.string()) for value in (stage, name)]
     columns = [
-        *constant,
+        *(pa.array([value] * len(joined), pa.string()) for value in (stage, name)),
         joined["set"],
         joined["item"],
         state,

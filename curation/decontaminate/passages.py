@@ -31,6 +31,9 @@ _GAP = 8 * WORD
 _LEAST_SIMILARITY = 0.75
 #: Open spans that a run may continue.
 _LOOK_BACK = 64
+_NONE = np.zeros(1, np.uint32)
+#: Counts under which no token or n-gram is common: a quotation of a licence counts, too.
+_NOTHING_KNOWN = Background(_NONE, np.full(1, LEAST_BITS, np.uint8), _NONE)
 
 
 class Span(NamedTuple):
@@ -84,7 +87,7 @@ class Passage:
         self._sums = sums(self._tokens.sizes)
         if self._sums[-1] < LEAST_WORDS * WORD:
             raise ConfigError(f"the passage is too short: give at least {LEAST_WORDS} words")
-        self._matcher = Matcher(build_index([text], _nothing_known()), folding(), 1)
+        self._matcher = Matcher(build_index([text], _NOTHING_KNOWN), folding(), 1)
         grams, ends = ngrams(self._tokens, GRAM * WORD)
         self._grams = pa.array(grams[ends >= 0])
 
@@ -143,10 +146,3 @@ class Passage:
         in_passage = self._sums[position] - self._sums[chain.position_end]
         in_text = places[place] - places[chain.place_end]
         return bool(-_GAP <= in_passage <= _GAP and -_GAP <= in_text <= _GAP)
-
-
-def _nothing_known() -> Background:
-    """Counts under which no token or n-gram is common: a quotation of a licence counts, too."""
-    return Background(
-        np.zeros(1, np.uint32), np.full(1, LEAST_BITS, np.uint8), np.zeros(1, np.uint32)
-    )

@@ -302,9 +302,9 @@ def cut_passages(
     def text(row: int) -> bytes:
         return data[offsets[row] : offsets[row + 1]].tobytes()
 
-    joined = ((row, _joined((c.start, c.end) for c in found[row])) for row in sorted(found))
+    spans_of = ((row, joined((c.start, c.end) for c in found[row])) for row in sorted(found))
     # Where no unit is whole, nothing goes, and it need not be known what is code.
-    going = {row: spans for row, spans in joined if _whole(text(row), spans, settings.unit)}
+    going = {row: spans for row, spans in spans_of if _whole(text(row), spans, settings.unit)}
     exempt = _exempt(texts, {r: found[r] for r in going}) if not settings.paths.get("code") else {}
     cuts, free = list[tuple[tuple[int, int, int], str]](), list[int]()
     for row, spans in going.items():
@@ -316,7 +316,7 @@ def cut_passages(
         whole = _without(_whole(raw, spans, settings.unit), stays)
         least = settings.min_bytes // 2
         spans = [s for s in whole if settings.unit == "bytes" or s[1] - s[0] >= least]
-        if not _without(_joined(claims), spans):
+        if not _without(joined(claims), spans):
             free.append(row)
         places = [_character(raw, one.start, 1) for one in copies]
         own, name, following = list[tuple[tuple[int, int, int], str]](), "", -1
@@ -372,7 +372,7 @@ def _outer(found: Iterable[Copy]) -> list[Copy]:
     return outer
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
+def joined(spans: Iterable[tuple[int, int]]) -> Spans:
     """Return spans in order, those that touch as one."""
     joined: Spans = []
     for start, end in sorted(spans):
@@ -386,7 +386,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
 def _without(spans: Spans, others: Iterable[tuple[int, int]]) -> Spans:
     """Return what is left of joined spans outside others."""
     left: Spans = []
-    borders = [border for other in _joined(others) for border in other]
+    borders = [border for other in joined(others) for border in other]
     for start, end in spans:
         low, high = bisect_right(borders, start), bisect_left(borders, end)
         # An odd number of borders before a place: it is inside another span.
@@ -413,7 +413,7 @@ def _whole(raw: bytes, spans: Spans, unit: str) -> Spans:
     else:
         ends = _sentences(np.frombuffer(raw, np.uint8), properties())
         trimmed = [_sentence_span(raw, a, b, ends) for a, b in spans]
-    return _joined(trimmed)
+    return joined(trimmed)
 
 
 def _character(raw: bytes, i: int, step: int) -> int:

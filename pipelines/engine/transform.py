@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.judging import Failure
-from curation.schema import EDITS, MENDED, Verdicts, aligned, recorded, split
+from curation.schema import MENDED, Verdicts, aligned, recorded, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.runners.tasks import Progress, Result, Task
@@ -25,7 +25,6 @@ ERRORS = "errors"
 UNANSWERED = "unanswered."
 #: Most errors listed in the manifest.
 _TOLD = 20
-_NO_EDITS = pa.RecordBatch.from_pylist([], schema=EDITS)
 
 
 @dataclass
@@ -90,7 +89,6 @@ class TransformShards:
     stage: str
     settings_key: str
     transform: Transform
-    writes_edits: bool = False
     beside: dict[str, pa.Schema] = field(default_factory=dict)  # tables in folders of these names
     #: An earlier step on the same documents, with its folder: what it set aside is removed.
     counted: tuple[Folder, str] | None = None
@@ -121,8 +119,8 @@ class TransformShards:
         if part.reason is not None:
             texts = verdicts.value_text is not None
             writer.write_lost(part.batch, batch.schema, part.reason, texts)
-        if self.writes_edits:
-            writer.write_to("edits", outcome.edits or _NO_EDITS, whole)
+        if outcome.edits is not None:
+            writer.write_to("edits", outcome.edits, whole)
         for name, schema in self.beside.items():
             none = pa.RecordBatch.from_pylist([], schema=schema)
             writer.write_to(name, outcome.beside.get(name, none), whole)
@@ -242,7 +240,6 @@ def _errors_of(run: StageRun) -> dict[str, Any]:
 def run_transform(
     run: StageRun,
     transform: Transform,
-    writes_edits: bool = False,
     beside: dict[str, pa.Schema] | None = None,
     notes: Callable[[], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
@@ -252,7 +249,7 @@ def run_transform(
     """
     run.begin()
     step = TransformShards(
-        run.stage, run.settings_key, transform, writes_edits, beside or {}, measures=run.measures
+        run.stage, run.settings_key, transform, beside or {}, measures=run.measures
     )
     tasks = shard_tasks(run.inputs)
     run.run(step, tasks)

@@ -6,8 +6,9 @@ every run. The number of ranges is free, because no result depends on it; a rang
 
 import contextlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,7 @@ def _batch(columns: pa.RecordBatch | Mapping[str, Any]) -> pa.RecordBatch:
 
 def read_columns(folder: Folder, name: str) -> pa.RecordBatch:
     """Return all rows of a file; memory-mapped on local disks, so only what is used is read."""
-    batches = list(read_batches_of(folder, name))
-    return batches[0] if len(batches) == 1 else concatenated(batches)
+    return concatenated(read_batches_of(folder, name))
 
 
 def key_ranges(count: int, keys: int = 1 << 64) -> list[tuple[int, int]]:
@@ -153,7 +153,14 @@ def read_range(
         if isinstance(folder, ExchangeFolder) and folder.rows is not None
         else read_batches_between(folder, names, low, high)
     )
-    for batch in found:
+    yield from rows_between(found, key, low, high)
+
+
+def rows_between(
+    batches: Iterable[pa.RecordBatch], key: str, low: int, high: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of sorted batches with key in [low, high]."""
+    for batch in batches:
         keys = batch.column(key).to_numpy()
         start = int(np.searchsorted(keys, np.uint64(low), side="left"))
         end = int(np.searchsorted(keys, np.uint64(high), side="right"))
@@ -161,8 +168,22 @@ def read_range(
             yield batch.slice(start, end - start)
 
 
+def divided(
+    batches: Sequence[pa.RecordBatch], key: str, low: int, high: int, count: int
+) -> list[list[pa.RecordBatch]]:
+    """Divide sorted batches with keys in [low, high] into `count` equal ranges of keys."""
+    edges = [low + start for start, _ in key_ranges(count, high - low + 1)[1:]]
+    parts: list[list[pa.RecordBatch]] = [[] for _ in range(count)]
+    for batch in batches:
+        cuts = np.searchsorted(batch.column(key).to_numpy(), np.array(edges, np.uint64)).tolist()
+        for part, (start, end) in zip(parts, pairwise([0, *cuts, batch.num_rows]), strict=True):
+            if start < end:
+                part.append(batch.slice(start, end - start))
+    return parts
+
+
 def concatenated(
-    batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None
 ) -> pa.RecordBatch:
     """Concatenate batches into one."""
     table = pa.Table.from_batches(list(batches), schema)

@@ -72,6 +72,18 @@ def test_losses_in_the_template_speak_for_an_edited_item() -> None:
     assert not is_template(own, in_slots, 0.9, [], RULES)
 
 
+@pytest.mark.parametrize(("number", "is_found"), [("5", True), ("five", True), ("6", False)])
+def test_a_number_in_the_place_of_another_makes_another_item(number: str, is_found: bool) -> None:
+    """Without one other item of the template at hand."""
+    item = (
+        "The ferry to the islands takes 45 passengers and 12 bicycles. How many boats leave the "
+        "old harbour if 315 passengers wait and each of the 7 captains has room for {} dogs?"
+    )
+    text = f"{FILLER}{item.format(number)}{FILLER}"
+    (found,) = decontaminator_of([item.format("5")]).find([text])
+    assert any(one.action == "remove" for one in found) == is_found
+
+
 def test_few_losses_that_may_be_either_are_left_to_the_rivals() -> None:
     own, rival = np.arange(12, dtype=np.uint32), np.arange(12, dtype=np.uint32)
     rival[6:] += 100

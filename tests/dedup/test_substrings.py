@@ -20,9 +20,10 @@ from curation.dedup.dedup_settings import (
     SubstringDedupSettings,
     defaults,
 )
-from pipelines import cli
+from pipelines import cli, dedup_substrings
 from pipelines.reading.sums import lines
 from pipelines.storage.files import Folder
+from pipelines.storage.shards import BATCH_ROWS
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
 WIDTH = 32
@@ -237,6 +238,26 @@ def test_the_stage_accounts_for_every_cut(
     assert host["documents"] == 60 and host["removed"] > removed_bytes
     other = _stage(tmp_path, "two", "--workers", "2")
     assert (output / "SHA256SUMS").read_text() == (other / "SHA256SUMS").read_text()
+
+
+def test_batches_that_lose_nothing_and_windows_sorted_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of cuts have one schema, and memory decides nothing about what is cut."""
+    repeats = [f"{PASSAGE}\n{PASSAGE[::-1]}\n{text}" for text in (other(1), other(2))]
+    rows = [{"id": f"d{i}", "text": str(i)} for i in range(BATCH_ROWS)]
+    rows += [{"id": f"d{BATCH_ROWS + i}", "text": text} for i, text in enumerate(repeats)]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    written = []
+    for size in (1 << 26, 64):
+        monkeypatch.setattr(dedup_substrings, "_PART_BYTES", size)
+        output = tmp_path / str(size)
+        given = ["--input", str(tmp_path / "in.jsonl"), "--output", str(output), "--workers", "0"]
+        assert cli.main(["dedup-substrings", *given]) == 0
+        (cut,) = _rows(output, "edits")
+        assert (cut["id"], cut["kept_id"]) == (f"d{BATCH_ROWS + 1}", f"d{BATCH_ROWS}")
+        written.append((output / "SHA256SUMS").read_text())
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("keep", ["first", "best"])
