@@ -10,7 +10,7 @@ from curation.bytes import ascii as ch
 from curation.bytes.hash_tables import find, of_hashes
 from curation.bytes.search import LOWER, stands_at
 from curation.compiled import Bool, Bytes, Int, Uint64s, borrowing, inlined
-from curation.extract.lexing import has_name, hash_lower
+from curation.extract.lexing import contains, has_name, hash_lower
 from curation.extract.markup import (
     ANCESTOR,
     ATTRIBUTE,
@@ -27,6 +27,7 @@ from curation.extract.markup import (
     MARK_COPY,
     MARK_FRAGMENT,
     MARK_GUTTER,
+    MARK_NAMED_CODE,
     MARK_NUMBERS,
     MARK_RENDERED,
     MARK_SCREEN_READER,
@@ -48,7 +49,8 @@ _LISTINGS = _PRE, _CODE, _TABLE
 _HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
 _AT_CLASS, _AT_ID, _AT_ROLE = ATTRIBUTE["class"], ATTRIBUTE["id"], ATTRIBUTE["role"]
 _AT_PROP, _AT_HIDDEN, _AT_STYLE = ATTRIBUTE["itemprop"], ATTRIBUTE["hidden"], ATTRIBUTE["style"]
-_AT_ARIA, _AT_EXPANDED = ATTRIBUTE["aria-hidden"], ATTRIBUTE["aria-expanded"]
+_AT_ARIA, _AT_FACE = ATTRIBUTE["aria-hidden"], ATTRIBUTE["face"]
+_AT_EXPANDED = ATTRIBUTE["aria-expanded"]
 _MARK_KEYS, _MARK_VALUES = MARKS
 _VALUE_KEYS, _VALUE_VALUES = VALUE_FLAGS
 _TRUE_HASH = np.uint64(fnv(b"true"))
@@ -59,6 +61,7 @@ _TOKENS_PER_ELEMENT = 32
 _NAME_BYTES = 60  # longer names are no words
 # First parts of names that tell what an element has, not what it is: `has-comments`, `no-sidebar`.
 _HAS, _NO, _WITH, _WITHOUT = (np.uint64(fnv(w)) for w in (b"has", b"no", b"with", b"without"))
+_CODE_PART = np.uint64(fnv(b"code"))
 
 
 KNOWN = 1 << 8  # classes
@@ -163,8 +166,8 @@ def _with_part(tokens: Uint64s, count: Int, limit: Int, part: Int, size: Int) ->
 @borrowing
 def _name_tokens(
     name: Bytes, prefix: Int, tokens: Uint64s, count: Int, limit: Int
-) -> tuple[Int, Int]:
-    """Hash a name and its parts into `tokens`; return count and hash of the name.
+) -> tuple[Int, Int, Bool]:
+    """Hash a name and its parts into `tokens`; return count, hash of the name, whether it has `code`.
 
     It counts whole (after `prefix`, runs of digits as one 0) and in parts split at anything but
     letters and digits and before capitals that follow small letters, unless they tell what the
@@ -173,7 +176,7 @@ def _name_tokens(
     whole = (FNV_START ^ prefix) * FNV_PRIME
     exact = part = FNV_START
     first, size = count, 0  # of the part
-    has = False
+    has = code = False
     before = np.uint8(0)
     for byte in name:
         low = LOWER[byte]
@@ -192,6 +195,7 @@ def _name_tokens(
         if size and (not bits & _WORD or (bits & _CAPITAL and before & _SMALL)):
             if count == first and not has:
                 has = part == _HAS or part == _NO or part == _WITH or part == _WITHOUT
+            code = code or (part == _CODE_PART and not has)
             count = _with_part(tokens, count, limit, part, 0 if has else size)
             part = FNV_START
             size = 0
@@ -199,17 +203,21 @@ def _name_tokens(
             part = (part ^ np.uint64(low)) * FNV_PRIME
             size += 1
         before = bits
+    code = code or (part == _CODE_PART and not has)
     count = _with_part(tokens, count, limit, part, 0 if has else size)
-    return _with_part(tokens, count, limit, whole, len(name) + 1), exact
+    return _with_part(tokens, count, limit, whole, len(name) + 1), exact, code
 
 
 @borrowing
 def _class_tokens(
     src: Bytes, i: Int, j: Int, prefix: Int, tokens: Uint64s, count: Int, limit: Int
 ) -> tuple[Int, Int]:
-    """Hash the names in a class or id and their parts into `tokens`; return count and the first mark
-    found in MARKS."""
+    """Hash the names in a class or id and their parts into `tokens`; return count and mark.
+
+    The mark is the first found in MARKS, or else that of names with the part `code`.
+    """
     mark = np.int64(-1)
+    code = False
     k = i
     while k < j and count < limit:
         while k < j and BYTES[src[k]] & SPACE:
@@ -219,24 +227,34 @@ def _class_tokens(
             k += 1
         if k == start or k - start > _NAME_BYTES:
             continue
-        count, exact = _name_tokens(src[start:k], prefix, tokens, count, limit)
+        count, exact, of_code = _name_tokens(src[start:k], prefix, tokens, count, limit)
+        code = code or of_code
         if mark < 0:
             mark = find(_MARK_KEYS, _MARK_VALUES, exact)
-    return count, mark
+    return count, np.int64(MARK_NAMED_CODE) if mark < 0 and code else mark
 
 
 @borrowing
 def _style(src: Bytes, i: Int, j: Int) -> Int:
-    """STYLE_HIDDEN, STYLE_WAITS, STYLE_PRE or 0."""
+    """STYLE_HIDDEN, STYLE_WAITS, STYLE_PRE, STYLE_TYPED or 0."""
     word = FNV_START  # of the current declaration, white space left out
+    typed = False
+    font = -1  # where the value of `font-family` begins
     found = np.int64(0)  # bits of the declarations
     for k in range(i, j + 1):
         c = src[k] if k < j else np.uint8(ch.SEMICOLON)
+        if c == ch.SEMICOLON and font >= 0 and stands_at(src, k - len(_QUOTE), j, _QUOTE):
+            continue  # a quotation mark around the name of a font
         if word == _CLIPPED:
             found |= _HIDES
         if c == ch.COLON or c == ch.SEMICOLON:
-            found |= max(find(_STYLE_KEYS, _STYLE_BITS, word), 0)
+            bits = max(find(_STYLE_KEYS, _STYLE_BITS, word), 0)
+            font = k + 1 if c == ch.COLON and bits & _FONT else font
+            found |= bits
         if c == ch.SEMICOLON:
+            if font >= 0:
+                typed = typed or _of_one_width(src, font, k)
+                font = -1
             word = FNV_START
         elif not BYTES[c] & SPACE:
             word = (word ^ np.uint64(LOWER[c])) * FNV_PRIME
@@ -244,15 +262,27 @@ def _style(src: Bytes, i: Int, j: Int) -> Int:
         return STYLE_HIDDEN
     if found & _INVISIBLE:
         return STYLE_WAITS if found & _PLACED else STYLE_HIDDEN
-    return STYLE_PRE if found & _PRE_SPACE else 0
+    if found & _PRE_SPACE or (typed and found & _WRAPPED):
+        return STYLE_PRE
+    return STYLE_TYPED if typed else 0
+
+
+@borrowing
+def _of_one_width(src: Bytes, i: Int, j: Int) -> Bool:
+    """Whether a list of fonts has one for code."""
+    return (
+        contains(src, i, j, _MONOSPACE) or contains(src, i, j, _COURIER)
+        or contains(src, i, j, _CONSOLAS) or contains(src, i, j, _MENLO)
+    )  # fmt: skip
 
 
 STYLE_HIDDEN = 1  # `display:none`, `visibility:hidden`, far off the page or clipped
 STYLE_WAITS = 2  # invisible, but laid out as it shall be shown
-STYLE_PRE = 3  # `white-space:pre`
+STYLE_PRE = 3  # `white-space:pre`, or `pre-wrap` in a font for code
+STYLE_TYPED = 4  # in a font for code
 
 # What declarations do, and the beginnings of some.
-_HIDES, _INVISIBLE, _PLACED, _NARROW, _LOW, _PRE_SPACE = (1 << k for k in range(6))
+_HIDES, _INVISIBLE, _PLACED, _NARROW, _LOW, _PRE_SPACE, _WRAPPED, _FONT = (1 << k for k in range(8))
 _TINY = _NARROW | _LOW  # what screen readers get only
 _STYLES = {
     _HIDES: "display:none display:none!important left:-9999px left:-10000px clip",
@@ -261,17 +291,23 @@ _STYLES = {
     _NARROW: "width:1px",
     _LOW: "height:1px",
     _PRE_SPACE: "white-space:pre",
+    _WRAPPED: "white-space:pre-wrap",
+    _FONT: "font font-family",
 }
 _STYLE_KEYS, _STYLE_BITS = of_hashes(
     {fnv(word.encode()): bits for bits, words in _STYLES.items() for word in words.split()}
 )
 _CLIPPED = np.uint64(fnv(b"clip-path:inset(50%"))
+_QUOTE = np.frombuffer(b"&quot", np.uint8)
+_MONOSPACE, _COURIER, _CONSOLAS, _MENLO = (
+    np.frombuffer(name, np.uint8) for name in (b"monospace", b"courier", b"consolas", b"menlo")
+)
 
 
 @inlined
-def _by_attributes(src: Bytes, given: Given, is_block: Bool) -> tuple[Bool, Bool]:
-    """Whether attributes hide an element, keep white space in it."""
-    hidden = keeps_space = False
+def _by_attributes(src: Bytes, given: Given, is_block: Bool) -> tuple[Bool, Bool, Bool]:
+    """Whether attributes hide an element, keep white space in it, set it in a font for code."""
+    hidden = keeps_space = typed = False
     if given.start[_AT_HIDDEN] >= 0:
         value = hash_lower(src, given.start[_AT_HIDDEN], given.end[_AT_HIDDEN])
         hidden = value != _UNTIL_FOUND_HASH
@@ -283,7 +319,10 @@ def _by_attributes(src: Bytes, given: Given, is_block: Bool) -> tuple[Bool, Bool
         # Scripts that draw formulas keep texts in <span> out of sight until they are done.
         hidden = hidden or style == STYLE_HIDDEN or (style == STYLE_WAITS and is_block)
         keeps_space = style == STYLE_PRE and is_block
-    return hidden, keeps_space
+        typed = style == STYLE_TYPED
+    if given.start[_AT_FACE] >= 0:
+        typed = _of_one_width(src, given.start[_AT_FACE], given.end[_AT_FACE])
+    return hidden, keeps_space, typed
 
 
 @inlined
@@ -296,11 +335,12 @@ def visibility(
     in_code: Bool,
     keep_hidden: Bool,
     lines_follow: Bool,
-) -> tuple[Bool, Bool, Bool, Int]:
-    """Of an element: hidden, the drawing of a formula, keeps white space, bits for `e_above`."""
+) -> tuple[Bool, Bool, Bool, Bool, Int]:
+    """Of an element: hidden, the drawing of a formula, keeps white space, is in a font for code, bits
+    for `e_above`."""
     if tag == _BODY or tag == _HTML:
-        return False, False, False, 0
-    hidden, keeps_space = _by_attributes(src, given, is_block)
+        return False, False, False, False, 0
+    hidden, keeps_space, typed = _by_attributes(src, given, is_block)
     rendered = False
     above = 0
     if keep_hidden or tag == _MAIN or tag == _ARTICLE or mark == MARK_SHOWN:
@@ -331,7 +371,7 @@ def visibility(
         keeps_space = keeps_space or (tag == _TD and lines_follow)
     elif mark == MARK_CODE or mark == MARK_FRAGMENT:
         keeps_space = keeps_space or (is_block and lines_follow)
-    return hidden, rendered, keeps_space, above
+    return hidden, rendered, keeps_space, typed, above
 
 
 @inlined
@@ -352,6 +392,17 @@ def kinds(src: Bytes, given: Given) -> Int:
     return bits
 
 
+_CELL, _GRID_CELL = np.uint64(fnv(b"cell")), np.uint64(fnv(b"gridcell"))
+_COLUMN_HEAD, _ROW_HEAD = np.uint64(fnv(b"columnheader")), np.uint64(fnv(b"rowheader"))
+
+
+@borrowing
+def is_cell(src: Bytes, given: Given) -> Bool:
+    """Whether the role of an element is that of a cell of a table."""
+    role = hash_lower(src, given.start[_AT_ROLE], given.end[_AT_ROLE])
+    return role == _CELL or role == _GRID_CELL or role == _COLUMN_HEAD or role == _ROW_HEAD
+
+
 _FORMULA_SOURCES = tuple(
     np.frombuffer(word, np.uint8)
     for word in (
@@ -370,6 +421,8 @@ def formula_image(src: Bytes, alt_start: Int, alt_end: Int, src_start: Int, src_
     for k in range(alt_start, alt_end - 1):
         if src[k] == ch.BACKSLASH and BYTES[src[k + 1]] & LETTER:
             return True
+    if alt_end - alt_start > 2 and src[alt_start] == ch.DOLLAR and src[alt_end - 1] == ch.DOLLAR:
+        return True
     for k in range(src_start, src_end):
         if _BEGINS[src[k]] and (
             stands_at(src, k, src_end, _S0)
@@ -382,4 +435,37 @@ def formula_image(src: Bytes, alt_start: Int, alt_end: Int, src_start: Int, src_
             or stands_at(src, k, src_end, _S7)
         ):
             return True
-    return False
+    return _equation(src, alt_start, alt_end)
+
+
+_LETTERS = 4  # in a row, which no name of a variable has
+
+
+@borrowing
+def _equation(src: Bytes, i: Int, j: Int) -> Bool:
+    """Whether an alternative text is an equation written without TeX: `x = y + z`, `a ≤ b`.
+
+    It has a sign that relates two sides, and no words.
+    """
+    if not 2 < j - i <= 200:
+        return False
+    related = False
+    letters = 0
+    for k in range(i, j):
+        c = src[k]
+        letters = letters + 1 if BYTES[c] & LETTER else 0
+        if (
+            letters >= _LETTERS
+            or c == ch.SEMICOLON
+            or c == ch.SLASH
+            or c == ch.QUESTION
+            or c == ch.QUOTE
+        ):
+            return False
+        between = (k > i) & (k < j - 1)
+        related = related or (between and c == ch.EQUALS)
+        if c == 0xE2 and src[k + 1] == 0x89 and src[k + 2] >= 0xA0:  # relations of U+2260 to U+227F
+            related = True
+        if c >= 0xE3:  # Han and kana
+            return False
+    return related

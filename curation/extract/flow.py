@@ -65,6 +65,7 @@ class State:
     ended_tag: Int  # of the last end tag of an inline element
     # Code.
     pre_top: Int  # depth of the outermost element that keeps white space; -1: none
+    typed_top: Int  # how deep a font for code was asked for; -1: it wasn't
     indents: Int  # the block may be code: blanks that begin its lines are kept
     line_depth: Int  # spans open within one that is a line of a listing, itself included
     note_depth: Int  # the same of a note
@@ -318,7 +319,7 @@ def _plain(src: Bytes, i: Int, text: Bytes, o: Int) -> tuple[Int, Int, Int]:
 def _blank(text: Bytes, o: Int, space: Int, point: Int, now: State) -> tuple[Int, Int]:
     """Take a character of white space; return where the text ends, and what is due then."""
     indents = now.indents != 0 and (o == now.start or text[o - 1] <= ch.SPACE)
-    if point != 0xA0 or not (now.code > 0 or indents):
+    if point != 0xA0 or not (now.code > 0 or now.typed_top >= 0 or indents):
         return o, LINE_FEED if point == ch.LF or space == LINE_FEED else BLANK
     if space and o > now.start and text[o - 1] != ch.LF:
         text[o] = ch.SPACE

@@ -61,7 +61,7 @@ TAG_KEYS, TAG_VALUES = of_hashes({name_hash(name.encode()): index for name, inde
 # Attributes that the scanner looks at.
 ATTRIBUTES = """
 class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
-property name content itemtype readonly data-line shadowrootmode aria-expanded
+property name content itemtype readonly data-line face shadowrootmode aria-expanded
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 AT_LANGUAGE = len(ATTRIBUTE)
@@ -121,6 +121,7 @@ VALUE_FLAGS = of_hashes(
 # of the highlighters and renderers named).
 MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMULA = range(1, 7)
 MARK_CODE_CELL, MARK_LINE, MARK_NUMBERS, MARK_SHOWN, MARK_FRAGMENT, MARK_NOTE = range(7, 13)
+MARK_NAMED_CODE = 13
 _MARKS = {
     # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
     # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist, Gitea

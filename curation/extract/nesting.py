@@ -113,6 +113,8 @@ def end_implied(stack: Stack, now: State, tag: Int) -> None:
     if ended >= 0:
         _pop(stack, now, ended)
     now.element = stack.elements[now.top]
+    if now.top < now.typed_top:
+        now.typed_top = -1
     if now.linked and now.top < now.link_top:
         now.linked = 0
         now.links = 0
@@ -146,6 +148,8 @@ def end_element(stack: Stack, now: State, tag: Int) -> None:
     now.element = stack.elements[now.top]
     if now.top < now.pre_top:
         now.pre_top = -1
+    if now.top < now.typed_top:
+        now.typed_top = -1
     leaves_cell = tag == _TD or tag == _TABLE or tag == _TR
     if now.linked and now.top < now.link_top and leaves_cell:
         now.linked = 0

@@ -27,6 +27,7 @@ from curation.extract.attributes import (
     Known,
     class_hash,
     formula_image,
+    is_cell,
     kinds,
     names,
     visibility,
@@ -47,7 +48,9 @@ from curation.extract.markup import (
     MARK_FORMULA,
     MARK_FRAGMENT,
     MARK_LINE,
+    MARK_NAMED_CODE,
     MARK_NOTE,
+    MARK_SCREEN_READER,
     OTHER,
     TAG,
     TAG_KEYS,
@@ -79,7 +82,7 @@ _AT_SRC, _AT_TYPE, _AT_MATHML = ATTRIBUTE["src"], ATTRIBUTE["type"], ATTRIBUTE["
 _AT_PROPERTY, _AT_NAME = ATTRIBUTE["property"], ATTRIBUTE["name"]
 _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
 _AT_READONLY = ATTRIBUTE["readonly"]
-_AT_SHADOW = ATTRIBUTE["shadowrootmode"]
+_AT_ROLE, _AT_SHADOW = ATTRIBUTE["role"], ATTRIBUTE["shadowrootmode"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
 _META_HASH = np.uint64(name_hash(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
@@ -91,7 +94,7 @@ _FAQ_PAGE, _FORUM_POST = word(b"faqpage"), word(b"discussionforumposting")
 _LD_JSON = word(b"ld+json")
 _COLON_MATH = word(b":math")
 _LINE_DIV, _LINE = word(b'<div class="line"'), word(b"line")
-_DIV_TAG, _SPAN_TAG = word(b"<div"), word(b"<span")
+_DIV_TAG, _DIV_END, _SPAN_TAG = word(b"<div"), word(b"</div"), word(b"<span")
 _PRE_TAG, _LIST_TAG, _TABLE_TAG = word(b"<pre"), word(b"<ol"), word(b"<table")
 _TAGS_AHEAD = 6
 _OF_LISTINGS = (MARK_CODE, MARK_CODE_CELL, MARK_FRAGMENT)
@@ -280,6 +283,8 @@ def _lines_follow(src: Bytes, n: Int, i: Int, mark: Int, tag: Int, above: Int) -
             if stands_at(src, i, n, _LINE) and not BYTES[src[i - 1]] & LETTER:
                 return True
         i += 1
+        if stands_at(src, i, n, _DIV_END):
+            i += len(_DIV_END) + 1
     before = stands_at(src, i, n, _PRE_TAG) or stands_at(src, i, n, _CODE_TAG)
     return before or stands_at(src, i, n, _LIST_TAG) or stands_at(src, i, n, _TABLE_TAG)
 
@@ -357,7 +362,8 @@ def _inline(scan: Scan, at: Int, i: Int, tag: Int, mark: Int, hashed: Int) -> Bo
         if given.start[_AT_CLASS] >= 0 and f.has_room(flow):  # which may say the language
             f.atom(flow, s.CODE_CLASS, given.start[_AT_CLASS], given.end[_AT_CLASS])
     else:
-        if tag == _LABEL and now.seam == at:
+        label = tag == _LABEL and now.seam == at
+        if label or (given.start[_AT_ROLE] >= 0 and now.pre_top < 0 and is_cell(src, given)):
             now.space_due = f.BLANK
         if tag != _WBR:
             f.inline_opened(src, at, i, tag, hashed, text, now)
@@ -519,6 +525,7 @@ class Look(NamedTuple):
     kind: Any
     hidden: Any
     keeps_space: Any
+    typed: Any  # in a font for code
     above: Any  # bits for `e_above`
 
 
@@ -578,10 +585,14 @@ def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
     now.tokens, mark, kind = names(
         src, given, hashed, is_block, scan.tokens, now.tokens, scan.known
     )
-    hidden, rendered, keeps_space, above = visibility(
+    hidden, rendered, keeps_space, typed, above = visibility(
         src, given, tag.number, mark, is_block, now.pre_top >= 0, options.keep_hidden,
         _lines_follow(src, scan.size, i, mark, tag.number, around),
     )  # fmt: skip
+    # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
+    sign = src[i] == ch.SLASH or src[i] == ch.PLUS
+    if mark == MARK_SCREEN_READER and not is_block and sign and src[i + 1] == ch.LESS:
+        hidden = False
     # A button behind the words of a heading is a tool next to it.
     hidden = hidden or (tag.number == _BUTTON and is_block and _H1 <= around <= _H6)
     if rendered:
@@ -594,7 +605,7 @@ def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
     if hidden and not tag.self_closing and not _IS_EMPTY[tag.number]:
         now.skip_hash, now.skip_depth = tag.name, 1
         now.skip_math = not is_block or rendered
-    return Look(hashed, mark, kind, hidden, keeps_space, above)
+    return Look(hashed, mark, kind, hidden, keeps_space, typed, above)
 
 
 @inlined
@@ -623,7 +634,8 @@ def _inline_tag(scan: Scan, tag: Tag, look: Look) -> Bool:
         f.inline_end(flow, tag.number)
         f.inline_closed(src, tag.at, i, tag.number, flow.text, now)
         return False
-    if tag.number == _TT or tag.number == _SAMP:
+    code = tag.number == _TT or tag.number == _SAMP
+    if look.typed or code or look.mark == MARK_NAMED_CODE:
         now.indents = 1
     return _inline(scan, tag.at, i, tag.number, look.mark, look.hashed)
 
@@ -645,6 +657,9 @@ def _block_tag(scan: Scan, tag: Tag, look: Look, tex_end: Int, first_token: Int,
         return i
     if not _open(scan, tag.at, i, tag.number, look.kind, look.above):
         return np.int64(-1)
+    if look.typed and now.typed_top < 0:
+        now.typed_top = now.top
+    now.indents = look.mark == MARK_NAMED_CODE or look.mark == MARK_CODE_CELL
     if tex_end > i and f.has_room(flow):
         f.formula(flow, s.HTML_DISPLAY, i, tex_end, 0)
         return tex_end
@@ -671,7 +686,7 @@ def _element(scan: Scan, tag: Tag, options: Options) -> Int:
     first_token = now.tokens
     is_block = tag.number <= LAST_BLOCK
     is_block = is_block and not (tag.number == _BUTTON and _is_words(stack, now, tag.opening))
-    look = Look(_NOTHING, np.int64(-1), _NOTHING, False, False, np.int64(0))
+    look = Look(_NOTHING, np.int64(-1), _NOTHING, False, False, False, np.int64(0))
     if tag.opening:
         look = _look(scan, tag, is_block, options)
         if look.hidden and not tag.self_closing and tag.number != _BR:
@@ -730,7 +745,7 @@ def _read_tag(scan: Scan, at: Int, options: Options) -> Int:
 @borrowing
 def _begin(elements: Elements, stack: Stack, now: f.State) -> None:
     """Open the body, whether or not the page has one."""
-    now.atom_at = now.pre_top = now.line_at = -1
+    now.atom_at = now.pre_top = now.typed_top = now.line_at = -1
     now.elements = 1
     elements.parent[0] = -1
     elements.tag[0] = stack.tags[0] = _BODY
