@@ -575,13 +575,22 @@ def is_one_member(raw: RawFile, codec: Codec, bound: int) -> bool:
     buffered, begin = _Buffered(raw), 0
     while codec.in_blocks and _SKIPPABLE.match(head := buffered.fetch(begin, 8)):
         begin += 8 + int.from_bytes(head[4:], "little")
-    decoding = _decoding(buffered, codec, begin)
+    if codec.in_blocks:  # their headers say where they end: nothing is decoded
+        end = begin
+        try:
+            for _, end in zstd_blocks(buffered, begin):
+                if end - begin > bound:
+                    return True
+        except ZstdFrameError:
+            return False
+        return not raw.fetch(end, 1)
+    decoding = _Decoding(buffered, codec, begin)
     for _ in decoding.outputs():
-        if decoding.fed - begin > bound:
+        if decoding.fed > bound:
             return True
     if decoding.fault == "corrupt":
         return False
-    return decoding.end - begin > bound or not raw.fetch(decoding.end, 1)
+    return decoding.end > bound or not raw.fetch(decoding.end, 1)
 
 
 class _Buffered(RawFile):

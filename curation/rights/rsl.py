@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from html.entities import entitydefs
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -117,9 +118,12 @@ def _licences(content: bytes) -> list[Licence] | str:
     try:
         if len(content) > MOST_BYTES:
             raise ValueError(f"{len(content)} bytes")
-        if b"<!ENTITY" in content.replace(b"\0", b""):  # in UTF-16, too
+        if b"<!ENTITY" in content.replace(b"\0", b""):  # in UTF-16 and comments, too
             raise ValueError("entities are declared")
-        for name, element in _own(ElementTree.fromstring(_BEFORE.sub(rb"\1", content, 1)), 1):
+        parser = ElementTree.XMLParser()
+        parser.entity.update(entitydefs)  # HTML's, of documents with a DOCTYPE of their own
+        root = ElementTree.fromstring(_BEFORE.sub(rb"\1", content, 1), parser)
+        for name, element in _own(root, 1):
             if name == "content":
                 path = element.get("url", "").strip()
             elif name == "license":
@@ -159,7 +163,9 @@ def _given(licence: ElementTree.Element) -> dict[str, tuple[str, ...]]:
     given: dict[str, list[str]] = {}
     for name, element in _own(licence, _DEPTHS["license"]):
         if name == "payment":
-            given.setdefault("payment", []).extend(element.get("type", "").split())
+            given.setdefault("payment", []).extend(
+                element.get("type", "").replace(",", " ").split()
+            )
         elif name == "amount" and not given.get("payment"):
             given["payment"] = ["purchase"]  # money is asked, of whatever type
         elif name in ("permits", "prohibits", "standard"):

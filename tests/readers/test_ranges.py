@@ -291,6 +291,8 @@ def test_what_one_reader_reads(tmp_path: Path) -> None:
         "lines.jsonl": jsonl(),
         "plain.warc": record,
     }
+    stream = made["stream.warc.zst"]
+    made["damaged.warc.zst"] = stream[:-9] + bytes(b ^ 255 for b in stream[-9:-7]) + stream[-7:]
     for name, data in made.items():
         (tmp_path / name).write_bytes(data)
     changed = default_settings(split_bytes=2048)
@@ -299,6 +301,7 @@ def test_what_one_reader_reads(tmp_path: Path) -> None:
         for path in sorted(tmp_path.iterdir())
         if (reason := why_whole(str(path), path.name, changed))
     } == {
+        "damaged.warc.zst": "one zstd stream",
         "lines.jsonl.gz": "lines compressed with gzip",
         "long.warc.gz": "one gzip stream",
         "one.parquet": "one row group",

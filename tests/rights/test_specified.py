@@ -740,6 +740,16 @@ CASES: list[tuple[str, Given, tuple[Any, ...]]] = [
     ("rsl two roots", doc(rsl(con(ALLIC)) * 2), (N, N, N)),
     ("rsl content nested", doc(rsl(con(con(ALLIC)))), (N, N, N)),
     ("rsl html entity", doc(rsl(con(lic("<permits>all&nbsp;</permits>")))), (N, N, N)),
+    (
+        "rsl html entity, with a doctype",
+        doc('<!DOCTYPE rsl SYSTEM "x">' + rsl(con(lic("<permits>all</permits>&copy;")))),
+        (A, A, A),
+    ),
+    (
+        "rsl payments by commas",
+        doc(rsl(con(lic('<permits>all</permits><payment type="free,attribution"/>')))),
+        (A, A, A),
+    ),
     ("rsl empty permits closed", doc(rsl(con(lic("<permits/>")))), (D, D, D)),
     (
         "rsl geo only never allow",
