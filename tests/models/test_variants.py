@@ -6,11 +6,13 @@ import random
 
 import numpy as np
 
+from curation.config import read_values
 from curation.extract import blocks as s
+from curation.extract.decide import Limits
 from curation.extract.extractor import default_settings
 from curation.extract.features import COUNT, stated
 from curation.extract.model import load
-from curation.extract.native import _judge_blocks, _limits
+from curation.extract.native import _judge_blocks
 from curation.extract.scan import scan
 from models.training.extract import variants
 from models.training.extract.pages import block_texts
@@ -26,7 +28,7 @@ OTHER = (
 
 
 def scanned(html: str) -> s.Page:
-    return scan(html.encode(), 512, 10_000, 2000)
+    return scan(html.encode(), 512, 10_000)
 
 
 def test_shortened_ends_the_content_early_and_leaves_the_rest() -> None:
@@ -63,5 +65,6 @@ def test_grafted_reads_as_one_page() -> None:
     source, blocks = PAGE.encode(), np.arange(len(made.b_start))
     settings = default_settings()
     told = (tuple(made), tuple(stated(source, made)), (blocks >= 0, blocks))
-    _, measured, *_ = _judge_blocks(*told, load(settings.model).arrays, _limits(settings))
+    limits = settings.comments, tuple(read_values(settings.decision, Limits))
+    _, measured, *_ = _judge_blocks(*told, load(settings.model).arrays, limits)
     assert measured.shape == (len(blocks), COUNT)
