@@ -242,7 +242,7 @@ def member_pieces(raw: RawFile, codec: Codec, effort: Effort, offset: int = 0) -
             content, at = whole
             yield content
             continue
-        decoding = _decoding(buffered, codec, start)
+        decoding = (_Blocks if codec.in_blocks else _Decoding)(buffered, codec, start)
         yield from decoding.outputs()
         if decoding.ended:
             at = decoding.end
@@ -362,10 +362,6 @@ class _Blocks(_Decoding):
 
     def end_of_sound(self) -> int:
         return self.end
-
-
-def _decoding(raw: RawFile, codec: Codec, start: int) -> _Decoding:
-    return (_Blocks if codec.in_blocks else _Decoding)(raw, codec, start)
 
 
 def _tries(raw: RawFile, codec: Codec, effort: Effort, offset: int) -> bytes | None:
