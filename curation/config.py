@@ -240,7 +240,8 @@ def validate(
         key = ".".join(where)
         if any(f"{a}.".startswith(f"{key}.") or f"{key}.".startswith(f"{a}.") for a in assigned):
             name = "--set"
-        raise ConfigError(f"{name}: {key}: {_explain(model, alike, tree)}") from None
+        said = filter(None, (name, key, _explain(model, alike, tree)))
+        raise ConfigError(": ".join(said)) from None
 
 
 def built_in_settings(model: type[Model], name: str) -> Model:

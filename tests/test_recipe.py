@@ -122,8 +122,8 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("inputs=a.gz", "inputs: input should be a list or a mapping (got 'a.gz')"),
         (
             "filter.signals.dirty_words=null",
-            "filter.rules.llama3.dirty_word_ratio: its signal is not measured: name what it "
-            "takes in filter.signals.dirty_words",
+            "llama3.yaml: filter.rules.llama3.dirty_word_ratio: its signal is not measured: name "
+            "what it takes in filter.signals.dirty_words",
         ),
         ("extract.favor=precision", "favor is not read by the engine 'curation', only by trafil"),
         ("extract={engine: justext, comments: false}", "extract: comments is not read by the"),
