@@ -187,7 +187,7 @@ class ExtractShards:
         kind = GuardedReader if is_guarded() else FileReader
         part: tuple[Any, ...] = (shard.part.span, shard.part.begin) if shard.part else ()
         return [
-            kind(path, name, self.readers, *([shard.records[name]] if shard.records else part))
+            kind(path, name, self.readers, *((shard.records.get(name),) if shard.records else part))
             for path, name in shard.files
         ]
 

@@ -353,7 +353,7 @@ class Explorer:
             here = signals.of(mask)
             values, groups = values[here], groups[here]
         bins = bins_for(values, _BINS, () if limit is None else (limit.threshold,))
-        return _histogram(name, values, groups, bins)
+        return _histogram(name, [(values, groups)], bins)
 
     def _groups(self, reason: str | None) -> Any:
         """Number in _GROUPS of each document with signals.
@@ -433,13 +433,14 @@ class Explorer:
         return found
 
     def _margin(self, query: Query) -> Margin:
-        return self._margin_of(_number(query, "limit", -1), tuple(sorted(_filters(query).items())))
+        """Return the margin of a limit among the documents that filters leave."""
+        asked = {"limit": str(_number(query, "limit", -1))} | _filters(query)
+        return self._margin_of(asked)  # type: ignore[no-any-return]
 
     @functools.cached_property
-    def _margin_of(self) -> Callable[[int, tuple[tuple[str, str], ...]], Margin]:
-        """Return the margin of a limit, with filters as for `Masks`; the latest are remembered."""
-        return functools.lru_cache(_MARGINS)(
-            lambda limit, filters: self.signals.margin(limit, self.masks.of(dict(filters)))
+    def _margin_of(self) -> Callable[[Query], Any]:
+        return _remembered(
+            lambda query: self.signals.margin(int(query["limit"]), self.mask(query)), _MARGINS
         )
 
     def _limit(self, query: Query) -> Limit:
@@ -491,10 +492,12 @@ class Explorer:
         sides = [run.signals.column(name)[run.signals.kept] for run in (self, self.other)]
         few = [side[:: max(1, len(side) // _SAMPLED)] for side in sides]
         bins = bins_for(np.concatenate(few), _BINS)
-        of_run = np.repeat(np.arange(2, dtype=np.uint8), [len(side) for side in sides])
-        measured = [side[~np.isnan(side)] for side in sides]
-        medians = [float(np.median(held)) if len(held) else None for held in measured]
-        answer = _histogram(name, np.concatenate(sides), of_run, bins)
+        parts = [(side, np.full(len(side), run, np.uint8)) for run, side in enumerate(sides)]
+        answer = _histogram(name, parts, bins)
+        medians = [
+            None if np.isnan(side).all() else float(np.nanmedian(side, overwrite_input=True))
+            for side in sides
+        ]
         return answer | {"medians": medians}
 
     def flipped(self, query: Query) -> Answer:
@@ -513,14 +516,16 @@ def prepare(directory: str, place: Path) -> int:
     return sum(file.stat().st_size for file in place.iterdir())
 
 
-def _remembered(ask: Callable[[Query], Answer]) -> Callable[[Query], Answer]:
+def _remembered(
+    ask: Callable[[Query], Answer], most: int = _REMEMBERED
+) -> Callable[[Query], Answer]:
     """The same question, which keeps its latest answers.
 
     Who asks what is being found out ahead waits for that, rather than finding it out once more.
     """
     asking = threading.Lock()
 
-    @functools.lru_cache(_REMEMBERED)
+    @functools.lru_cache(most)
     def answer(items: tuple[tuple[str, str], ...]) -> Answer:
         return ask(dict(items))
 
@@ -531,18 +536,20 @@ def _remembered(ask: Callable[[Query], Answer]) -> Callable[[Query], Answer]:
     return one_at_a_time
 
 
-def _histogram(name: str, values: Any, groups: Any, bins: Bins) -> dict[str, Any]:
-    """Return the histogram of a signal by the groups of _GROUPS."""
-    counts = histogram(values, groups, len(_GROUPS), bins)
-    measured = len(values) - int(np.isnan(values).sum())
+def _histogram(name: str, parts: Sequence[tuple[Any, Any]], bins: Bins) -> dict[str, Any]:
+    """Return the histogram of a signal, of parts with values and their groups of _GROUPS."""
+    counts = np.sum([histogram(*part, len(_GROUPS), bins) for part in parts], axis=0)
+    measured = [values for values, _ in parts if not np.isnan(values).all()]
     return {
         "signal": name,
         "edges": bins.edges.tolist(),
         "scale": bins.scale,
         "counts": {group: counts[i].tolist() for i, group in enumerate(_GROUPS)},
-        "documents": len(values),
-        "unmeasured": len(values) - measured,
-        "range": [float(np.nanmin(values)), float(np.nanmax(values))] if measured else None,
+        "documents": sum(len(values) for values, _ in parts),
+        "unmeasured": sum(int(np.isnan(values).sum()) for values, _ in parts),
+        "range": [float(min(map(np.nanmin, measured))), float(max(map(np.nanmax, measured)))]
+        if measured
+        else None,
     }
 
 

@@ -90,16 +90,17 @@ class Paced(Quiet):
     def __init__(self) -> None:
         super().__init__()
         self._clock = time.monotonic
-        self._costs: dict[str, float] = {}
+        Paced.plan(self, {})
+
+    def plan(self, costs: Mapping[str, float]) -> None:
+        """The stages to come; what was done for others before says nothing of these."""
+        self._costs = dict(costs)
         self._documents: dict[str, int] = {}  # that a stage reads, where known
         self._done: dict[str, float] = {}  # share of a stage
         self._before: dict[str, float] = {}  # the part of it that an earlier run did
         self._complete: set[str] = set()
         self._seconds, self._started = 0.0, 0.0
         self._stage = ""  # under way
-
-    def plan(self, costs: Mapping[str, float]) -> None:
-        self._costs = dict(costs)
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         if state == "started":

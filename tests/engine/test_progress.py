@@ -53,6 +53,11 @@ def test_the_time_left_follows_from_work_done() -> None:
     clock.now = 70.0
     pace.stage("filter", "done", documents=50, kept=0)
     assert pace.remaining() == 0
+    pace.plan({"mix": 1.0})  # another run with the same display
+    pace.stage("mix", "started")
+    clock.now = 80.0
+    pace.step("mix", "shards", 0.5, 1, 0, 0)
+    assert pace.remaining() == pytest.approx(10)
 
 
 def test_stages_that_were_complete_say_nothing_of_the_time() -> None:

@@ -354,13 +354,16 @@ def places(rows: Rows) -> set[tuple[str, int]]:
 def test_order_of_rows_and_workers_change_nothing(tmp_path: Path) -> None:
     base, name = ROOT / "data_samples", "english-00000.warc.gz"
     rows = rows_of(base / name, name)
+    beside = tmp_path / "beside.jsonl"  # small files of any kind share a shard
+    beside.write_text(json.dumps({"id": "a", "text": "A text beside the index."}))
     shards = []
     for number, order in enumerate((rows, rows[::-1])):
-        write(order, tmp_path / "i.parquet")
-        run(tmp_path / str(number), [str(tmp_path / "i.parquet")], f"readers.index.base={base}")
+        index = write(order, tmp_path / "i.parquet")
+        run(tmp_path / str(number), [index, str(beside)], f"readers.index.base={base}")
         files = sorted((tmp_path / str(number) / "extract").rglob("*.parquet"))
         shards.append([(f.name, f.read_bytes()) for f in files])
     assert shards[0] == shards[1]
+    assert {d["source"]["file"] for d in documents(tmp_path / "0")} == {name, "beside.jsonl"}
 
 
 def test_a_sample_reads_its_records_alone(
