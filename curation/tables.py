@@ -79,7 +79,7 @@ def as_given(data: Any) -> Given:
     """
     kind = _library(data)
     if kind == "pandas":
-        return Given(_from_pandas(data), data)
+        return Given(pa.Table.from_pandas(_frame(data), preserve_index=False), data)
     if kind == "polars":
         data = data.collect() if hasattr(data, "collect") else data
         return Given(_frame(data).to_arrow(), data)
@@ -96,10 +96,6 @@ def _library(data: Any) -> str:
 def _frame(data: Any) -> Any:
     """Return a frame; a series becomes one with the column `text`."""
     return data.to_frame("text") if type(data).__name__ == "Series" else data
-
-
-def _from_pandas(data: Any) -> pa.Table:
-    return pa.Table.from_pandas(_frame(data), preserve_index=False)
 
 
 def _from_arrow(data: Any) -> pa.Table:

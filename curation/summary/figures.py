@@ -141,15 +141,11 @@ def _label(name: str) -> Callable[[pa.RecordBatch], pa.Array]:
     return lambda batch: pc.fill_null(batch[name].cast(pa.string()), "")
 
 
-def _licence(batch: pa.RecordBatch) -> pa.Array:
-    return pc.fill_null(pc.struct_field(batch["rights"], "licence"), "")
-
-
 _KEYS: dict[str, tuple[str, Callable[[pa.RecordBatch], pa.Array]]] = {
     **{name: (name, _label(name)) for name in LABELS},
     "host": ("url", lambda batch: hosts(batch["url"])),
     "collection": ("source", _collection),
-    "licence": ("rights", _licence),
+    "licence": ("rights", lambda b: pc.fill_null(pc.struct_field(b["rights"], "licence"), "")),
 }
 
 

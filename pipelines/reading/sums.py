@@ -82,7 +82,8 @@ def values(
     columns = {"documents": documents, "kept": left, "removed": removed}
     if weighed:
         columns["characters"] = counted(codes, size, mask, ledger.numbers["characters"])
-        columns["tokens"] = counted(codes, size, mask, _kept_tokens(ledger))
+        tokens = np.maximum(ledger.numbers["tokens"], 0) * ledger.kept  # 0 of those not counted
+        columns["tokens"] = counted(codes, size, mask, tokens)
     present = np.flatnonzero(documents)
     ranked = present[np.lexsort((present, -columns[order][present]))]
     rows = [
@@ -95,11 +96,6 @@ def spans(size: int, most: int = 1 << 20) -> Iterator[slice]:
     """Parts of a long array, so that what is made of it on the way stays small."""
     for first in range(0, size, most):
         yield slice(first, min(first + most, size))
-
-
-def _kept_tokens(ledger: Ledger) -> npt.NDArray[Any]:
-    """Return tokens of the documents that were kept and counted, 0 of the others -> [documents]."""
-    return np.maximum(ledger.numbers["tokens"], 0) * ledger.kept
 
 
 def counted(

@@ -75,7 +75,7 @@ class RunStage(beam.PTransform):
         run = self._run()
         begun = shards | "Input" >> beam.Create(run.files) if described.is_source else shards
         run = replace(run, files=())
-        keyed = begun | "Keyed" >> beam.Map(_keyed).with_output_types(_Item)
+        keyed = begun | "Keyed" >> beam.Map(lambda given: (0, given)).with_output_types(_Item)
         found = keyed | "Gather" >> beam.GroupByKey()
         for number in range(described.passes):
             plan = beam.ParDo(_PlanStep(run)).with_output_types(_Item)
@@ -109,10 +109,6 @@ def _recipe(stage: str, settings: Any) -> Recipe:
 _Given = Shard | InputFile
 #: That, or a list of tasks and the number of one. The key spreads tasks.
 _Item = tuple[int, Any]
-
-
-def _keyed(given: _Given) -> _Item:
-    return 0, given
 
 
 class _Pending(Exception):  # noqa: N818 (nothing is wrong)
