@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as
+from curation.arrow import read_only
 from curation.bytes.hash_tables import slot_of
 from curation.compiled import Float32s, Int, Int32s, Int64s, Uint64s, inlined, kernel
 from curation.decontaminate.normalize import WORD, Tokens, ngrams, sums, tokenize
@@ -129,8 +130,7 @@ def build_index(texts: Sequence[str], background: Background) -> Index:
     kept = order[chosen]
     counts = np.bincount((np.cumsum(seeds) - 1)[number[chosen]], minlength=int(seeds.sum()))
     keys, values, bits = _table(kinds[seeds])
-    starts = tokens.offsets[pattern_of[kept]]
-    return Index(
+    arrays = (
         (tokens.hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32),
         weights | np.where(tokens.numbers, NUMBER, 0).astype(np.uint8),
         tokens.offsets,
@@ -141,8 +141,10 @@ def build_index(texts: Sequence[str], background: Background) -> Index:
         values,
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         pattern_of[kept],
-        (kept - starts).astype(np.int32),
+        (kept - tokens.offsets[pattern_of[kept]]).astype(np.int32),
     )
+    # As they are mapped: kernels would be compiled once more for arrays that can be written to.
+    return Index._make(map(read_only, arrays))
 
 
 def _weights(
@@ -214,5 +216,4 @@ def save_index(index: Index, folder: Path) -> None:
 
 def map_index(folder: Path) -> Index:
     """Map the arrays of a folder into memory, read-only."""
-    arrays = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in Index._fields)
-    return Index._make(np.asarray(array) for array in arrays)
+    return Index._make(np.asarray(np.load(folder / f"{name}.npy", "r")) for name in Index._fields)

@@ -242,7 +242,7 @@ def test_addresses_of_formulas(address: str, shown: bool) -> None:
     ],
 )
 def test_numbers_of_elements_tell_no_kinds_apart(one: str, other: str, alike: bool) -> None:
-    page = scan(f'<div class="{one}">x</div><div class="{other}">y</div>'.encode(), 64, 99, 99)
+    page = scan(f'<div class="{one}">x</div><div class="{other}">y</div>'.encode(), 64, 99)
     first, second = page.e_signature[page.b_element]
     assert (first == second) == alike
 
