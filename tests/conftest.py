@@ -259,7 +259,8 @@ def _yaml_takes_no_time() -> Iterator[None]:
 def fork_server() -> BaseContext:
     """A process that has imported all that workers need, with their kernels, to be forked."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pipelines.runners.preload", "tests.engine.poison"])
+    tests = ["tests.engine.poison", "tests.engine.toys", "tests.fake_slurm"]
+    context.set_forkserver_preload(["pipelines.runners.preload", "pipelines.runners.slurm", *tests])
     with contextlib.chdir(ROOT):
         forkserver.ensure_running()
     return context

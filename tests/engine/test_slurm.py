@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import psutil
@@ -22,12 +24,13 @@ from pipelines.runners.progress import Quiet
 from pipelines.runners.slurm import SlurmOptions, parse
 from pipelines.runners.tasks import Step, Task
 from pipelines.storage.files import Folder
+from tests import fake_slurm
 from tests.conftest import ROOT, curate
 from tests.engine.test_execute import TASKS, folder_in, runs
 from tests.engine.toys import Die, Fail, KillJob, WriteName
 from tests.faulty_store import environment, faulty_store
 
-RUNNER = ["--runner=slurm", "--slurm_partition=main", "--slurm_jobs=1"]
+RUNNER = ["--runner=slurm", "--slurm_partition=main", "--slurm_jobs=1", "--slurm_python=worker"]
 #: A second worker takes seconds to start.
 TWO = "--slurm_jobs=2"
 
@@ -44,32 +47,39 @@ class Site:
 
     def processes(self) -> list[psutil.Process]:
         """What runs on the nodes."""
-        mark = str(self.place.parent)
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
-            if "pipelines.runners.slurm" in (line := " ".join(process.info["cmdline"] or ())):
-                found += [process] if mark in line else []
-        return found
+        groups = {int(line) for line in (self.place / "groups").read_text().split()}
+        return [each for each in psutil.process_iter() if group_of(each) in groups]
+
+
+def group_of(process: psutil.Process) -> int:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(process.pid)
+    return -1
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: BaseContext
+) -> Iterator[Site]:
     place, tools = tmp_path / "cluster", tmp_path / "bin"
     for folder in (place, tools):
         folder.mkdir()
     for tool in ("sbatch", "squeue", "scancel", "scontrol"):
-        fake = f"exec '{sys.executable}' -S '{ROOT}/tests/fake_slurm.py' {tool} \"$@\""
+        fake = f"exec '{sys.executable}' -IS '{ROOT}/tests/fake_slurm.py' {tool} \"$@\""
         (tools / tool).write_text(f"#!/bin/sh\n{fake}\n")
-        (tools / tool).chmod(0o755)
+    (tools / "worker").write_text(fake_slurm.WORKER)
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SLURM", str(place))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     for name, seconds in {"_LOOK": 0.2, "_SLOW": 0.2}.items():
         monkeypatch.setattr(slurm, name, seconds)
+    control = fork_server.Process(target=fake_slurm.control, args=(str(place),))  # type: ignore[attr-defined]
+    control.start()
     yield Site(place)
-    for path in place.glob("*.json"):
-        path.with_suffix(".cancelled").touch()
-    psutil.wait_procs(Site(place).processes(), 10)
+    (place / "over").touch()
+    control.join()
 
 
 def run(tmp_path: Path, step: Step, *options: str, tasks: Sequence[Task] = TASKS) -> int:
@@ -87,9 +97,10 @@ def left_over(tmp_path: Path) -> list[str]:
 
 def test_every_task_runs_once_and_is_not_redone(tmp_path: Path, site: Site) -> None:
     folder = folder_in(tmp_path)
-    assert run(tmp_path, WriteName(), TWO) == 4
+    options = TWO, f"--slurm_python={sys.executable}"  # here as on a real cluster
+    assert run(tmp_path, WriteName(), *options) == 4
     assert runs(folder) == ["a", "b", "c", "d"]
-    assert run(tmp_path, WriteName(), TWO) == 0
+    assert run(tmp_path, WriteName(), *options) == 0
     assert site.states() == ["COMPLETED"] * 2
     assert left_over(tmp_path) == []
 
@@ -267,20 +278,16 @@ def test_a_run_is_cancelled_from_elsewhere(
     assert "no run is at work there" in capsys.readouterr().err
 
 
-def python_with(tmp_path: Path, change: str) -> str:
+def changed(what: str) -> str:
     """Option of workers that are less patient."""
-    code = f"import sys, pipelines.runners.slurm as s; s.{change}; s.main()"
-    path = tmp_path / "python"
-    path.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{code}' \"$3\"\n")
-    path.chmod(0o755)
-    return f"--slurm_python={path}"
+    return f"--slurm_setup=export FAKE_CHANGE={what}"
 
 
 def test_a_worker_without_work_ends_and_another_comes_when_there_is_some(
     tmp_path: Path, site: Site
 ) -> None:
     folder = folder_in(tmp_path)
-    options = [*RUNNER, python_with(tmp_path, "_IDLE = 1")]
+    options = [*RUNNER, changed("_IDLE=1")]
     with Executor(parse_beam_args(options, None), output=Folder(str(tmp_path))) as executor:
         assert executor.run("stage", WriteName(), folder, TASKS) == 4
         deadline = time.monotonic() + 60
@@ -295,7 +302,7 @@ def test_workers_end_after_their_driver_and_the_same_command_goes_on(
     tmp_path: Path, site: Site
 ) -> None:
     folder = folder_in(tmp_path)
-    process = driver(tmp_path, site, python_with(tmp_path, "_PATIENCE = 2"))
+    process = driver(tmp_path, site, changed("_PATIENCE=2"))
     process.kill()
     process.wait()
     deadline = time.monotonic() + 60
