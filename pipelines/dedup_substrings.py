@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import text_buffers
-from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, losses_noted, most_frequent
+from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, most_frequent
 from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.substrings import (
     Copy,
@@ -30,19 +30,20 @@ from curation.dedup.substrings import (
 )
 from curation.schema import EDITS, with_column
 from pipelines.dedup.duplicates import (
+    AUDIT,
     OfShard,
     OverRanges,
     numbered_tasks,
     range_tasks,
 )
 from pipelines.dedup.indexes import kept_shards
+from pipelines.dedup.losses import loss_passes, losses_of
 from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import (
     Outcome,
     Transform,
     TransformShards,
-    batches_beside,
     shard_tasks,
 )
 from pipelines.runners.chain import Pass
@@ -63,8 +64,6 @@ from pipelines.storage.files import Folder
 from pipelines.storage.shards import BATCH_ROWS
 
 _STAGE = "dedup-substrings"
-#: Folder of the audit: bytes that the documents of each language and host had and lost, by batch.
-_AUDIT = "audit"
 #: Key in a commit record's counts for the most frequent passages.
 _OFTEN = "frequent"
 
@@ -318,7 +317,7 @@ class CutPassages(Transform):
         extra = {"passages_cut": len(done.rows), "bytes_cut": int(done.sizes.sum())}
         audit = losses_by_source(batch, lost)
         batch = with_column(batch, "text", done.texts)
-        return Outcome(batch, done.verdicts, edits, extra, {_AUDIT: audit})
+        return Outcome(batch, done.verdicts, edits, extra, {AUDIT: audit})
 
 
 def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, list[Copy]]:
@@ -350,9 +349,10 @@ def run(run: StageRun) -> dict[str, Any]:
     check, gather = CheckOriginals(key, names[first:]), GatherCuts(key, names)
     apply = TransformShards(
         *(run.stage, key, CutPassages(settings)),
-        beside={_AUDIT: SOURCES},
+        beside={AUDIT: SOURCES},
         counted=(run.folder, choose.name),
     )
+    share = defaults(DocumentDedupSettings).alarms.lost_share
     passes = [
         Pass(choose, every),
         Pass(find, ranges, after=(choose.name,)),
@@ -360,11 +360,11 @@ def run(run: StageRun) -> dict[str, Any]:
         Pass(check, every, after=(claim.name,)),
         Pass(gather, tasks, after=(check.name,)),
         Pass(apply, shard_tasks(run.inputs), beside=gather.name),
+        *loss_passes(run, share, "bytes", gather.name),
     ]
     run.chain(passes)
     counts = [r["counts"] for r in records_of(run.folder, check, every)]
     often = chain.from_iterable(count.get(_OFTEN, ()) for count in counts)
     notes = {"most frequent passages cut": most_frequent(often)}
-    share = defaults(DocumentDedupSettings).alarms.lost_share
-    notes |= losses_noted(batches_beside(run, _AUDIT), share, "bytes")
+    notes |= losses_of(run, passes)
     return run.finish(shard_tasks(run.inputs), run.compared, {"notes": notes})

@@ -1,5 +1,6 @@
 """Audit of deduplication of lines and passages: what was frequent, where, and what became of it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any, Literal
@@ -40,6 +41,8 @@ _SHOWN_LINES = 50
 SHOWN = 200
 #: Hosts and source files with fewer documents raise no alarm: all of a few may well be copies.
 FEWEST_DOCUMENTS = 100
+#: Alarms of a kind that are shown, the gravest.
+MOST_ALARMS = 20
 
 
 def audit_lines(texts: Texts, removal: LineRemoval, frequent: LineTotals) -> pa.RecordBatch:
@@ -159,6 +162,11 @@ def losses_by_source(batch: pa.RecordBatch, removed: npt.NDArray[np.int64]) -> p
     return (table.to_batches() or [pa.RecordBatch.from_pylist([], SOURCES)])[0]
 
 
+def sums_of_losses(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Return SOURCES with one row for each that has a name."""
+    return summed(batches, SOURCES, _BY, _SUMS).filter(pc.field("name") != "")
+
+
 def losses_noted(
     batches: Iterable[pa.RecordBatch], share: float, what: Literal["documents", "bytes"]
 ) -> dict[str, Any]:
@@ -169,19 +177,34 @@ def losses_noted(
         share: of a host's or source file's documents or bytes; above there is an alarm.
         what: whether documents or bytes were counted.
     """
-    held = summed(batches, SOURCES, _BY, _SUMS).filter(pc.field("name") != "")
+    held = sums_of_losses(batches)
     held = held.sort_by([("removed", "descending"), ("kind", "ascending"), ("name", "ascending")])
     few = {kind: held.filter(pc.field("kind") == kind) for kind in ("language", "host")}
     notes: dict[str, Any] = {f"{what} cut by {kind}": _rows(few[kind]) for kind in few}
     least = pc.field(what).cast(pa.float64()) * share
     many = pc.field("documents") >= FEWEST_DOCUMENTS
     losing = held.filter(many & (pc.field("removed") > least) & (pc.field("kind") != "language"))
-    alarms = [{"alarm": _alarm(row, what, share), **row} for row in _rows(losing)]
+    alarms = [{"alarm": _alarm(row, what, share), **row} for row in _rows(losing, MOST_ALARMS)]
     return notes | ({"alarms": alarms} if alarms else {})
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    shown = table.slice(0, _SHOWN_LINES).to_pylist()
+def losses_joined(parts: Iterable[dict[str, list[dict[str, Any]]]]) -> dict[str, Any]:
+    """Return as one what `losses_noted` says of languages, hosts and files divided by name."""
+    notes = defaultdict[str, list[dict[str, Any]]](list)
+    for part in parts:
+        for name, rows in part.items():
+            most = MOST_ALARMS if name == "alarms" else _SHOWN_LINES
+            notes[name] = sorted([*notes[name], *rows], key=_place)[:most]
+    return dict(notes)
+
+
+def _place(row: dict[str, Any]) -> tuple[int, str, str]:
+    kind = next(kind for kind in sorted(_KINDS) if kind in row)
+    return -row["removed"], kind, row[kind]
+
+
+def _rows(table: pa.Table, most: int = _SHOWN_LINES) -> list[dict[str, Any]]:
+    shown = table.slice(0, most).to_pylist()
     return [{row.pop("kind"): row.pop("name"), **row} for row in shown]
 
 

@@ -11,12 +11,11 @@ from typing import Any
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup.duplicates import range_tasks, verdict_passes
 from pipelines.dedup.indexes import Place, WriteIndex, indexed_shards
+from pipelines.dedup.losses import loss_passes, losses_of
 from pipelines.dedup_documents.buckets import Link, Sign, Solve
 from pipelines.dedup_documents.clusters import SAMPLES, Clusters, DocumentVerdicts
-from pipelines.dedup_documents.losses import ROW_BYTES, ListLosses, SumLosses, worst
 from pipelines.dedup_documents.members import Members
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Task, records_of
 from pipelines.storage.exchange import scratch
@@ -44,19 +43,20 @@ def run(run: StageRun) -> dict[str, Any]:
     done = {p.step.name: p for p in passes}
     records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
     notes = _facts_of(run, records[Clusters.name])
-    if alarms := _alarms(run, records[Clusters.name]) + worst(records[SumLosses.name]):
+    lost = losses_of(run, passes).get("alarms", [])
+    if alarms := _alarms(run, records[Clusters.name]) + lost:
         notes["alarms"] = alarms
     index = records.get(WriteIndex.name, ())
     return run.finish(done["shards"].tasks, run.compared, {"notes": notes}, also=index)
 
 
 #: Steps whose records have counts for the manifest, or name files that are kept.
-_COUNTED = (Clusters.name, SumLosses.name, WriteIndex.name)
+_COUNTED = (Clusters.name, WriteIndex.name)
 
 
 def compared(run: StageRun, places: Sequence[Place]) -> list[Pass]:
     """Return the passes of the stage, over the run's shards and those of the indexes."""
-    key, settings, own = run.settings_key, run.settings, tuple(s.name for s in run.inputs)
+    key, settings, own = run.settings_key, run.settings, len(run.inputs)
     names, tasks = tuple(p.name for p in places), [p.task for p in places]
     sign = Sign(key, settings, run.also.get("rights"))
     link = Link(key, settings, names)
@@ -67,12 +67,11 @@ def compared(run: StageRun, places: Sequence[Place]) -> list[Pass]:
     solve = Solve(key, tuple(p.shard.rows for p in places))
     edges = [scratch("edges", n) for n in names] + [scratch("links", t.name) for t in buckets]
     members = Members(key, settings, solve.labels, tuple(t.name for t in buckets))
-    clusters = Clusters(key, settings, names, len(own))
+    clusters = Clusters(key, settings, names, own)
     # The data compared for a document is about as large as the compressed document.
     ranges = range_tasks(sum(p.shard.bytes for p in places))
     verdicts = DocumentVerdicts(key, tuple(t.name for t in ranges), settings)
-    index = Pass(WriteIndex(key, "facts"), tasks[: len(own)], beside=verdicts.name)
-    lost, total = ListLosses(key), SumLosses(key, settings.alarms.lost_share, own)
+    index = Pass(WriteIndex(key, "facts"), tasks[:own], beside=verdicts.name)
     return [
         Pass(sign, tasks),
         Pass(link, buckets, after=(sign.name,)),
@@ -81,8 +80,7 @@ def compared(run: StageRun, places: Sequence[Place]) -> list[Pass]:
         Pass(clusters, ranges, after=(members.name,)),
         *verdict_passes(run, verdicts, clusters.name, audits=True),
         *([index] if settings.index.write else []),
-        Pass(lost, shard_tasks(run.inputs), after=(verdicts.name,)),
-        Pass(total, range_tasks(ROW_BYTES * run.documents), after=(lost.name,)),
+        *loss_passes(run, settings.alarms.lost_share, "documents", verdicts.name),
     ]
 
 
