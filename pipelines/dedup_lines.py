@@ -69,6 +69,8 @@ from pipelines.storage.shards import add_counts
 _AUDIT = "audit"
 #: Key of the counts of documents by language.
 _DOCUMENTS = f"{SCRATCH}/data/documents.json"
+#: Column and file of the hashes of each document's lines, which are computed once.
+_HASHES = "hashes"
 _STAGE = "dedup-lines"
 
 
@@ -130,20 +132,23 @@ class CountLines:
         function = partial(_lines_of, index, _read_buckets(folder, self.settings))
         parts = over_documents(_STAGE, shard, function, read)
         found, aside = answers(parts, progress)
-        lines, places, hosts = zip(*found, strict=True)
+        lines, places, hosts, hashes = zip(*found, strict=True)
         counts = with_pages(merge_counts(lines), np.concatenate(hosts))
         buckets = np.concatenate(places)[row_of(counts.first)]
         name = scratch("lines", shard.name)
         # The key is the line's hash without bucket: an index has lines but no buckets.
         columns = {"key": out_of_buckets(counts.hashes, buckets), "bucket": buckets}
         columns |= dict(zip(_COUNTS, counts[1:], strict=True))
-        return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
+        files = {name: write_run(folder, name, "key", columns)}
+        name = scratch(_HASHES, shard.name)
+        files[name] = write_columns(folder, name, {_HASHES: pa.concat_arrays(hashes)})
+        return Result(files, noted(aside))
 
 
 def _lines_of(
     index: int, buckets: Buckets, batch: pa.RecordBatch, first_row: int
-) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
-    """Return the lines of a batch, and bucket and host of each document."""
+) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64, pa.Array]:
+    """Return the lines of a batch, and bucket, host and hashes of lines of each document."""
     return lines_of(batch, document_numbers(index, batch.num_rows, first_row), buckets)
 
 
@@ -211,14 +216,14 @@ class CutLines(Transform):
     ranges: tuple[str, ...]
 
     def open(self, shard: str, folder: Folder) -> Applied:
-        buckets = _read_buckets(folder, self.settings)
-        return partial(self._cut, buckets, _read_frequent(folder, self.ranges))
+        hashes = read_columns(folder, scratch(_HASHES, shard)).column(_HASHES)
+        return partial(self._cut, hashes, _read_frequent(folder, self.ranges))
 
     def _cut(
-        self, buckets: Buckets, frequent: LineTotals, batch: pa.RecordBatch, first_row: int
+        self, hashes: pa.Array, frequent: LineTotals, batch: pa.RecordBatch, first_row: int
     ) -> Outcome:
-        of = buckets.scopes(batch), buckets.of(batch)
-        removal = remove_lines(batch.column("text"), frequent, self.settings, *of)
+        known = hashes.slice(first_row, batch.num_rows).flatten().to_numpy()
+        removal = remove_lines(batch.column("text"), frequent, self.settings, known)
         edits = pa.RecordBatch.from_arrays(
             [
                 batch.column("id").take(pa.array(removal.cut_rows)),

@@ -78,9 +78,9 @@ def _without_lines(
         settings, tuple(sorted(Counter(languages(batch, settings).to_pylist()).items()))
     )
     numbers = np.arange(batch.num_rows, dtype=np.uint64)
-    counts, places, hosts = lines_of(batch, numbers, buckets)
+    counts, _, hosts, hashes = lines_of(batch, numbers, buckets)
     frequent = frequent_lines(total_lines(with_pages(counts, hosts)), settings)
-    removal = remove_lines(batch["text"], frequent, settings, buckets.scopes(batch), places)
+    removal = remove_lines(batch["text"], frequent, settings, hashes.flatten().to_numpy())
     return [{"text": text} for text in removal.texts.to_pylist()], verdicts(removal, settings)
 
 

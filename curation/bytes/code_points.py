@@ -4,6 +4,8 @@ import numpy as np
 
 from curation.compiled import Bool, Bytes, Int, borrowing, inlined
 
+_ONE, _TWO, _THREE = np.uint64(1), np.uint64(2), np.uint64(3)
+
 
 @inlined
 def is_tail(byte: Int) -> Bool:
@@ -14,15 +16,16 @@ def is_tail(byte: Int) -> Bool:
 @inlined
 def code_point(data: Bytes, i: Int) -> tuple[Int, Int]:
     """Return the code point at byte i and its length in bytes; `data` is valid UTF-8."""
-    b = np.int64(data[i])
+    at = np.uint64(i)  # of others numba asks each time if they count from the end
+    b = np.int64(data[at])
     if b < 0x80:
         return b, 1
     if b < 0xE0:
-        return (b & 0x1F) << 6 | np.int64(data[i + 1] & 0x3F), 2
-    two = np.int64(data[i + 1] & 0x3F) << 6 | np.int64(data[i + 2] & 0x3F)
+        return (b & 0x1F) << 6 | np.int64(data[at + _ONE] & 0x3F), 2
+    two = np.int64(data[at + _ONE] & 0x3F) << 6 | np.int64(data[at + _TWO] & 0x3F)
     if b < 0xF0:
         return (b & 0x0F) << 12 | two, 3
-    return (b & 0x07) << 18 | two << 6 | np.int64(data[i + 3] & 0x3F), 4
+    return (b & 0x07) << 18 | two << 6 | np.int64(data[at + _THREE] & 0x3F), 4
 
 
 @borrowing

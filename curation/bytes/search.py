@@ -54,8 +54,9 @@ def copy_bytes(data: Bytes, start: Int, end: Int, out: Bytes, at: Int) -> Int:
 
     Numba compiles seconds of messages about shapes for an assignment to a slice.
     """
-    for i in range(start, end):
-        out[at + i - start] = data[i]
+    first, place = np.uint64(start), np.uint64(at)  # many at a time, as no index is negative
+    for k in range(np.uint64(end - start)):
+        out[place + k] = data[first + k]
     return at + end - start
 
 

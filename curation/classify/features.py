@@ -81,6 +81,7 @@ SHAPE = (
     "tex",
 )
 
+_DIGITS = 1 << BITS // 2  # half of the bits of a bucket
 # Finishes a hash, and joins two.
 _PAIR = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
@@ -175,6 +176,23 @@ def _count(counts: Int32s, bucket: Int, ids: Int32s, n: Int) -> Int:
     return n
 
 
+@borrowing
+def _sort(ids: Int32s, spare: Int32s, places: Int64s) -> None:
+    """Sort buckets by the lower half of their bits, then by the upper."""
+    for shift in (0, BITS // 2):
+        places[:] = 0
+        for bucket in ids:
+            places[((bucket >> shift) & (_DIGITS - 1)) + 1] += 1
+        for digit in range(_DIGITS):
+            places[digit + 1] += places[digit]
+        for bucket in ids:
+            digit = (bucket >> shift) & (_DIGITS - 1)
+            spare[np.uint64(places[digit])] = bucket
+            places[digit] += 1
+        for k in range(len(ids)):
+            ids[k] = spare[k]
+
+
 @kernel
 def _measure(
     offsets: Int64s,
@@ -187,6 +205,7 @@ def _measure(
     rows: _Rows,
 ) -> None:
     starts, ids, values, counts = found
+    spare, places = np.empty_like(ids), np.empty(_DIGITS + 1, np.int64)
     n = 0
     for doc in range(len(offsets) - 1):
         begin = offsets[doc]
@@ -197,7 +216,7 @@ def _measure(
                 end -= 1
         first = n
         n = _read(data, begin, end, known, found, n, state.counts[doc], state.places[doc])
-        ids[first:n].sort()
+        _sort(ids[first:n], spare, places)
         square = 0.0
         for k in range(first, n):
             value = logs[counts[ids[k]]]
@@ -209,8 +228,8 @@ def _measure(
         starts[doc + 1] = n
         if n > first:
             unread = 0
-            for k in range(end, offsets[doc + 1]):
-                unread += (data[k] & 0xC0) != 0x80
+            for at in range(np.uint64(end), np.uint64(offsets[doc + 1])):
+                unread += (data[at] & 0xC0) != 0x80
             _describe(state.counts[doc], unread, rows.shape[doc], rows.signs[doc])
 
 

@@ -197,21 +197,22 @@ def _add_sparse(
 ) -> None:
     outputs = weights.shape[1]
     scaled = len(scales) > 0
+    known, given = np.empty(len(ids), np.uint64), np.empty(len(ids), np.float64)
     for doc in range(len(starts) - 1):
+        n = 0
+        for k in range(np.uint64(starts[doc]), np.uint64(starts[doc + 1])):
+            row = rows[np.uint64(ids[k])]
+            known[n], given[n] = np.uint64(row), values[k]
+            n += row >= 0  # without branches, which no processor could foresee
         factor = 1.0
         if scaled:
             square = 0.0
-            for k in range(starts[doc], starts[doc + 1]):
-                row = rows[ids[k]]
-                if row >= 0:
-                    value = np.float64(values[k]) * scales[row]
-                    square += value * value
+            for k in range(n):
+                square += (given[k] * scales[known[k]]) ** 2
             factor = 1 / np.sqrt(square) if square > 0 else 0.0
-        for k in range(starts[doc], starts[doc + 1]):
-            row = rows[ids[k]]
-            if row >= 0:
-                value = np.float64(values[k]) * factor
-                if scaled:
-                    value *= scales[row]
-                for j in range(outputs):
-                    out[doc, j] += value * weights[row, j]
+        for k in range(n):
+            value = given[k] * factor
+            if scaled:
+                value *= scales[known[k]]
+            for j in range(outputs):
+                out[doc, j] += value * weights[known[k], j]

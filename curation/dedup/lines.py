@@ -131,9 +131,7 @@ def line_hashes(texts: Texts, settings: LineDedupSettings, scopes: Ids | None = 
     folded = character_table(rules)
     # Digits are folded in lines of words only.
     plain = character_table(rules.model_copy(update={"digits": "keep"}))
-    starts, ends, doc_offsets = line_spans(buffers)
-    begins = np.repeat(buffers.offsets[:-1], np.diff(doc_offsets))
-    spans = np.stack([starts - begins, ends - begins], axis=1)
+    doc_offsets, spans = _spans(buffers)
     hashes = _hash_lines(
         buffers.data,
         buffers.offsets,
@@ -148,6 +146,13 @@ def line_hashes(texts: Texts, settings: LineDedupSettings, scopes: Ids | None = 
         scoped = within(hashes, np.repeat(scopes, np.diff(doc_offsets)))
         hashes = np.where(hashes == IGNORED, IGNORED, np.maximum(scoped, np.uint64(1)))
     return LineHashes(hashes, doc_offsets, spans)
+
+
+def _spans(buffers: TextBuffers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The `doc_offsets` and `spans` of all lines."""
+    starts, ends, doc_offsets = line_spans(buffers)
+    begins = np.repeat(buffers.offsets[:-1], np.diff(doc_offsets))
+    return doc_offsets, np.stack([starts - begins, ends - begins], axis=1)
 
 
 def in_buckets(hashes: Ids, buckets: npt.NDArray[np.int64]) -> Ids:
@@ -291,22 +296,18 @@ def remove_lines(
     texts: Texts,
     frequent: LineTotals,
     settings: LineDedupSettings,
-    scopes: Ids | None = None,
-    buckets: npt.NDArray[np.int64] | None = None,
+    hashes: Ids | None = None,
 ) -> LineRemoval:
     """Cut frequent lines out of documents, those whose place allows it.
 
     Args:
         texts: [documents].
         frequent: the frequent lines of all scopes and buckets, by ascending hash.
-        scopes: [documents], as `line_hashes` had them.
-        buckets: [documents], where hashes were put in buckets.
+        hashes: [lines], where they are known; None: one scope and no buckets.
     """
     buffers = text_buffers(texts)
-    lines = line_hashes(texts, settings, scopes)
-    if buckets is not None:
-        of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
-        lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
+    mine = None if hashes is None else LineHashes(hashes, *_spans(buffers))
+    lines = line_hashes(texts, settings) if mine is None else mine
     places = _places(lines, frequent)
     found = patterns.decide(buffers, lines, places, frequent)
     lost = patterns.CUTS[found]
@@ -447,8 +448,8 @@ def languages(batch: pa.RecordBatch, settings: LineDedupSettings) -> pa.Array:
 
 def lines_of(
     batch: pa.RecordBatch, numbers: Ids, buckets: Buckets
-) -> tuple[LineCounts, npt.NDArray[np.int64], Ids]:
-    """Return the lines of a batch, and the bucket and host of each document.
+) -> tuple[LineCounts, npt.NDArray[np.int64], Ids, pa.Array]:
+    """Return the lines of a batch, and the bucket, host and hashes of lines of each document.
 
     Args:
         batch: documents with `id`, `url`, `text`, and `language` with `per_language`.
@@ -459,4 +460,5 @@ def lines_of(
     of_lines = np.repeat(places, np.diff(lines.doc_offsets))
     lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
     hosts = buckets.hosts(batch, numbers)
-    return count_lines(lines, numbers, hosts), places, hosts
+    hashes = pa.LargeListArray.from_arrays(lines.doc_offsets, lines.hashes)
+    return count_lines(lines, numbers, hosts), places, hosts, hashes

@@ -224,7 +224,7 @@ def judge_line(
         if more >= limits.min_words:
             return KEEP, LOREM, 0
     brackets = 0
-    for i in range(start, end):
+    for i in range(np.uint64(start), np.uint64(end)):
         brackets += data[i] == _OPEN
     if brackets:
         n = _without_citations(data, start, end, buffer)

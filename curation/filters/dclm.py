@@ -85,18 +85,6 @@ def _counts(data: Bytes, begin: Int, start: Int, properties: Uint16s, dialect: I
 
 
 @borrowing
-def _spaced_ellipses(data: Bytes, start: Int, end: Int) -> Int:
-    """How often `. . .` is in the text."""
-    found = 0
-    i = start
-    while i < end:
-        here = data[i] == _DOT and ends_in_spaced_ellipsis(data, i, min(i + 5, end))
-        found += here
-        i += 5 if here else 1
-    return found
-
-
-@borrowing
 def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
     """Measure what `gopher.measure` does; symbols are number signs and ellipses in one.
 
@@ -122,7 +110,11 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
         row.gopher_mean_word_length = chars / words
         row.gopher_alpha_word_ratio = alpha / words
         hashes, ellipses = count_symbols(data, begin, end)
-        ellipses += _spaced_ellipses(data, begin, end)
+        i = begin
+        while i < end:  # `. . .`
+            spaced = data[i] == _DOT and ends_in_spaced_ellipsis(data, i, min(i + 5, end))
+            ellipses += spaced
+            i += 5 if spaced else 1
         row.gopher_symbol_hash_ratio = (hashes + ellipses) / words
         row.gopher_ellipsis_ratio = ellipses / words
     bullets, trailing = line_shares(data, properties, doc.feeds, space.feeds, kit.gopher)

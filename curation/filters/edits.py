@@ -170,8 +170,8 @@ def find_cuts(
 def _cut_citations(data: Bytes, d: Int, start: Int, end: Int, cuts: Int64s, n: Int) -> Int:
     """Append the citation marks of a kept line; return the number of cuts."""
     brackets = 0  # most lines have none
-    for i in range(start, end):
-        brackets += data[i] == _OPEN
+    for k in range(np.uint64(start), np.uint64(end)):
+        brackets += data[k] == _OPEN
     i = start if brackets else end
     while i < end:
         stop = c4.citation_end(data, i, end)

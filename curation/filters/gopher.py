@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from curation.bytes.ascii import byte_set
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bytes, Float, Int, Record, Uint16s, borrowing
-from curation.filters.lexicon import stop_words
+from curation.filters.lexicon import FLAGGED, first_bits
 from curation.filters.scratch import token_characters
 from curation.text.lines import strip_left, strip_right
 from curation.text.words import HAS_ALPHA, NOT_PUNCTUATION
 
 if TYPE_CHECKING:
-    from curation.filters.scratch import Document, Lines, Scratch, Tokens
+    from curation.filters.scratch import Document, Lines, Scratch
     from curation.filters.signals import Kit
 
 #: Tools whose meaning of words and lines signals may follow, and the numbers by which kernels know
@@ -96,26 +96,18 @@ def line_shares(
 
 
 @borrowing
-def count_words(n: Int, tokens: Tokens) -> tuple[Int, Int, Int]:
-    """(words, characters of words, tokens with a letter) among the first n tokens."""
-    words = chars = alpha = 0
-    for i in range(n):
-        flags = tokens.flags[i]
-        if flags & NOT_PUNCTUATION:
-            words += 1
-            chars += token_characters(tokens, i)
-        alpha += flags & HAS_ALPHA > 0
-    return words, chars, alpha
-
-
-@borrowing
 def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
     """Measure Gopher's signals; lines are those between all breaks.
 
     Ratios per word are NaN in a text without words, as are stop words without a list.
     """
     tokens, n = space.tokens, doc.tokens
-    words, chars, alpha = count_words(n, tokens)
+    words = chars = alpha = 0
+    for i in range(n):
+        if tokens.flags[i] & NOT_PUNCTUATION:
+            words += 1
+            chars += token_characters(tokens, i)
+        alpha += tokens.flags[i] & HAS_ALPHA > 0
     row.gopher_word_count = words
     if words:
         row.gopher_mean_word_length = chars / words
@@ -127,4 +119,7 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     bullets, trailing = line_shares(data, kit.properties, doc.breaks, space.breaks, DATATROVE)
     row.gopher_bullet_line_ratio = bullets
     row.gopher_ellipsis_line_ratio = trailing
-    row.gopher_stop_words = stop_words(doc, kit, space)
+    if doc.stop_words >= 0:
+        row.gopher_stop_words = 0.0  # different ones, as they are spelled
+        for h in space.distinct.hashes[: doc.kinds]:
+            row.gopher_stop_words += first_bits(h, doc.stop_words, kit.stop_words) & FLAGGED != 0

@@ -138,18 +138,6 @@ def first_bits(token: Int, number: Int, lists: Lists) -> Int:
 
 
 @borrowing
-def stop_words(doc: Document, kit: Kit, space: Scratch) -> Float:
-    """Different stop words of the document's list, as they are spelled; NaN without a list."""
-    if doc.stop_words < 0:
-        return np.nan
-    found = 0
-    for k in range(doc.kinds):
-        h = space.distinct.hashes[k]
-        found += first_bits(h, doc.stop_words, kit.stop_words) & FLAGGED != 0
-    return float(found)
-
-
-@borrowing
 def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     """(obscene phrases found, the share of their words); NaN without a list.
 

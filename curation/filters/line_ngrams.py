@@ -155,11 +155,12 @@ def _hash(first: Int, last: Int, scratch: Scratch) -> Int:
 
 
 @borrowing
-def cover_lines(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> None:
-    """Per line: share of its token characters in n-grams that the document has `min_count` times.
+def line_ngram_coverage(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> Float:
+    """Share of the text's token characters in lines covered beyond `max_coverage`.
 
-    Writes `space.coverage`, and `space.counts`, the characters of the tokens of each line. Lines
-    are `space.breaks`, in the order of the text, and have all tokens; tokens are classified.
+    Writes `space.coverage`, the share of each line's token characters in n-grams that the document
+    has `min_count` times, and `space.counts`, the characters of the tokens of each line. Lines are
+    `space.breaks`, in the order of the text, and have all tokens; tokens are classified.
     """
     tokens, grams, lines = space.tokens, space.grams, space.breaks
     coverage, characters = space.coverage, space.counts
@@ -171,11 +172,10 @@ def cover_lines(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> No
         while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
             line += 1
         characters[line] += token_characters(tokens, i)
-    if not _find_grams(size, n_lines, space, rule):
-        return
+    any_gram = _find_grams(size, n_lines, space, rule)
     free = size  # tokens from here on are counted
     line = n_lines - 1
-    for last in range(size - 1, -1, -1):
+    for last in range(size - 1 if any_gram else -1, -1, -1):
         if grams.at[last] == _NONE or grams.counts[grams.at[last]] < rule.min_count:
             continue
         first = grams.active[last]
@@ -184,9 +184,14 @@ def cover_lines(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> No
         for i in range(first, min(last + 1, free)):
             coverage[line] += token_characters(tokens, i)
         free = min(free, first)
+    total = lost = 0
     for k in range(n_lines):
         if characters[k]:
             coverage[k] /= characters[k]
+        total += characters[k]
+        if coverage[k] > rule.max_coverage:
+            lost += characters[k]
+    return lost / total if total else np.nan
 
 
 @borrowing
@@ -210,19 +215,3 @@ def drop_short_runs(n_lines: Int, rule: LineNgrams, space: Scratch) -> None:
                 coverage[j] = 0.0
         run = 0
         first = k
-
-
-@borrowing
-def line_ngram_coverage(size: Int, n_lines: Int, rule: LineNgrams, space: Scratch) -> Float:
-    """Share of the text's token characters in lines covered beyond `max_coverage`.
-
-    Also fills what `cover_lines` fills.
-    """
-    cover_lines(size, n_lines, rule, space)
-    total = 0
-    lost = 0
-    for k in range(n_lines):
-        total += space.counts[k]
-        if space.coverage[k] > rule.max_coverage:
-            lost += space.counts[k]
-    return lost / total if total else np.nan

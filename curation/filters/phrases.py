@@ -88,9 +88,9 @@ def find_phrases(
     beyond = np.int64(0)
     last = end
     for i in range(start, end):
-        here = phrases.first[data[i]]
-        if i + 1 < stop:
-            here &= phrases.second[data[i + 1]]
+        here = phrases.first[data[np.uint64(i)]]
+        if here and i + 1 < stop:
+            here &= phrases.second[data[np.uint64(i + 1)]]
         if not here:
             continue
         for k in range(len(phrases.bits)):

@@ -19,7 +19,7 @@ from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE
 
 if TYPE_CHECKING:
-    from curation.filters.scratch import Document, Grams, Interner, Lines, Scratch, Tokens
+    from curation.filters.scratch import Document, Grams, Lines, Scratch, Tokens
     from curation.filters.signals import Kit
 
 _SHIFT = np.uint64(32)
@@ -89,25 +89,6 @@ def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
     return kept
 
 
-@borrowing
-def _grow(n: Int, active: Int, tokens: Tokens, interner: Interner, grams: Grams) -> Int:
-    """Turn (n-1)-grams into n-grams at the first `active` positions; return distinct n-grams."""
-    mask = begin(interner, active // 2)  # most are there twice
-    fresh = 0
-    for a in range(active):
-        i = grams.active[a]
-        key = _key(n, i, tokens, grams)
-        k = intern(key, interner.slots, interner.keys, mask, fresh)
-        if k == fresh:
-            grams.counts[k] = 0
-            grams.firsts[k] = i
-            fresh += 1
-            mask = with_room(interner, mask, fresh)
-        grams.counts[k] += 1
-        grams.at[i] = k
-    return fresh
-
-
 @inlined
 def _length(tokens: Tokens, i: Int, n: Int) -> Int:
     return tokens.before[i + n] - tokens.before[i]
@@ -167,7 +148,19 @@ def _measure_ngrams(doc: Document, space: Scratch, shares: Float64s) -> None:
             shares[n - 2] = 0.0
             continue
         active = _drop_single(n, active, size, space)
-        fresh = _grow(n, active, tokens, space.interner, grams)
+        mask = begin(space.interner, active // 2)  # most are there twice
+        fresh = 0
+        for a in range(active):
+            i = grams.active[a]
+            key = _key(n, i, tokens, grams)
+            k = intern(key, space.interner.slots, space.interner.keys, mask, fresh)
+            if k == fresh:
+                grams.counts[k] = 0
+                grams.firsts[k] = i
+                fresh += 1
+                mask = with_room(space.interner, mask, fresh)
+            grams.counts[k] += 1
+            grams.at[i] = k
         if n <= 4:
             shares[n - 2] = _top(n, fresh, tokens, grams) / doc.characters
         kept = 0

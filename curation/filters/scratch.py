@@ -286,7 +286,7 @@ def load_segments(
         h = low = SEED
         bits, common = np.int64(0), np.int64(_PUNCTUATION)
         while k < end:
-            c, size = np.int64(data[k]), 1
+            c, size = np.int64(data[np.uint64(k)]), 1
             if c >= _ASCII:
                 c, size = code_point(data, k)
                 p = np.int64(properties[c])

@@ -147,7 +147,7 @@ def _look(
     """Return all cuts (`edits.find_cuts`), and measure texts without cuts or copies (`_measure`);
     mark others as `unmeasured`."""
     begins, room = batch.offsets, len(batch.offsets)
-    for i in range(begins[0], begins[-1]):
+    for i in range(np.uint64(begins[0]), np.uint64(begins[-1])):
         room += edits.CUTTABLE[data[i]]
     cuts = np.empty((room, 4), np.int64)
     cut: Int = 0

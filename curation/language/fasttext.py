@@ -228,10 +228,10 @@ def _subwords(word: Bytes, length: Int, inputs: Inputs, found: Int64s, n: Int) -
         j = i
         size = 1
         while j < length and size <= inputs.max_n:
-            h = np.uint32(_step(h, word[j]))
+            h = np.uint32(_step(h, word[np.uint64(j)]))
             j += 1
-            while is_tail(word[j]):
-                h = np.uint32(_step(h, word[j]))
+            while is_tail(word[np.uint64(j)]):
+                h = np.uint32(_step(h, word[np.uint64(j)]))
                 j += 1
             if size >= inputs.min_n and not (size == 1 and (i == 0 or j == length)):
                 # h % count, by the inverse of `count`: a division takes ten times as long.

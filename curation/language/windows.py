@@ -116,8 +116,8 @@ def _cut(
         begin = offsets[doc]
         end = offsets[doc + 1]
         length = 0
-        for i in range(begin, end):
-            length += (data[i] & 0xC0) != 0x80
+        for byte in range(np.uint64(begin), np.uint64(end)):
+            length += (data[byte] & 0xC0) != 0x80
         parts = windows if length > windows * characters else 1
         i = begin
         at = 0  # code points before byte i

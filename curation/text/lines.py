@@ -31,7 +31,7 @@ _ASCII = 0x80
 def characters(data: Bytes, start: Int, end: Int) -> Int:
     """Number of code points in data[start:end]."""
     n = 0
-    for i in range(start, end):
+    for i in range(np.uint64(start), np.uint64(end)):  # compiled to vector instructions
         n += not is_tail(data[i])
     return n
 
@@ -64,7 +64,7 @@ def feed_lines(data: Bytes, begin: Int, end: Int, starts: Int32s, ends: Int32s) 
     n = 0
     start = begin
     for i in range(begin, end):
-        if data[i] == _LF:
+        if data[np.uint64(i)] == _LF:
             starts[n] = start
             ends[n] = i
             n += 1
@@ -83,7 +83,7 @@ def all_lines(
     start = begin
     i = begin
     while i < end:
-        b = data[i]
+        b = data[np.uint64(i)]
         if not BREAKING[b]:
             i += 1
             continue

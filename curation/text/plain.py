@@ -86,7 +86,7 @@ def in_original(
 
 @kernel
 def _is_odd(data: Bytes, begin: Int, end: Int, leads: Bools, readings: Bytes) -> Bool:
-    for i in range(begin, end):
+    for i in range(np.uint64(begin), np.uint64(end)):
         if leads[data[i]] and readings[code_point(data, i)[0]] > _SHAPED:
             return True
     return False
@@ -114,7 +114,7 @@ def _write(
         i = copied = begin
         hidden, before = -1, 0  # where signs that nobody sees end, what is seen before them
         while i < end:
-            size = code_point(data, i)[1] if leads[data[i]] else 1
+            size = code_point(data, i)[1] if leads[data[np.uint64(i)]] else 1
             if size == 1 or readings[code_point(data, i)[0]] <= _SHAPED:
                 i += size
                 continue

@@ -250,7 +250,7 @@ def _marks(data: Bytes, start: Int, end: Int, properties: Uint16s) -> LineMarks:
     run = np.int64(0)  # letters since the last byte that is none, -1 in a run that is no plain word
     i = start
     while i < end:
-        b = data[i]
+        b = data[np.uint64(i)]
         if b >= 0x80:
             c, size = code_point(data, i)
             word, letter, formula, run = _wide_marks(c, np.int64(properties[c]), run)
@@ -267,7 +267,7 @@ def _marks(data: Bytes, start: Int, end: Int, properties: Uint16s) -> LineMarks:
             run = np.int64(-1) if camel else run
             first = i
             i += 1
-            while i < end and 97 <= data[i] <= 122:  # more of the same decide nothing
+            while i < end and 97 <= data[np.uint64(i)] <= 122:  # more of the same decide nothing
                 i += 1
             letters += i - first
             visible += i - first

@@ -106,7 +106,7 @@ def test_languages_and_buckets_count_apart() -> None:
     assert (out_of_buckets(hashes, np.repeat(buckets, 2)) == lines.hashes).all()
     counts = count_lines(lines._replace(hashes=hashes), doc64)
     frequent = frequent_lines(total_lines(counts), rules)
-    removal = remove_lines(texts, frequent, rules, scopes, buckets)
+    removal = remove_lines(texts, frequent, rules, hashes)
     assert (removal.places >= 0).tolist() == [True] * 4 + [False] * 4
     assert in_buckets(np.array([IGNORED]), np.array([3])).tolist() == [IGNORED]
 
