@@ -91,6 +91,7 @@ ESCAPED: dict[str, Damage] = {
     "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
     "quoted-printable without breaks": _each(lambda c: "".join(f"={b:02X}" for b in c.encode())),
     "\\u": _each(lambda c: f"\\u{ord(c):04x}"),
+    "u": _each(lambda c: f"u{ord(c):04x}"),
     "\\u{}": _each(lambda c: f"\\u{{{ord(c):04x}}}"),
     "\\x": _each(lambda c: "".join(f"\\x{b:02x}" for b in c.encode())),
     "octal": _each(lambda c: "".join(f"\\{b:03o}" for b in c.encode())),

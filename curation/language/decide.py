@@ -14,6 +14,8 @@ LOW_SCORE = "language.low_score"
 
 #: Marks of mathematics per character from which a text is mostly formulas.
 MOSTLY_FORMULAS = 0.01
+# Letters that formulas don't have, and the most of them, per character, that mostly formulas have.
+_IN_NO_FORMULA, _MOST_LETTERS = "[\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0400-\u1fff\u2e80-\ud7ff]", 0.1
 
 #: The entry of `thresholds` for languages that have none.
 DEFAULT = "default"
@@ -44,9 +46,12 @@ def decide(
         from curation.text.structure import structure  # compiled kernels, for few documents
 
         rows = np.flatnonzero(low)
-        found = structure(pa.array(texts, pa.large_string()).take(pa.array(rows)))
+        some = pa.array(texts, pa.large_string()).take(pa.array(rows))
+        found = structure(some)
         paths = document_paths(found)
-        wordy = (paths == MATH_PATH) & (found.math_ratio < MOSTLY_FORMULAS)
+        letters = np.asarray(pc.count_substring_regex(some, _IN_NO_FORMULA))
+        lettered = letters > _MOST_LETTERS * np.asarray(pc.utf8_length(some))
+        wordy = (paths == MATH_PATH) & ((found.math_ratio < MOSTLY_FORMULAS) | lettered)
         unknown = pc.equal(labels, UNKNOWN).to_numpy(zero_copy_only=False)[rows]
         low[rows] = (paths == PROSE_PATH) | (wordy & unknown)
     verdicts = Verdicts(

@@ -199,11 +199,13 @@ def detect_encoding(content: bytes) -> str:
     name, confidence = next(iter(found.items()), ("", 0.0))
     beyond = _beyond(content)
     if confidence < _SURE and _SIDE_BY_SIDE.search(content):
+        sure: dict[str, float] = {}
         for codec in _OF_PAIRS:  # which chardet rules out where a single byte is broken or lost
             sound = content.decode(codec, "ignore").encode(codec, "ignore")
-            lost = len(content) - len(sound)
-            if lost <= _LOST * beyond and _fits(sound).get(codec, 0.0) >= _SURE:
-                return codec
+            if len(content) - len(sound) <= _LOST * beyond:
+                sure[codec] = _fits(sound).get(codec, 0.0)
+        if sure and max(sure.values()) >= _SURE:
+            return max(sure, key=sure.__getitem__)
     few = beyond and (confidence < _FEW_WORDS or beyond < _FEW_SIGNS)
     if few and not _SIDE_BY_SIDE.search(content):
         name, confidence = max(((n, found.get(n, 0.0)) for n in _LATIN), key=lambda one: one[1])
@@ -223,7 +225,8 @@ def _fits(content: bytes) -> dict[str, float]:
     ):
         name = (one["encoding"] or "").lower()
         with contextlib.suppress(LookupError):
-            codec = encoding_of_label(name) or codecs.lookup(name).name
+            label = name.replace("iso8859", "iso-8859")
+            codec = encoding_of_label(label) or codecs.lookup(name).name
             found.setdefault(codec, one["confidence"])
     return found
 
@@ -238,9 +241,9 @@ def _is_contradicted(content: bytes, named: str) -> bool:
     content = _telling(content)
     if _beyond(content) < _FEW_SIGNS:
         return False
-    found = _fits(content)
+    found = {name: fit for name, fit in _fits(content).items() if name in _OF_THE_WEB}
     name, confidence = next(iter(found.items()), ("", 0.0))
-    if name == named or name not in _OF_THE_WEB or confidence < _SURE:
+    if name == named or confidence < _SURE:
         return False
     return {name, named} == _TWINS or found.get(named, 0.0) < _CONTRADICTED * confidence
 
@@ -360,6 +363,7 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
     odd = is_ascii and (nul or b"\x1b" in content or (b"~" in content and b"~{" in content))
     if (is_ascii or _is_utf8(content)) and not wide and not odd:
         return None
+    shifts = odd and b"\x1b$" in content
     mostly_utf8 = functools.cache(lambda: _mostly_utf8(content))
     for name in (
         lambda: encoding_of_label(http_charset),
@@ -367,6 +371,8 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
         lambda: declared_encoding(content) if html else None,
     ):
         named = name()
+        if shifts and named and not named.startswith("iso2022"):
+            continue
         if named == "utf-8" and mostly_utf8():
             return named
         # UTF-8 that is broken and taken for windows-1252 is repaired later (text.mojibake)

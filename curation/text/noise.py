@@ -23,8 +23,14 @@ MOST = 0.003
 # Ranges, since RE2 takes milliseconds to prepare a class of Unicode. Letters of words between
 # spaces, and those among them that are no capitals; letters of any kind; those that are in no word
 # of Latin letters; Latin letters.
-_SPACED = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u05bf\u0600-\u0dff\u1e00-\u1fff]"
-_SMALL = "[a-z\xdf-\xf6\xf8-\u02af\u0386-\u03ce\u0430-\u052f\u05d0-\u0dff\u1e01-\u1eff]"
+_SPACED = (
+    "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u0dff\u10a0-\u137f\u1e00-\u1fff\uac00-\ud7a3]"
+)
+_SMALL = (
+    "[a-z\xdf-\xf6\xf8-\u02af\u0386-\u03ce\u0430-\u052f\u0561-\u0dff"
+    "\u10d0-\u137f\u1e01-\u1eff\uac00-\ud7a3]"
+)
+_UNSPACED = "[\u0e01-\u0ebd\u1780-\u17b3\u3040-\u30ff\u3400-\u9fff]"
 _LETTER = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u1fff\u3040-\u9fff\uac00-\ud7a3]"
 _FOREIGN = "[\u0400-\u1dff\u2e80-\ud7ff\ue000-\ufe6f\uff66-\uffdc]"
 # UTF-8 of Cyrillic has a dash for every other byte in the encoding of the Macintosh.
@@ -42,6 +48,7 @@ _SIGN = (
 _CODE = (
     "(?:00[C-Fc-f]|0[1-9A-Fa-f][0-9A-Fa-f]|1[0-9A-Fa-f]{2}|[3-9A-Da-d][0-9A-Fa-f]{2})[0-9A-Fa-f]"
 )
+_LATIN_CODE = "0(?:0[c-f]|1[0-7])[0-9a-f]"
 _ACCENTS = "acute|grave|circ|uml|tilde|cedil|ring|caron|slash|lig|breve|ogon|macr|strok"
 #: ASCII letters, and the first bytes of all characters but white space.
 _LETTERS, _VISIBLE = byte_set(string.ascii_letters), ~byte_set("\t\n\f\r ")
@@ -53,7 +60,10 @@ _PATTERNS = (
     _UNDECODED,
     # words of letters and question marks alone, so that addresses and programs have none
     rf"(?:^|\s)[(\"'„“«]*(?:{_SPACED}|['’-])*{_SPACED}\?+{_SMALL}(?:{_SPACED}|[?'’-])*"
-    r"(?:[.,;:!)\"“”»…]|\s|$)",
+    r"(?:[.,;:!)\"“”»…]|\s|$)|"
+    rf"\?{_UNSPACED}(?: ?{_UNSPACED}){{0,5}}\?{_UNSPACED}",
+    # what JSON has for letters, without the backslashes that PHP strips
+    rf"u{_CODE}u{_CODE}|{_SMALL}u{_LATIN_CODE}|u{_LATIN_CODE}{_SMALL}|"
     rf"=[C-F][0-9A-F]=[89AB][0-9A-F]|{_SMALL}=[C-F][0-9A-F]{_SMALL}|"  # quoted-printable
     rf"\\[uU](?:0000|\{{)?{_CODE}|%u{_CODE}|<U\+[0-9A-F]{{4,6}}>|"
     rf"(?:{_SPACED}\+A[I-X]|(?:^|\s)\+(?:A[0-9]|B[A-J]))[0-9A-Za-z+/]+[-,. ]|"  # UTF-7
@@ -69,7 +79,7 @@ _PATTERNS = (
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
     rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
-    rf"<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
+    rf"u[0-9a-f]{{4}}|<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
     rf"[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
     rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
 )

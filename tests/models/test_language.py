@@ -300,6 +300,7 @@ _LETTERS = "qwv zxk pfgh bnmr tglk vvrt hsdfg lkjq mznx bcvq wrtp ghfd xcvb " * 
         (_LETTERS + "x² ≤ y² ± 3", False),
         ("\n".join(read_as("cp1251", "windows-1252")(t) for t in written("ru")), False),
         ("\n".join(read_as("euc-kr", "windows-1252")(t) for t in written("ko")), False),
+        ("".join(t.encode().decode("big5", "ignore") for t in written("th")), False),
         ("\n".join(ESCAPED["quoted-printable"](t) for t in written("ru")), False),
         ("\n".join(ESCAPED["\\x"](t) for t in written("ru")), False),
         ("\n".join(ESCAPED["\\u"](t) for t in written("el")), False),

@@ -258,6 +258,46 @@ def test_a_broken_character_does_not_hide_an_encoding(encoding: str) -> None:
         assert sum(a in found for a in re.findall(r"\w{4,}", text)) > 5
 
 
+@pytest.mark.parametrize(
+    ("language", "encoding"),
+    [("ja", "euc-jp"), ("ja", "cp932"), ("zh", "gb18030"), ("zh", "big5hkscs"), ("ko", "cp949")],
+)
+def test_a_byte_that_is_lost_on_a_long_page(language: str, encoding: str) -> None:
+    text = "\n".join(written(language))
+    content = text.encode(encoding, "ignore")
+    first = next(at for at, byte in enumerate(content) if byte >= 0x80)
+    for broken in (
+        content[:first] + content[first + 1 :],
+        content[:first] + b"\xff" + content[first:],
+    ):
+        assert decode_html(broken, None)[0][-2000:] == content.decode(encoding)[-2000:]
+
+
+@pytest.mark.parametrize("label", ["utf-8", "iso-8859-1", "shift_jis"])
+def test_escapes_contradict_other_labels(label: str) -> None:
+    html = f"<meta charset={label}><p>{SAMPLES['iso2022_jp_ext']}"
+    for http in (label, None):
+        assert decode_html(html.encode("iso2022_jp"), http)[0] == html
+
+
+def test_an_encoding_that_the_web_has_no_name_for_contradicts_a_label() -> None:
+    text = (
+        "Қазақстан Республикасының Үкіметі бүгін өзінің кезекті отырысын өткізді, деп хабарлайды."
+    )
+    assert decode_html(text.encode("kz1048"), "iso-8859-1")[0] == text
+
+
+def test_a_label_that_statistics_spell_in_another_way_is_believed() -> None:
+    text = (
+        "Șeful statului a vizitat școala și grădinița din comună, unde a vorbit cu învățătorii "
+        "despre lipsa manualelor și despre drumul pe care copiii îl fac zilnic pe jos. Părinții "
+        "au spus că autobuzul nu mai vine de două luni și că iarna trecută câțiva elevi au rămas "
+        "acasă din cauza zăpezii. Primarul a promis că banii pentru reparații vor fi găsiți până "
+        "în toamnă și că noul traseu va trece și prin satele de pe celălalt mal al râului."
+    )
+    assert decode_html(text.encode("iso8859-16"), "iso-8859-16")[0] == text
+
+
 _WRONG = ["iso-8859-1", "utf-8", "windows-1251", "gb2312", "shift_jis", "koi8-r", "big5", "euc-kr"]
 
 

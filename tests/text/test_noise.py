@@ -49,6 +49,12 @@ def test_letters_that_were_lost(damage: str, language: str) -> None:
     assert sum(kind in kinds for kinds in found(texts)) >= 0.85 * len(texts)
 
 
+@pytest.mark.parametrize("language", ["ar", "el", "he", "hi", "ja", "ka", "ko", "ru", "th", "zh"])
+def test_question_marks_for_letters_of_other_scripts(language: str) -> None:
+    texts = [LOST["every tenth ?"](text) for text in written(language)]
+    assert sum(TEXT[_QUESTIONS] in kinds for kinds in found(texts)) >= 0.85 * len(texts)
+
+
 @pytest.mark.parametrize("language", [*_ACCENTED, "ru", "el"])
 @pytest.mark.parametrize("damage", ESCAPED)
 def test_letters_that_are_escapes(damage: str, language: str) -> None:
@@ -96,6 +102,7 @@ def test_signs_and_capitals_within_words(language: str, encoding: str, wrong: st
         "10 °C, 5 × 3, ½ l, H₂O, m²K, x² ± y², A ∪ B ≤ C, Windows® and Word™, £5, €20, §7, n° 5",
         "« café » – „Spaß“, “naïve”… l’été, l'été, l´été, col·lecció, 3′ 5″, A→B, I ♥ NY",
         "iPhone和iPad都很好用，Python编程语言，这个APP不错。是吗?我不知道。",
+        "你呢?我也不去。", "뭐? 그래서 왜?", "מה? לא.",
         "https://fr.wikipedia.org/wiki/%C3%89t%C3%A9 and /wiki/%D0%9C%D0%B8%D1%80",
         "AT&amp;T, a&nbsp;b, &copy; 2024, &quot;x&quot;, R&D; &lt;b&gt; &hellip; &#8217; &#160;",
         r"C:\users\xavier\unit, \usepackage{x}, \xi \upsilon \frac12, \303, '\n\t\0'",
