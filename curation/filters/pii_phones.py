@@ -28,7 +28,7 @@ _NANP = re.compile(
 _TRUNK = re.compile(
     r"(?<![\d/.-])(?<!\d )(?:\(0\d{1,5}\)[ /-]{0,2}\d{2,8}(?:[ -]\d{2,8}){0,4}"
     r"|0\d{1,5}(?:/|-| ?/ ?| - )\d{3,8}(?:[ -]\d{2,8}){0,3}"
-    r"|0\d{2,4} ?/ ?\d{1,2}(?: \d\d){2,3}(?:-\d{1,4})?"
+    r"|0\d{2,4} ?/ ?\d{1,2}(?: \d\d){2,3}(?: ?- ?\d{1,4})?"
     r"|0\d{1,4}-\d{2,4}-\d{3,4}"
     r"|0\d{2,3} \d{2,3} \d\d \d\d"
     r"|0\d{2,4} \d{3,8}(?: \d{3,8}){0,2})(?!\d)"
@@ -84,7 +84,7 @@ def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[
     `after` is what follows the run.
     """
     taken = 0
-    for start, end, certain in sorted(_matches(run, named)):
+    for start, end, certain in sorted(_matches(run, named), key=lambda m: (m[0], -m[1])):
         if start < taken or (start == 0 and adjoining and not certain):
             continue
         text = run[start:end]
