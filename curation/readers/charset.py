@@ -44,7 +44,8 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Formats that are no text, by their first bytes, and control characters, of which they have many
 # (8.6 % of random bytes). White space, those of terminals and shifts of ISO-2022 are not counted.
 _FORMATS = re.compile(
-    rb"%PDF-|\x89PNG|\xff\xd8\xff|GIF8[79]a|PK\x03\x04|\x1f\x8b|BZh[1-9]1|7z\xbc\xaf|Rar!|\xd0\xcf\x11\xe0|"
+    rb"(?:\xef\xbb\xbf)?\s*+(?:%PDF-|%!PS-Adobe|\{\\rtf1)|\x89PNG|\xff\xd8\xff|GIF8[79]a|"
+    rb"PK\x03\x04|\x1f\x8b|BZh[1-9]1|7z\xbc\xaf|Rar!|\xd0\xcf\x11\xe0|"
     rb"\x28\xb5\x2f\xfd|wOF[F2]|OTTO\0|\x7fELF|OggS\0|....ftyp|II\*\0|MM\0\*|SQLite format 3",
     re.DOTALL,
 )

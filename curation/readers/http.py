@@ -24,7 +24,7 @@ _START = re.compile(rb"\s*+(?=HTTP/|ICY 2)", re.IGNORECASE)
 _NEXT = re.compile(rb"\s*+(?=HTTP/\d[.\d]*[ \t]+\d{3}\b)", re.IGNORECASE)
 _INNER = re.compile(rb"\r?\n(?=HTTP/\d[.\d]*[ \t]+\d{3}\b)", re.IGNORECASE)
 _STATUS = re.compile(rb"[A-Za-z]+(?:/\S*)?[ \t]+(\d{3})(?!\d)")
-_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
+_CHUNK_SIZE = re.compile(rb"\s*+(?:0x)?([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _CHUNK_END = re.compile(rb"\r?\n")
 # Atomic throughout: what has been passed over is never looked at again.
 _HTML_START = re.compile(
@@ -142,7 +142,7 @@ def media_type(value: str) -> tuple[str, str | None]:
     if rest:
         found = re.search(r"charset\s*=\s*[\"']?([^\s\"';,]+)", rest, re.IGNORECASE)
         charset = found[1] if found else None
-    return mime.split(",")[0].strip().lower(), charset
+    return mime.split(",")[0].strip(" \t\"'").lower(), charset
 
 
 def looks_like_html(body: bytes) -> bool:
@@ -174,6 +174,9 @@ def decode_body(
                 body = body[: int(length)]
     if len(content) + len(transfer) > _MOST_CODINGS:
         return Body(b"", "http.unknown_coding", False)
+    if not transfer and _CHUNK_SIZE.match(body):
+        step = _unchunk(body)
+        body = step.content if step.complete and step.content else body
     for coding in reversed(content + transfer):
         name = coding.removeprefix("x-")
         if name == "chunked":
@@ -183,8 +186,8 @@ def decode_body(
         elif not is_binary(body):
             continue  # a charset or another word that is no coding
         else:
-            return Body(b"", "http.unknown_coding", False)
-        if step.too_large:
+            step = _opened(body, max_bytes) or Body(b"", "http.unknown_coding", False)
+        if step.too_large or (step.problem and not step.content):
             return step
         body = step.content
         problem = step.problem or problem
@@ -193,7 +196,21 @@ def decode_body(
         step = _decompress(body, "gzip", max_bytes)
         if step.too_large or step.content:
             return step._replace(problem=step.problem or problem)
-    return Body(body, problem, complete)
+    opened = _opened(body, max_bytes) if is_binary(body[:_SNIFFED]) else None
+    return opened or Body(body, problem, complete)
+
+
+def _opened(body: bytes, max_bytes: int) -> Body | None:
+    """Undo the coding that opens a body whole, whatever its fields name.
+
+    What chance makes of other bytes is shorter than they are, or is no text.
+    """
+    body = body.lstrip(b"\r\n")
+    for name in ("gzip", "br", "zstd"):
+        content, failed, too_large = _collect(body, name, max_bytes, _STEP)
+        if not (failed or too_large) and len(content) > len(body) and not is_binary(content):
+            return Body(content, "", True)
+    return None
 
 
 def _codings(value: str) -> list[str]:
@@ -300,7 +317,7 @@ def _decompress(body: bytes, name: str, max_bytes: int) -> Body:
     if looks_like_html(body) or (not content and not is_binary(body)):
         return Body(body, "", False)  # the crawler undid the coding and kept the header
     content, _, _ = _collect(body, name, max_bytes, _FINE_STEP)
-    return Body(content, f"http.bad_{name}", False)
+    return _opened(body, max_bytes) or Body(content, f"http.bad_{name}", False)
 
 
 def _collect(body: bytes, name: str, max_bytes: int, step: int) -> tuple[bytes, bool, bool]:

@@ -324,6 +324,8 @@ def test_labels_that_are_right_are_believed(encoding: str) -> None:
 @pytest.mark.parametrize(
     "content",
     [
+        b"\xef\xbb\xbf\r\n%PDF-1.4\n1 0 obj", b"%!PS-Adobe-3.0\n/Times find",
+        rb"{\rtf1\ansi Text}",
         b"%PDF-1.7\n1 0 obj << /Type /Catalog >> endobj\n" * 9, b"\x89PNG\r\n\x1a\n" + b"IDAT" * 99,
         b"\xff\xd8\xff\xe0 JFIF", b"GIF89a" + b"a" * 99, b"PK\x03\x04" + b"plain text " * 99,
         b"\x1f\x8b\x08 not gzip at all", b"wOF2" + bytes(40), b"\xd0\xcf\x11\xe0 Word",

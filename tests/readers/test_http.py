@@ -58,6 +58,39 @@ def test_several_codings() -> None:
     assert decode(chunked(body, 7, b"\n"), "gzip,deflate,br", "chunked").content == TEXT
 
 
+@pytest.mark.parametrize(
+    "named", ["", "gzip", "deflate", "br", "zstd", "brotli", '"gzip"', "gzip;q=1"]
+)
+@pytest.mark.parametrize(("name", "pack"), CASES[:-1])
+def test_a_wrong_or_unknown_coding_or_none(
+    name: str, pack: Callable[[bytes], bytes], named: str
+) -> None:
+    for body in (pack(TEXT), b"\r\n" + pack(TEXT)):
+        decoded = decode(body, named)
+        assert decoded.content.startswith(TEXT[:99]) and decoded.problem == ""
+
+
+@pytest.mark.parametrize("named", ["", "gzip", "br", "brotli"])
+def test_what_no_coding_opens(named: str) -> None:
+    noise = bytes(at * at * 7 % 251 for at in range(5000))
+    decoded = decode(noise, named)
+    assert decoded.problem if named else decoded.content == noise
+
+
+@pytest.mark.parametrize(
+    ("body", "transfer"),
+    [
+        (b"\r\n" + chunked(TEXT), "chunked"),
+        (chunked(TEXT, 256).replace(b"100;", b"0x100;"), "chunked"),
+        (chunked(TEXT), ""),
+        (chunked(gzip.compress(TEXT)), ""),
+    ],
+)
+def test_chunks_that_are_odd_or_unnamed(body: bytes, transfer: str) -> None:
+    assert decode(body, "", transfer).content == TEXT
+    assert decode(b"5\r\nand more lines\r\n0\r\n", "", "").content.startswith(b"5\r\nand")
+
+
 @pytest.mark.parametrize(("name", "pack"), CASES[:-1])
 def test_coding_undone_by_the_crawler(name: str, pack: Callable[[bytes], bytes]) -> None:
     assert decode(TEXT, name, "chunked") == (TEXT, "", False, False)
@@ -131,6 +164,7 @@ def test_heads(head: bytes, status: int | None) -> None:
         ("TEXT/HTML;charset='koi8-r';x=y", ("text/html", "koi8-r")),
         ("text/html, text/html; charset=x", ("text/html", "x")),
         ("text/html; x=charset", ("text/html", None)),
+        ('"text/html"; charset=x', ("text/html", "x")),
         ("", ("", None)),
     ],
 )
