@@ -34,6 +34,7 @@ _LETTER = ch.ALPHA | ch.EXTEND
 _CAPITALS = np.uint8(8)
 _DOTTED_I = "İ".lower()
 _LINE_FEED = 10
+_ADDRESS = r"(?:://|www\.)[!-~]{3,}"
 _APOSTROPHE = 39  # part of a letter in many Latin orthographies
 _MAX_CODE_POINT_BYTES = 4
 
@@ -55,9 +56,12 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
     A document no longer than all windows together is one window. White space, controls and line
     breaks become single spaces, so that fastText sees one line; spelling is as usual
     (`curation.language.windows`), and capitals are small where they are most letters of a window:
-    models have seen few texts in capitals, and score them low.
+    models have seen few texts in capitals, and score them low. Addresses are left out.
     """
-    offsets, data = text_buffers(plain(texts))
+    texts = pa.array(plain(texts), pa.large_string())
+    if pc.any(pc.match_substring_regex(texts, _ADDRESS)).as_py():
+        texts = pc.replace_substring_regex(texts, _ADDRESS, " ")
+    offsets, data = text_buffers(texts)
     documents = len(offsets) - 1
     widest = np.minimum(np.diff(offsets), windows * characters * _MAX_CODE_POINT_BYTES)
     out = _Room(

@@ -284,6 +284,13 @@ def test_names_of_other_languages_cost_nothing() -> None:
     assert labels == ["en", "de"] and min(scores) > 0.65
 
 
+def test_addresses_are_in_no_language() -> None:
+    text = written("uk")[0][:300] + "\n"
+    pages = "".join(f"https://www.example.com/path/to/the/page-{n}.html\n" for n in range(30))
+    labels, scores = identify([text, text + pages, text + pages.replace("https://", "")])
+    assert labels == ["uk"] * 3 and min(scores[1:]) > scores[0] - 0.1
+
+
 _PATHS = default_settings()
 _LISTING = "def f(x):\n    if x == 1:\n        return {'a': x}\n    return x * 2\n"
 _LETTERS = "qwv zxk pfgh bnmr tglk vvrt hsdfg lkjq mznx bcvq wrtp ghfd xcvb " * 8
