@@ -55,7 +55,7 @@ def copy_bytes(data: Bytes, start: Int, end: Int, out: Bytes, at: Int) -> Int:
     Numba compiles seconds of messages about shapes for an assignment to a slice.
     """
     first, place = np.uint64(start), np.uint64(at)  # many at a time, as no index is negative
-    for k in range(np.uint64(end - start)):
+    for k in range(np.uint64(max(0, end - start))):
         out[place + k] = data[first + k]
     return at + end - start
 
