@@ -21,7 +21,7 @@ from tests.folders import differences, flip, tear
 
 _STAGES = load("sample").stages
 #: Kills per test run, in stages that have begun; benchmarks/interruptions.py tries many more.
-_KILLS = 3
+_KILLS = 2
 _FLIPS = 3
 
 
