@@ -59,12 +59,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 #: Files that take long for their number of tests, most of it waiting: they begin first, so that no
-#: process is left alone with one of them at the end.
+#: process is left alone with one of them at the end. Not both of Slurm at once: cores would idle.
 _FIRST = (
-    *("deploy/test_slurm", "engine/test_slurm", "view/test_browser", "engine/test_portable"),
+    *("deploy/test_slurm", "view/test_browser", "engine/test_portable"),
     *("test_growth", "extract/test_units", "models/test_tokenizer_training", "filters/test_plain"),
-    *("engine/test_poison", "transforms/test_stages", "test_notebook", "test_docs_commands"),
-    *("test_resume", "test_named_files"),
+    *("engine/test_poison", "transforms/test_stages", "engine/test_slurm", "test_notebook"),
+    *("test_docs_commands", "test_resume", "test_named_files"),
     *("engine/test_shuffle", "test_sample_run", "test_object_store", "test_process"),
     *("test_user_code", "readers/test_types"),
     *("readers/test_ranges", "view/test_explorer", "test_ranges", "models/ablate/test_ablate"),

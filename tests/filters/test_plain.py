@@ -1,6 +1,6 @@
 """All kernels against plain Python on generated texts.
 
-`CURATION_CASES=100000 python -m pytest tests/filters/test_plain.py` tries as many; without it a few
+`CURATION_CASES=100000 python -m pytest tests/filters/test_plain.py` tries as many; without it two
 thousand. A case is a line of the generator's own seed, so that a failure can be repeated.
 """
 
@@ -23,7 +23,7 @@ from tests.filters.plain import PlainReference, lower, measured
 from tests.filters.test_repetition import datatrove
 from tests.text.strings import word_list
 
-CASES = int(os.environ.get("CURATION_CASES", "3000"))
+CASES = int(os.environ.get("CURATION_CASES", "2000"))
 STOP = ("the", "of", "and", "是", "the the")
 FLAGGED, ALLOWED = ("foo", "foo bar", "好 字", "x1"), ("the foo", "foo bar baz")
 EVERYDAY = ("the", "bar foo", "字")
