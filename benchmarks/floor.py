@@ -31,6 +31,7 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -176,8 +177,8 @@ def main() -> None:
     options = parser.parse_args()
     for path in options.input:
         # a new process, not a fork: nothing is loaded in it
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found = pool.apply(spent, ((options.recipe, options.stages, path),))
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            found = pool.submit(spent, (options.recipe, options.stages, path)).result()
         archives = [name for name in sorted(glob.glob(path)) if not os.path.isdir(name)]
         print(f"\n{path}")
         show(found, floor(archives) if archives else None, options.functions)

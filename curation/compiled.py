@@ -279,6 +279,7 @@ def _decorator(
             return made
 
         dispatcher = numba.njit(**options)(function)
+        dispatcher.py_func = function  # which it is itself under NUMBA_DISABLE_JIT
         dispatcher._cache = KernelCache(function)
         dispatcher.part = part
         dispatcher.get_call_template = functools.partial(_call, part)

@@ -91,7 +91,7 @@ def scramble(x: Int) -> Int:
 
 def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Bijective scrambling of 64-bit integers (the finaliser of SplitMix64)."""
-    scramble_all: Any = getattr(scramble, "py_func", scramble)  # of arrays as of numbers
+    scramble_all: Any = scramble.py_func  # of arrays as of numbers
     scrambled: npt.NDArray[np.uint64] = scramble_all(values.astype(np.uint64, copy=True))
     return scrambled
 

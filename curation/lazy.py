@@ -1,10 +1,8 @@
 """Packages whose public names are imported on first use, so that loading only settings is fast."""
 
 import importlib
-import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -30,15 +28,11 @@ class _Package(ModuleType):
         super().__setattr__(name, value)
 
 
-#: How a package imports a public name for type checkers.
-_IMPORT = re.compile(r"^    from (curation\.\S+) import (\w+) as", re.MULTILINE)
-
-
-def lazily(package: str) -> None:
-    """Import the public names of a package on first use: those that its `__init__.py` imports for
-    type checkers, indented and each on a line."""
+def lazily(package: str, **public: str) -> None:
+    """Import the public names of a package on first use. Each of its modules is given with those
+    that it defines; for type checkers `__init__.py` imports them, too."""
     held = sys.modules[package]
-    source = Path(str(held.__file__)).read_text(encoding="utf-8")
-    held.__dict__["_defined_in"] = {name: module for module, name in _IMPORT.findall(source)}
-    held.__dict__["__all__"] = list(held.__dict__["_defined_in"])
+    found = {name: f"{package}.{module}" for module in public for name in public[module].split()}
+    held.__dict__["_defined_in"] = found
+    held.__dict__["__all__"] = list(found)
     held.__class__ = _Package

@@ -217,6 +217,14 @@ def test_functions_in_one_another(place: Path) -> None:
     assert [part(VALUES, 3) for part in parts] == [3, 3]
 
 
+def test_a_kernel_has_its_plain_function_without_the_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("numba.core.config.DISABLE_JIT", 1)
+    plain = kernel(lambda n: n + 1)  # type: ignore[var-annotated]
+    assert (plain(1), plain.py_func(1)) == (2, 2)
+
+
 def test_a_full_disk_or_a_missing_folder_costs_only_time(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,4 +7,4 @@ from curation.lazy import lazily
 if TYPE_CHECKING:
     from curation.classify.classifier import score as score
 
-lazily(__name__)
+lazily(__name__, classifier="score")

@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from curation.dedup.minhash import minhash_signatures as minhash_signatures
     from curation.dedup.near import near_duplicates as near_duplicates
 
-lazily(__name__)
+lazily(__name__, minhash="minhash_signatures", near="near_duplicates")

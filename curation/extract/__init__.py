@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from curation.extract.extractor import Extractor as Extractor
     from curation.extract.extractor import extract as extract
 
-lazily(__name__)
+lazily(__name__, extraction="Extraction PageTooLargeError", extractor="Extractor extract")

@@ -12,4 +12,4 @@ from curation.lazy import lazily
 if TYPE_CHECKING:
     from curation.filters.apply import judge as judge
 
-lazily(__name__)
+lazily(__name__, apply="judge")

@@ -16,4 +16,10 @@ if TYPE_CHECKING:
     from curation.rights.robots import parse_robots as parse_robots
     from curation.rights.tdm import reservation as reservation
 
-lazily(__name__)
+lazily(
+    __name__,
+    page="read_page",
+    preferences="preferences",
+    robots="for_agents parse_directives parse_robots",
+    tdm="reservation",
+)
