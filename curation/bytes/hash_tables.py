@@ -80,11 +80,11 @@ def intern(key: Int, slots: Int32s, keys: Uint64s, mask: Int, fresh: Int) -> Int
     """
     slot = scrambled(key) & mask
     while slots[slot] >= 0:
-        if keys[slots[slot]] == key:
+        if keys[np.uint64(slots[slot])] == key:
             return np.int64(slots[slot])
         slot = (slot + np.uint64(1)) & mask
     slots[slot] = fresh
-    keys[fresh] = key
+    keys[np.uint64(fresh)] = key
     return np.int64(fresh)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from curation.bytes import ascii
 from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bytes, Int, Record, Uint16s, Uint32s, borrowing
-from curation.filters.gopher import DCLM, count_symbols, ends_in_spaced_ellipsis, line_shares
+from curation.filters.gopher import DCLM, count_symbols, line_shares
 from curation.filters.lexicon import FLAGGED, first_bits
 from curation.text import characters as ch
 from curation.text.lines import strip_left
@@ -31,7 +31,7 @@ _ALPHA, _SINGLE, _SPACE = ch.ALPHA, ch.SINGLE, ch.SPACE
 _EXTEND = ch.EXTEND
 _ALNUM = ch.ALPHA | ch.NUMBER
 _FASTTEXT_SPACES = ascii.byte_set(" \n\r\t\v\f")
-_DOT, _CELL = 0x2E, 0x7C
+_CELL = 0x7C
 _TSHEGS = (0x0F0B, 0x0F0C)  # between the syllables of Tibetan
 _NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
 
@@ -109,14 +109,9 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     if words:
         row.gopher_mean_word_length = chars / words
         row.gopher_alpha_word_ratio = alpha / words
-        hashes, ellipses = count_symbols(data, begin, end)
-        i = begin
-        while i < end:  # `. . .`
-            spaced = data[i] == _DOT and ends_in_spaced_ellipsis(data, i, min(i + 5, end))
-            ellipses += spaced
-            i += 5 if spaced else 1
-        row.gopher_symbol_hash_ratio = (hashes + ellipses) / words
-        row.gopher_ellipsis_ratio = ellipses / words
+        hashes, ellipses, spaced = count_symbols(data, begin, end)
+        row.gopher_symbol_hash_ratio = (hashes + ellipses + spaced) / words
+        row.gopher_ellipsis_ratio = (ellipses + spaced) / words
     bullets, trailing = line_shares(data, properties, doc.feeds, space.feeds, kit.gopher)
     row.gopher_bullet_line_ratio = bullets
     row.gopher_ellipsis_line_ratio = trailing

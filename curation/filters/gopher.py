@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from curation.bytes.ascii import byte_set
 from curation.bytes.code_points import code_point
 from curation.compiled import Bool, Bytes, Float, Int, Record, Uint16s, borrowing
@@ -31,25 +33,22 @@ _BULLET, _DISC, _STAR = 0x2022, 0x25CF, 0x2A
 
 
 @borrowing
-def count_symbols(data: Bytes, start: Int, end: Int) -> tuple[Int, Int]:
-    """(number signs, ellipses as one character or as three full stops)."""
-    hashes = 0
-    ellipses = 0
-    i = start
-    while i < end:
-        b = data[i]
+def count_symbols(data: Bytes, start: Int, end: Int) -> tuple[Int, Int, Int]:
+    """(number signs, ellipses as one character or as three full stops, those as `. . .`)."""
+    hashes = ellipses = spaced = 0
+    free, free_spaced = start, start  # where the next may begin
+    for i in range(start, end):
+        b = data[np.uint64(i)]
         if not _SYMBOLS[b]:
-            i += 1
             continue
-        if b == _HASH:
-            hashes += 1
-        elif (b == _DOT and i + 2 < end and data[i + 1] == _DOT and data[i + 2] == _DOT) or (
-            b == 0xE2 and data[i + 1] == 0x80 and data[i + 2] == 0xA6
-        ):
+        hashes += b == _HASH
+        if i >= free and ends_in_ellipsis(data, i, min(i + 3, end)):
             ellipses += 1
-            i += 2
-        i += 1
-    return hashes, ellipses
+            free = i + 3
+        if i >= free_spaced and ends_in_spaced_ellipsis(data, i, min(i + 5, end)):
+            spaced += 1
+            free_spaced = i + 5
+    return hashes, ellipses, spaced
 
 
 @borrowing
@@ -112,7 +111,7 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     if words:
         row.gopher_mean_word_length = chars / words
     if n:
-        symbols, ellipses = count_symbols(data, doc.begin, doc.end)
+        symbols, ellipses, _ = count_symbols(data, doc.begin, doc.end)
         row.gopher_symbol_hash_ratio = symbols / n
         row.gopher_ellipsis_ratio = ellipses / n
         row.gopher_alpha_word_ratio = alpha / n

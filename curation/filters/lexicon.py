@@ -151,13 +151,14 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     seed = list_seed(doc.dirty_words)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
-        classes.marks[c] = h == DIGITS or first_bits(h, doc.dirty_words, table) != 0
+        classes.marks[c] = -1 if h == DIGITS else first_bits(h, doc.dirty_words, table)
     found = covered = everyday = everyday_covered = total = free = 0
     for i in range(doc.tokens):
         if not tokens.flags[i] & IS_WORD:
             continue
         total += 1
-        if i < free or not classes.marks[distinct.classes[tokens.ids[i]]]:
+        mark = classes.marks[distinct.classes[tokens.ids[i]]]
+        if i < free or not mark:
             continue
         h = seed
         kind = np.int64(0)
@@ -167,7 +168,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
             if not tokens.flags[j] & IS_WORD:
                 break
             h = chain(h, distinct.lows[tokens.ids[j]])
-            bits = _bits_of(h, table)
+            bits = np.int64(mark) if j == i and mark > 0 else _bits_of(h, table)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits
                 length = j + 1 - i

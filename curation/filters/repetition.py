@@ -61,7 +61,8 @@ def copied_pieces(data: Bytes, n: Int, whole: Int, space: Scratch) -> tuple[Floa
 @inlined
 def _key(n: Int, i: Int, tokens: Tokens, grams: Grams) -> Int:
     """The n-gram at token i, by its first n - 1 tokens and the last."""
-    return (np.uint64(grams.at[i]) << _SHIFT) | np.uint64(tokens.ids[i + n - 1])
+    first, last = np.uint64(i), np.uint64(i + n - 1)
+    return (np.uint64(grams.at[first]) << _SHIFT) | np.uint64(tokens.ids[last])
 
 
 @borrowing
@@ -77,15 +78,16 @@ def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
     kept = 0
     mask = begin_counts(counts, active)
     for a in range(active):
-        i = grams.active[kept] = grams.active[a]
-        wanted = space.distinct.counts[tokens.ids[i + n - 1]] > 1
-        places[kept] = scrambled(_key(n, i, tokens, grams)) & mask
-        count_up(counts, np.int64(places[kept]), 2 * wanted)
+        i = grams.active[np.uint64(kept)] = grams.active[a]
+        wanted = space.distinct.counts[tokens.ids[np.uint64(i + n - 1)]] > 1
+        place = scrambled(_key(n, i, tokens, grams)) & mask
+        places[np.uint64(kept)] = place
+        count_up(counts, place, 2 * wanted)
         kept += wanted
     active, kept = kept, 0
     for a in range(active):
-        grams.active[kept] = grams.active[a]
-        kept += counts[places[a]] > 1
+        grams.active[np.uint64(kept)] = grams.active[a]
+        kept += counts[np.uint64(places[a])] > 1
     return kept
 
 
@@ -159,14 +161,14 @@ def _measure_ngrams(doc: Document, space: Scratch, shares: Float64s) -> None:
                 grams.firsts[k] = i
                 fresh += 1
                 mask = with_room(space.interner, mask, fresh)
-            grams.counts[k] += 1
-            grams.at[i] = k
+            grams.counts[np.uint64(k)] += 1
+            grams.at[np.uint64(i)] = k
         if n <= 4:
             shares[n - 2] = _top(n, fresh, tokens, grams) / doc.characters
         kept = 0
         for a in range(active):
-            i = grams.active[kept] = grams.active[a]
-            kept += grams.counts[grams.at[i]] > 1
+            i = grams.active[np.uint64(kept)] = grams.active[a]
+            kept += grams.counts[np.uint64(grams.at[np.uint64(i)])] > 1
         active = kept
         if n > 4:
             shares[n - 2] = _duplicated(n, active, fresh, tokens, grams) / doc.characters

@@ -57,7 +57,7 @@ class Tokens(NamedTuple):
     flags: npt.NDArray[np.uint8]  # bits of curation.text.words
     hashes: Hashes  # until the tokens are numbered, as `lows`: Grams has their memory then
     lows: Hashes  # hashes of the lower-case forms
-    ids: Ints  # number of the distinct token, in order of first appearance
+    ids: npt.NDArray[np.uint32]  # number of the distinct token, in order of first appearance
     before: Ints  # [tokens + 1] characters in the tokens before this one
 
 
@@ -66,7 +66,7 @@ class Distinct(NamedTuple):
 
     counts: Ints
     firsts: Ints  # index of the first token
-    classes: Ints  # number of its class
+    classes: npt.NDArray[np.uint32]  # number of its class
     hashes: Hashes
     lows: Hashes  # hashes of the lower-case forms
 
@@ -195,10 +195,12 @@ def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
             np.empty(n, np.uint8),
             hashes,
             lows,
-            ints(),
+            np.empty(n, np.uint32),
             ints(),
         ),
-        Distinct(ints(), ints(), ints(), np.empty(n, np.uint64), np.empty(n, np.uint64)),
+        Distinct(
+            ints(), ints(), np.empty(n, np.uint32), np.empty(n, np.uint64), np.empty(n, np.uint64)
+        ),
         Classes(ints(), ints(), np.empty(n, np.uint64), ints()),
         Lines(ints(), ints()),
         Lines(ints(), ints()),
@@ -370,6 +372,6 @@ def number_tokens(n: Int, tokens: Tokens, distinct: Distinct, interner: Interner
             distinct.lows[k] = tokens.lows[i]
             fresh += 1
             mask = with_room(interner, mask, fresh)
-        distinct.counts[k] += 1
+        distinct.counts[np.uint64(k)] += 1
         tokens.ids[i] = k
     return fresh

@@ -213,7 +213,9 @@ def next_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int
             break
         c, size = code_point(data, i)
         p = np.int64(properties[c])
-        stop = i + size if p & _TERMINAL else colon_mark(data, begin, i, end, properties)
+        stop = i + size if p & _TERMINAL else i
+        if stop == i and (c == _COLON or c == _WORDSPACE):
+            stop = colon_mark(data, begin, i, end, properties)
         if stop == i:
             i += size
             continue
