@@ -27,6 +27,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a ch
 _MIME = {"html": "text/html", "text": "text/plain"}
 _FIELDS = ("id", "title")  # further columns that are read as Python values
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
+_DEEPEST = 410  # values within each other; Python's stack has room for some hundred
 #: The years that Python's dates have, 1 to 9999, as seconds since 1970: [first, end).
 _YEARS = (-62_135_596_800, 253_402_300_800)
 
@@ -95,6 +96,16 @@ def _skip_line(stream: Stream, position: int) -> int:
         stream.drop(position)
 
 
+def _is_deep(value: Any) -> bool:
+    inner = [value]
+    for _ in range(_DEEPEST):
+        nested = (
+            v.values() if isinstance(v, dict) else v for v in inner if isinstance(v, dict | list)
+        )
+        inner = [*itertools.chain.from_iterable(nested)]
+    return bool(inner)
+
+
 class Members(json.JSONDecoder):
     """Decodes JSON. Members of one name, and outer ones without any, are renamed as columns are.
 
@@ -107,6 +118,8 @@ class Members(json.JSONDecoder):
     def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
         self.told = ""
         row, end = super().raw_decode(s, idx)
+        if s.count("[", idx, end) + s.count("{", idx, end) > _DEEPEST and _is_deep(row):
+            raise ValueError(f"more than {_DEEPEST} values within each other")
         return self._renamed([*row.items()]) if isinstance(row, dict) and "" in row else row, end
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -519,16 +532,24 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
     return None
 
 
-def open_arrow(raw: RawFile) -> pa.ipc.RecordBatchStreamReader:
-    """Return the batches of an Arrow file, which Hugging Face's `save_to_disk` writes as
-    streams."""
+def open_arrow(raw: RawFile) -> pa.RecordBatchReader:
+    """Return the batches of an Arrow file, or of a stream as Hugging Face's `save_to_disk` writes.
+
+    A file is read as the stream that is in it, whether it has its end or not; Polars writes files
+    that have none in them.
+    """
     file = pa.PythonFile(_Limited(raw), mode="r")
     raw.handle.seek(0)
-    if raw.handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC:
-        raw.handle.seek(ARROW_HEAD)
-    else:
-        raw.handle.seek(0)
-    return pa.ipc.open_stream(file)
+    is_file = raw.handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC
+    raw.handle.seek(ARROW_HEAD if is_file else 0)
+    try:
+        return pa.ipc.open_stream(file)
+    except (pa.ArrowException, OSError):
+        if not is_file:
+            raise
+    whole = pa.ipc.open_file(file)
+    batches = map(whole.get_batch, range(whole.num_record_batches))
+    return pa.RecordBatchReader.from_batches(whole.schema, batches)
 
 
 def _wrong_buffers(batch: pa.RecordBatch) -> str:

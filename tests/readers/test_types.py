@@ -19,7 +19,7 @@ from curation.extract.safe import text_of
 from curation.readers.documents import document_row, documents_batch, joined, others_of
 from curation.readers.raw import RawFile
 from curation.readers.read import read
-from curation.readers.records import Page
+from curation.readers.records import Damage, Page
 from curation.readers.tables import parquet_row
 from pipelines.cli import main
 from tests.readers.archives import default_settings
@@ -428,6 +428,30 @@ def test_a_list_of_duckdb_that_pyarrow_can_not_read_costs_itself_alone(tmp_path:
     }
     with RawFile.open(str(path)) as raw:
         assert parquet_row(raw, 1, SETTINGS) == pages[1]
+
+
+def test_an_arrow_file_without_a_stream_in_it(tmp_path: Path) -> None:
+    """Polars writes such: only the end says where schema and batches are."""
+    path = tmp_path / "x.arrow"
+    write(path, pa.table({"text": ["a", "b", "c"], "tags": [["x"], None, []]}))
+    content = bytearray(path.read_bytes())
+    content[8:12] = b"\x04\0\0\0"
+    path.write_bytes(content)
+    assert through(path)["tags"].to_pylist() == [["x"], None, []]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json"])
+@pytest.mark.parametrize("kind", ["[]", '{"a":}'])
+def test_a_row_that_is_nested_too_deep_costs_itself_alone(
+    tmp_path: Path, kind: str, suffix: str
+) -> None:
+    path = tmp_path / f"x.{suffix}"
+    nested = kind[:-1] * 900 + "0" + kind[-1] * 900
+    rows = [f'{{"text": "\\ud800 a", "x": {nested}}}', '{"text": "b", "x": [[1]]}']
+    path.write_text("\n".join(rows) if suffix == "jsonl" else f"[{','.join(rows)}]")
+    bad, good = read(str(path), SETTINGS)
+    assert isinstance(bad, Damage) and "within each other" in bad.detail
+    assert isinstance(good, Page) and good.fields == {"x": [[1]]}
 
 
 def test_tables_of_polars(tmp_path: Path) -> None:
