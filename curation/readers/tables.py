@@ -118,8 +118,10 @@ class Members(json.JSONDecoder):
     def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
         self.told = ""
         row, end = super().raw_decode(s, idx)
-        if s.count("[", idx, end) + s.count("{", idx, end) > _DEEPEST and _is_deep(row):
-            raise ValueError(f"more than {_DEEPEST} values within each other")
+        if isinstance(row, dict) and s.count("[", idx, end) + s.count("{", idx, end) > _DEEPEST:
+            if deep := [name for name, value in row.items() if _is_deep(value)]:
+                row |= dict.fromkeys(deep)
+                self.told = f"table.bad_column: {', '.join(deep)}: nested too deep"
         return self._renamed([*row.items()]) if isinstance(row, dict) and "" in row else row, end
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
