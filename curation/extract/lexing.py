@@ -135,11 +135,6 @@ def passed_over(src: Bytes, n: Int, i: Int, visible: Bool, never: Bytes) -> Int:
             return i + 9
     elif first != ch.QUESTION and first != ch.SLASH:
         return i + 1
-    return _behind_bracket(src, n, i)
-
-
-@borrowing
-def _behind_bracket(src: Bytes, n: Int, i: Int) -> Int:
     return min(n, next_byte(src, i, n, _CLOSE) + 1)
 
 
@@ -158,7 +153,7 @@ def _comment(src: Bytes, n: Int, i: Int, never: Bytes) -> Int:
                 if src[k] == ch.GREATER and k < n:
                     return k + 1
         never[_COMMENT_END] = 1
-    return _behind_bracket(src, n, i)  # an unclosed comment ends at the next >
+    return min(n, next_byte(src, i, n, _CLOSE) + 1)  # an unclosed comment ends at the next >
 
 
 # What names end in, and a few bytes more: up to the blank, `/`, and `<` to `?`.

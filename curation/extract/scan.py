@@ -226,14 +226,8 @@ def _image(src: Bytes, at: Int, i: Int, given: Given, mark: Int, flow: f.Flow) -
     shows = written or mark == MARK_FORMULA
     shows = shows or formula_image(src, alt, alt_end, address, address_end)
     parted = flow.now.space_due != 0  # by a blank from a formula: this is another one
-    if shows and f.has_room(flow) and (parted or not _just_said(flow.now)):
+    if shows and f.has_room(flow) and (parted or flow.now.atom_at != flow.now.length):
         f.formula(flow, s.IMAGE, at, i, 0)
-
-
-@inlined
-def _just_said(now: f.State) -> Bool:
-    """Whether a formula ends right here, which another form of it would repeat."""
-    return now.atom_at == now.length
 
 
 @borrowing
@@ -466,7 +460,7 @@ def _math(scan: Scan, at: Int, stop: Int) -> None:
     flow, now = scan.flow, scan.flow.now
     f.drop_soft(flow.atoms, now)
     after_image = now.atoms > 0 and flow.atoms.kind[max(now.atoms - 1, 0)] == s.IMAGE  # Canvas
-    if not (after_image and now.space_due == 0 and _just_said(now)):
+    if not after_image or now.space_due != 0 or now.atom_at != now.length:
         f.formula(flow, s.MATHML, at, stop, int(now.skip_depth > 0))
 
 

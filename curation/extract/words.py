@@ -130,12 +130,6 @@ def _write_word(hashes: Uint64s, n: Int, word: Int, before: Int, seen: Int) -> I
     return n + 2
 
 
-@inlined
-def _is_full_stop(text: Bytes, i: Int, end: Int) -> Bool:
-    """Whether a stop at i ends a sentence: those inside of numbers and addresses don't."""
-    return i + 1 >= end or text[i + 1] <= 32 or text[i + 1] == 34
-
-
 @kernel
 def count_words(
     text: Bytes, starts: Int32s, ends: Int32s, title_keys: Uint64s
@@ -214,7 +208,9 @@ def count_words(
                 if size == 0:
                     break
                 if kind == _SENTENCE:
-                    sentences += point != 46 or _is_full_stop(text, i, end)
+                    # stops inside of numbers and addresses end none
+                    behind = text[i + 1] if i + 1 < end else 32
+                    sentences += point != 46 or behind <= 32 or behind == 34
                 elif kind == _COMMA:
                     commas += 1
                 elif kind == _SYMBOL:
