@@ -280,9 +280,14 @@ def is_binary(content: bytes, http_charset: str | None = None) -> bool:
     """Return whether content is of a format that is no text, or has too many control characters."""
     if is_of_a_format(content):
         return True
-    head = content[:_PRESCAN_MORE]
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    if controls <= _MOST_CONTROLS * len(head):
+    import numpy as np  # a page alone should not wait for it
+
+    head = np.frombuffer(content, np.uint8)[:_PRESCAN_MORE]
+    most, below = _MOST_CONTROLS * len(head), head < 0x20
+    if np.count_nonzero(below) <= most:  # white space among them
+        return False
+    low = head[below].tobytes()
+    if len(low) - len(low.translate(None, _CONTROLS)) <= most:
         return False
     named = encoding_of_label(http_charset) or ""
     wide = content.startswith(_UTF16_MARKS) or named.startswith("utf-16")
