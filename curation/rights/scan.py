@@ -133,7 +133,7 @@ def scan(source: bytes) -> Found:
     commons = [*islice(positions(source, _COMMONS), MOST_PLACES)]
     rels, links = _around(source, words)
     return Found(
-        head_end,
+        int(head_end),
         _line(source),
         [source[begin:end] for begin, end in spans[:count].reshape(-1, 2).tolist()],
         rels,
