@@ -18,6 +18,7 @@ import pytest
 
 from curation.errors import ConfigError, WorkerError
 from pipelines.cli import main
+from pipelines.engine.transform import shard_tasks
 from pipelines.runners import slurm
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import Quiet
@@ -26,6 +27,7 @@ from pipelines.runners.tasks import Step, Task
 from pipelines.storage.files import Folder
 from tests import fake_slurm
 from tests.conftest import ROOT, curate
+from tests.engine import test_poison as poison
 from tests.engine.test_execute import TASKS, folder_in, runs
 from tests.engine.toys import Die, Fail, KillJob, WriteName
 from tests.faulty_store import environment, faulty_store
@@ -123,6 +125,23 @@ def test_a_task_that_ends_every_job_is_named(tmp_path: Path, site: Site) -> None
     with pytest.raises(WorkerError, match=r"ending \(FAILED\) during stage, .* b, .*mem_per_cpu"):
         run(tmp_path, KillJob(9))
     assert left_over(tmp_path) == []
+
+
+def test_a_deadly_document_costs_itself_alone(tmp_path: Path, site: Site) -> None:
+    texts = ["one", "kill in toy", "two", "abort in toy"]
+    step, shards = poison.toy(tmp_path, {"a": texts, "b": ["three"]})
+    folder = Folder(str(tmp_path / "out"))
+    with Executor(parse_beam_args(RUNNER, None), output=Folder(str(tmp_path))) as executor:
+        assert executor.run("toy", step, folder, shard_tasks(shards)) == 2
+    removed = poison.read(tmp_path / "out", "removed")
+    assert {r["text"]: r["reason"] for r in removed.values()} == {
+        "kill in toy": "memory.toy",
+        "abort in toy": "crash.toy",
+    }
+    assert {r["text"] for r in poison.read(tmp_path / "out", "documents").values()} == {
+        *("one", "two", "three")
+    }
+    assert site.states() == ["COMPLETED"]
 
 
 def test_an_error_of_a_step_is_told_as_on_the_local_pool(tmp_path: Path, site: Site) -> None:
