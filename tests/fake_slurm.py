@@ -181,10 +181,10 @@ class Job:
 
 def work(script: str, given: str) -> int:
     """Run a script; be the worker that it would run."""
-    import multiprocessing
     import subprocess
 
     from pipelines.runners import slurm
+    from tests.engine.toys import fork_children
 
     done = subprocess.run(["bash", "-c", script], env=os.environ | {"GIVEN": given}, check=False)
     if done.returncode or not os.path.exists(given):
@@ -197,8 +197,7 @@ def work(script: str, given: str) -> int:
     if change := os.environ.get("FAKE_CHANGE"):
         name, seconds = change.split("=")
         setattr(slurm, name, float(seconds))
-    fork = multiprocessing.get_context("fork")
-    multiprocessing.get_context = lambda _: fork  # type: ignore[assignment, misc]
+    fork_children()
     sys.argv = ["slurm", place]
     slurm.main()
     return 0

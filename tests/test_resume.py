@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from curation.recipe import load
 from pipelines.cli import main
 from pipelines.run_folder import load_run
-from tests.conftest import ROOT, curate, curate_well
+from tests.conftest import curate, curate_well
+from tests.engine.toys import be_curate
 from tests.folders import differences, flip, tear
 
 _STAGES = load("sample").stages
 #: Kills per test run, in stages that have begun; benchmarks/interruptions.py tries many more.
-_KILLS = 2
+_KILLS = 3
 _FLIPS = 3
 
 
@@ -29,19 +28,21 @@ def times(run: Path, stage: str, kind: str = "documents") -> dict[str, int]:
     return {p.name: p.stat().st_mtime_ns for p in (run / stage / kind).iterdir()}
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(sample_run: Path, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_to_the_same_bytes(
+    sample_run: Path, tmp_path: Path, fork_server: Any
+) -> None:
     dice = random.Random(20240723)
     output = tmp_path / "out"
     arguments = ["run", "sample", "--output", str(output), "--quiet", "--workers"]
-    command = [sys.executable, "-m", "pipelines.cli", *arguments, "2"]
     for stage in sorted(dice.sample(range(len(_STAGES)), _KILLS)):
-        process = subprocess.Popen(command, cwd=ROOT)
-        while process.poll() is None and not (output / _STAGES[stage]).exists():
+        process = fork_server.Process(target=be_curate, args=([*arguments, "2"],))
+        process.start()
+        while process.is_alive() and not (output / _STAGES[stage]).exists():
             time.sleep(0.02)
         time.sleep(dice.uniform(0, 0.5))
-        assert process.poll() is None, "it ended before it was killed"
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        assert process.is_alive(), "it ended before it was killed"
+        process.kill()
+        process.join()
         tear(output, dice)  # what a power failure adds to it
     curate_well([*arguments, "0"])
     assert differences(sample_run, output) == []

@@ -1,9 +1,14 @@
-"""Small steps for tests of the engine; in a module, so that worker processes can import them."""
+"""Small steps for tests of the engine, and `curate`, to be forked.
+
+In a module, so that other processes can import them.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass
 
@@ -92,3 +97,17 @@ class KillJob:
         if task.name == "b" and deaths < self.times:
             os.killpg(0, signal.SIGKILL)
         return Result()
+
+
+def fork_children() -> None:
+    """Let this process fork where it would start Pythons, which take seconds to import all."""
+    fork = multiprocessing.get_context("fork")
+    multiprocessing.get_context = lambda _: fork  # type: ignore[assignment, misc]
+
+
+def be_curate(arguments: list[str]) -> None:
+    """Run a command of `curate` in a process that was forked for it."""
+    from pipelines.cli import main
+
+    fork_children()
+    sys.exit(main(arguments))
