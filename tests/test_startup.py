@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -76,6 +78,8 @@ def test_public_names_are_there_whatever_was_imported_first(name: str) -> None:
     package = importlib.import_module(f"curation.{name}")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"curation.{name}.{module.name}")
+    typed = re.findall(r"^    from \S+ import \w+ as (\w+)", inspect.getsource(package), re.M)
+    assert package.__all__ == typed
     for public in package.__all__:
         assert not isinstance(getattr(package, public), ModuleType)
     assert getattr(curation, name, package) is package

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from curation.language.identifier import LanguageIdentifier as LanguageIdentifier
     from curation.language.identifier import identify as identify
 
-lazily(__name__)
+lazily(__name__, identifier="LanguageIdentifier identify")

@@ -9,4 +9,4 @@ if TYPE_CHECKING:
     from curation.tokenize.reader import TokenStages as TokenStages
     from curation.tokenize.tokenizer import load_tokenizer as load_tokenizer
 
-lazily(__name__)
+lazily(__name__, reader="TokenShards TokenStages", tokenizer="load_tokenizer")
