@@ -224,10 +224,9 @@ def _fits(content: bytes) -> dict[str, float]:
     for one in chardet.detect_all(
         content, True, encoding_era=eras, exclude_encodings=_NO_PAGES, compat_names=True
     ):
-        name = (one["encoding"] or "").lower()
+        name = (one["encoding"] or "").lower().replace("iso8859", "iso-8859")
         with contextlib.suppress(LookupError):
-            label = name.replace("iso8859", "iso-8859")
-            codec = encoding_of_label(label) or codecs.lookup(name).name
+            codec = encoding_of_label(name) or codecs.lookup(name).name
             found.setdefault(codec, one["confidence"])
     return found
 

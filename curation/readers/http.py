@@ -174,38 +174,41 @@ def decode_body(
                 body = body[: int(length)]
     if len(content) + len(transfer) > _MOST_CODINGS:
         return Body(b"", "http.unknown_coding", False)
-    if not transfer and _CHUNK_SIZE.match(body):
-        step = _unchunk(body)
-        body = step.content if step.complete and step.content else body
+    if not transfer and (step := _unchunk(body)).complete:
+        body = step.content or body
     for coding in reversed(content + transfer):
-        name = coding.removeprefix("x-")
-        if name == "chunked":
-            step = _unchunk(body)
-        elif name in _DECODERS:
-            step = _decompress(body, name, max_bytes)
-        elif not is_binary(body):
+        step = _undone(coding.removeprefix("x-"), body, max_bytes)
+        if step is None:
             continue  # a charset or another word that is no coding
-        else:
-            step = _opened(body, max_bytes) or Body(b"", "http.unknown_coding", False)
         if step.too_large or (step.problem and not step.content):
             return step
         body = step.content
         problem = step.problem or problem
         complete = step.complete or (complete and not step.problem)
-    if body.startswith(_GZIP):  # a coding that no field names
-        step = _decompress(body, "gzip", max_bytes)
-        if step.too_large or step.content:
-            return step._replace(problem=step.problem or problem)
     opened = _opened(body, max_bytes) if is_binary(body[:_SNIFFED]) else None
-    return opened or Body(body, problem, complete)
+    if opened:
+        return opened._replace(problem=opened.problem or problem)
+    return Body(body, problem, complete)
+
+
+def _undone(coding: str, body: bytes, max_bytes: int) -> Body | None:
+    if coding == "chunked":
+        return _unchunk(body)
+    if coding in _DECODERS:
+        return _decompress(body, coding, max_bytes)
+    unknown = Body(b"", "http.unknown_coding", False)
+    return (_opened(body, max_bytes) or unknown) if is_binary(body) else None
 
 
 def _opened(body: bytes, max_bytes: int) -> Body | None:
-    """Undo the coding that opens a body whole, whatever its fields name.
+    """Undo the coding that opens a body whole, whatever its fields name, or gzip as far as it goes.
 
     What chance makes of other bytes is shorter than they are, or is no text.
     """
     body = body.lstrip(b"\r\n")
+    if body.startswith(_GZIP):
+        step = _decompress(body, "gzip", max_bytes)
+        return step if step.content or step.too_large else None
     for name in ("gzip", "br", "zstd"):
         content, failed, too_large = _collect(body, name, max_bytes, _STEP)
         if not (failed or too_large) and len(content) > len(body) and not is_binary(content):
@@ -317,7 +320,8 @@ def _decompress(body: bytes, name: str, max_bytes: int) -> Body:
     if looks_like_html(body) or (not content and not is_binary(body)):
         return Body(body, "", False)  # the crawler undid the coding and kept the header
     content, _, _ = _collect(body, name, max_bytes, _FINE_STEP)
-    return _opened(body, max_bytes) or Body(content, f"http.bad_{name}", False)
+    opened = None if name == "gzip" and body.startswith(_GZIP) else _opened(body, max_bytes)
+    return opened or Body(content, f"http.bad_{name}", False)
 
 
 def _collect(body: bytes, name: str, max_bytes: int, step: int) -> tuple[bytes, bool, bool]:

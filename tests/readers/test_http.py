@@ -70,6 +70,15 @@ def test_a_wrong_or_unknown_coding_or_none(
         assert decoded.content.startswith(TEXT[:99]) and decoded.problem == ""
 
 
+@pytest.mark.parametrize("named", ["", "gzip", "deflate", "br", "zstd"])
+def test_gzip_under_any_header_is_gzip(named: str) -> None:
+    """A short body, one that is no text, and one that is cut."""
+    for body in (b"<p>x", b"%PDF-1.4 of which is more"):
+        assert decode(gzip.compress(body), named) == (body, "", True, False)
+    cut = decode(gzip.compress(TEXT)[:-500], named)
+    assert TEXT.startswith(cut.content[:99]) and cut.problem == "http.bad_gzip"
+
+
 @pytest.mark.parametrize("named", ["", "gzip", "br", "brotli"])
 def test_what_no_coding_opens(named: str) -> None:
     noise = bytes(at * at * 7 % 251 for at in range(5000))
