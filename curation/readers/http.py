@@ -185,8 +185,7 @@ def decode_body(
         body = step.content
         problem = step.problem or problem
         complete = step.complete or (complete and not step.problem)
-    opened = _opened(body, max_bytes) if is_binary(body[:_SNIFFED]) else None
-    if opened:
+    if opened := _opened(body, max_bytes):
         return opened._replace(problem=opened.problem or problem)
     return Body(body, problem, complete)
 
@@ -205,6 +204,8 @@ def _opened(body: bytes, max_bytes: int) -> Body | None:
 
     What chance makes of other bytes is shorter than they are, or is no text.
     """
+    if not is_binary(body[:_SNIFFED].lstrip(b"\r\n")):
+        return None
     body = body.lstrip(b"\r\n")
     if body.startswith(_GZIP):
         step = _decompress(body, "gzip", max_bytes)
