@@ -50,13 +50,14 @@ class Site:
     def processes(self) -> list[psutil.Process]:
         """What runs on the nodes."""
         groups = {int(line) for line in (self.place / "groups").read_text().split()}
-        return [each for each in psutil.process_iter() if group_of(each) in groups]
+        return [each for each in psutil.process_iter() if is_of(groups, each)]
 
 
-def group_of(process: psutil.Process) -> int:
-    with contextlib.suppress(ProcessLookupError):
-        return os.getpgid(process.pid)
-    return -1
+def is_of(groups: set[int], process: psutil.Process) -> bool:
+    """Whether a process is of one of these groups, and not dead already."""
+    with contextlib.suppress(ProcessLookupError, psutil.Error):
+        return os.getpgid(process.pid) in groups and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @pytest.fixture
@@ -278,9 +279,14 @@ def driver(tmp_path: Path, site: Site, *options: str) -> subprocess.Popen[str]:
 def test_a_signal_leaves_no_job(tmp_path: Path, site: Site) -> None:
     folder_in(tmp_path)
     process = driver(tmp_path, site, TWO)
+    assert site.processes()
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
-    assert not {"PENDING", "RUNNING"} & {*site.states()} and not site.processes()
+    assert not {"PENDING", "RUNNING"} & {*site.states()}
+    deadline = time.monotonic() + 10
+    while site.processes():  # what was killed is on its way
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     assert left_over(tmp_path) == []
 
 
