@@ -25,6 +25,7 @@ from curation.archive import read_as, read_headed
 from curation.classify.features import BITS, SHAPE, Features
 from curation.compiled import Float32s, Float64s, Int32s, Int64s, kernel
 from curation.errors import ConfigError
+from curation.language.corrector import softmax as softmax
 
 #: Changes whenever the same text would give other features: models of another version don't load.
 FEATURES_VERSION = 4
@@ -175,14 +176,6 @@ def sigmoid(x: Floats) -> Floats:
     """1 / (1 + exp(-x)), without overflow."""
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
-
-
-def softmax(x: Floats) -> Floats:
-    """Probabilities of the columns, row by row."""
-    if not len(x):
-        return x
-    e = np.exp(x - x.max(1, keepdims=True))
-    return e / e.sum(1, keepdims=True)
 
 
 @kernel

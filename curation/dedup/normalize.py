@@ -70,6 +70,19 @@ def _write(
     return o
 
 
+@inlined
+def _write_ascii(
+    data: Bytes, i: Int, end: Int, table: CharacterTable, out: Bytes, o: Int
+) -> tuple[Int, Int]:
+    """Write the ASCII sign at i and what follows of a word; return the places behind both."""
+    while True:
+        out[np.uint64(o)] = table.ascii[data[np.uint64(i)]]
+        o += 1
+        i += 1
+        if i >= end or data[np.uint64(i)] >= 0x80 or table.kind[data[i]] & KIND != WORD:
+            return i, o
+
+
 @borrowing
 def write_tokens(
     data: Bytes, start: Int, end: Int, table: CharacterTable, out: Bytes, starts: Int64s
@@ -107,10 +120,7 @@ def write_tokens(
             o = _write(data, i, size, table.entry[point], table, out, o)
             i += size
         else:  # most of most texts: the rest of a word in ASCII
-            while i < end and data[i] < 0x80 and table.kind[data[i]] & KIND == WORD:
-                out[o] = table.ascii[data[i]]
-                o += 1
-                i += 1
+            i, o = _write_ascii(data, i, end, table, out, o)
     starts[tokens] = o + 1
     return tokens
 
@@ -152,10 +162,8 @@ def write_normalized(
             last = o
             i += size
         else:
-            out[o] = table.ascii[data[i]]
-            o += 1
+            i, o = _write_ascii(data, i, end, table, out, o)
             last = o
-            i += 1
     return last
 
 

@@ -124,17 +124,12 @@ def _phrase_keys(
     return keys, values
 
 
-@borrowing
-def _bits_of(h: Int, lists: Lists) -> Int:
-    """Bits of the phrase, or beginning of one, of this hash."""
-    return max(find(lists.table.keys, lists.table.values, h), 0)
-
-
 @inlined
 def first_bits(token: Int, number: Int, lists: Lists) -> Int:
     """Bits with which the token of this hash begins phrases of list `number`: most begin none."""
     h = chain(list_seed(number), token)
-    return _bits_of(h, lists) if lists.firsts[number, h % np.uint64(_FIRSTS)] else np.int64(0)
+    some = lists.firsts[number, h % np.uint64(_FIRSTS)]
+    return max(find(lists.table.keys, lists.table.values, h), 0) if some else np.int64(0)
 
 
 @borrowing
@@ -147,7 +142,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     if doc.dirty_words < 0:
         return np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
-    table = kit.dirty_words
+    table, held = kit.dirty_words, kit.dirty_words.table
     seed = list_seed(doc.dirty_words)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
@@ -168,7 +163,8 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
             if not tokens.flags[j] & IS_WORD:
                 break
             h = chain(h, distinct.lows[tokens.ids[j]])
-            bits = np.int64(mark) if j == i and mark > 0 else _bits_of(h, table)
+            known = j == i and mark > 0
+            bits = np.int64(mark) if known else max(find(held.keys, held.values, h), 0)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits
                 length = j + 1 - i

@@ -30,8 +30,7 @@ def merge_empty(n: Int, source: Lines, lines: Lines) -> Int:
     """Pieces that a split at runs of line feeds would give, from those between single ones."""
     kept = 0
     for i in range(n):
-        inner = i > 0 and i < n - 1
-        if inner and source.starts[i] == source.ends[i]:
+        if 0 < i < n - 1 and source.starts[i] == source.ends[i]:
             continue
         lines.starts[kept] = source.starts[i]
         lines.ends[kept] = source.ends[i]
@@ -91,11 +90,6 @@ def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
     return kept
 
 
-@inlined
-def _length(tokens: Tokens, i: Int, n: Int) -> Int:
-    return tokens.before[i + n] - tokens.before[i]
-
-
 @borrowing
 def _top(n: Int, distinct_grams: Int, tokens: Tokens, grams: Grams) -> Int:
     """Characters in all copies of the most frequent n-gram; a single occurrence counts, too."""
@@ -106,7 +100,7 @@ def _top(n: Int, distinct_grams: Int, tokens: Tokens, grams: Grams) -> Int:
             best = grams.counts[k]
             first = grams.firsts[k]
     # The tokens are joined by spaces, but letters of unspaced scripts by nothing.
-    joined = _length(tokens, first, n) + n - 1
+    joined = tokens.before[first + n] - tokens.before[first] + n - 1
     for i in range(first, first + n - 1):
         joined -= tokens.flags[i] & tokens.flags[i + 1] & IS_SINGLE != 0
     return best * joined
@@ -124,7 +118,7 @@ def _duplicated(n: Int, active: Int, distinct_grams: Int, tokens: Tokens, grams:
         if i < free:
             continue
         if grams.marks[grams.at[i]]:
-            total += _length(tokens, i, n)
+            total += tokens.before[i + n] - tokens.before[i]
             free = i + n
         else:
             grams.marks[grams.at[i]] = 1

@@ -204,22 +204,29 @@ def _fill(starts: Int64s, data: Bytes, slots: Int32s) -> None:
 
 @inlined
 def _append(bucket: Int, buckets: Buckets, found: Int64s, n: Int) -> Int:
-    """Append the row of a bucket to `found`, unless it was pruned; return how many there are."""
-    if len(buckets.pruned):
-        # bits, since few of the buckets are there and all of their rows fit into no cache
-        if not (buckets.present[bucket >> 3] >> (bucket & 7)) & 1:
-            return n
-        found[n] = buckets.words + np.int64(buckets.pruned[bucket])
-    else:
-        found[n] = buckets.words + bucket
-    return n + 1
+    """Append a bucket to `found`, unless it was pruned; return how many there are."""
+    found[np.uint64(n)] = bucket
+    if not len(buckets.pruned):
+        return n + 1
+    # bits, since few of the buckets are there and all of their rows fit into no cache
+    return n + np.int64((buckets.present[np.uint64(bucket >> 3)] >> (bucket & 7)) & 1)
+
+
+@inlined
+def _rows_of(found: Int64s, first: Int, n: Int, buckets: Buckets) -> Int:
+    """Put the rows of the buckets found[first:n] in their places; return n."""
+    for k in range(first, n):
+        bucket = found[np.uint64(k)]
+        row = np.int64(buckets.pruned[np.uint64(bucket)]) if len(buckets.pruned) else bucket
+        found[np.uint64(k)] = buckets.words + row
+    return n
 
 
 @borrowing
 def _subwords(word: Bytes, length: Int, inputs: Inputs, found: Int64s, n: Int) -> Int:
     """Append the rows of the character n-grams of word[:length], which is `<...>` with a byte 0
     behind it; return how many there are."""
-    count = np.int64(inputs.buckets.total)
+    first, count = n, np.int64(inputs.buckets.total)
     inverse = 1.0 / np.float64(count)
     for i in range(length):
         if is_tail(word[i]):
@@ -240,7 +247,7 @@ def _subwords(word: Bytes, length: Int, inputs: Inputs, found: Int64s, n: Int) -
                 rest -= count if rest >= count else 0
                 n = _append(rest, inputs.buckets, found, n)
             size += 1
-    return n
+    return _rows_of(found, first, n, inputs.buckets)
 
 
 @merged
@@ -264,20 +271,18 @@ def _rows(
             continue
         first = i
         h = _OFFSET
-        while i < stop and not _is_break(data[i]):
-            h = np.uint32(_step(h, data[i]))
+        while i < stop and not _is_break(data[np.uint64(i)]):
+            h = np.uint32(_step(h, data[np.uint64(i)]))
             i += 1
-            word[i - first] = data[i - 1]
+            word[np.uint64(i - first)] = data[np.uint64(i - 1)]
         row = inputs.slots[
             slot_of_bytes(data, first, i, h, inputs.word_bytes, inputs.word_starts, inputs.slots)
         ]
         if row >= 0:
             found[n] = row
             n += 1
-        elif i - first >= len(_LABEL) and same(
-            data, first, _LABEL, 0, len(_LABEL)
-        ):  # the library takes it for one
-            continue
+        elif i - first >= len(_LABEL) and same(data, first, _LABEL, 0, len(_LABEL)):
+            continue  # the library takes it for one
         if inputs.max_n > 0 and ngrams:
             word[i - first + 1], word[i - first + 2] = _EOW, 0
             n = _subwords(word, i - first + 2, inputs, found, n)
@@ -292,12 +297,14 @@ def _rows(
         hashes[seen] = np.int32(h)
         seen += 1
     if inputs.word_ngrams > 1 and ngrams:
+        first = n
         for a in range(seen):
             g = np.uint64(np.int64(hashes[a]))
             for b in range(a + 1, min(seen, a + inputs.word_ngrams)):
                 g = g * _BIGRAM + np.uint64(np.int64(hashes[b]))
                 bucket = np.int64(g % np.uint64(inputs.buckets.total))
                 n = _append(bucket, inputs.buckets, found, n)
+        n = _rows_of(found, first, n, inputs.buckets)
     return n
 
 

@@ -134,7 +134,7 @@ def _cut(
                 last = first + characters
             while at < first:
                 i += 1
-                while data[i] & 0xC0 == 0x80:
+                while data[np.uint64(i)] & 0xC0 == 0x80:
                     i += 1
                 at += 1
             size = out.offsets[n]

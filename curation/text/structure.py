@@ -238,7 +238,7 @@ def _formula_marks(data: Bytes, start: Int, i: Int, end: Int) -> tuple[Int, Int,
 @inlined
 def _byte_at(data: Bytes, start: Int, i: Int, end: Int) -> Int:
     """The byte at i, a blank outside of the line data[start:end]."""
-    return data[i] if start <= i < end else np.uint8(by.SPACE)
+    return data[np.uint64(i)] if start <= i < end else np.uint8(by.SPACE)
 
 
 @borrowing
