@@ -202,11 +202,15 @@ def _read_again(source: bytes) -> bytes:
 
 def mended(source: bytes) -> bytes:
     """A page (UTF-8), mended as by `repaired` where it begins misread or has controls."""
-    at = first = _first(source)
+    first = _first(source)
+    begin = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
+    return _repaired(source) if _has_control(source, first) or _suspected(begin) else source
+
+
+def _has_control(source: bytes, at: int) -> bool:
     while (at := source.find(b"\xc2", at) + 1) and source[at : at + 1] >= b"\xa0":
         continue
-    begin = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
-    return _repaired(source) if at or _suspected(begin) else source
+    return at > 0
 
 
 def repaired(text: str) -> str:
@@ -222,6 +226,8 @@ def repaired(text: str) -> str:
 def _repaired(source: bytes) -> bytes:
     if again := _read_again(source):
         return _repaired(again)
+    if b"\xc3" not in source and not _has_control(source, 0):  # neither hints nor controls
+        return source
     near = _near(source)
     if _HINTS.isdisjoint(near) and "â€" not in near:
         return source
