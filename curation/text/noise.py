@@ -79,7 +79,7 @@ _PATTERNS = (
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
     rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
-    rf"u[0-9]{{2}}[0-9a-f]{{2}}|<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
+    rf"u\d\d[0-9a-f]{{2}}|<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
     rf"[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
     rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
 )
