@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -345,6 +346,16 @@ def aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of a schema, in its order and types; those that are absent are null."""
     columns = [column_of(batch, field.name, field.type).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def edits_of(
+    ids: pa.Array, rows: Any, reasons: pa.Array | str, positions: Any, texts: pa.Array
+) -> pa.RecordBatch:
+    """Return what was cut out of documents with these ids, by row: EDITS."""
+    if isinstance(reasons, str):
+        reasons = pa.array([reasons] * len(rows), pa.string())
+    columns = [ids.take(pa.array(rows)), reasons, pa.array(positions, pa.int64()), texts]
+    return pa.RecordBatch.from_arrays(columns, schema=EDITS)
 
 
 def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

@@ -31,7 +31,7 @@ from curation.dedup.lines import (
     verdicts,
     with_pages,
 )
-from curation.schema import with_column
+from curation.schema import edits_of, with_column
 from pipelines.dedup.duplicates import (
     OverRanges,
     check_languages,
@@ -58,6 +58,7 @@ from pipelines.storage.exchange import (
     read_columns,
     read_range,
     row_of,
+    run_of,
     scratch,
     write_columns,
     write_run,
@@ -135,12 +136,11 @@ class CountLines:
         lines, places, hosts, hashes = zip(*found, strict=True)
         counts = with_pages(merge_counts(lines), np.concatenate(hosts))
         buckets = np.concatenate(places)[row_of(counts.first)]
-        name = scratch("lines", shard.name)
         # The key is the line's hash without bucket: an index has lines but no buckets.
         columns = {"key": out_of_buckets(counts.hashes, buckets), "bucket": buckets}
         columns |= dict(zip(_COUNTS, counts[1:], strict=True))
-        files = {name: write_run(folder, name, "key", columns)}
         name = scratch(_HASHES, shard.name)
+        files = run_of(folder, "lines", shard.name, columns)
         files[name] = write_columns(folder, name, {_HASHES: pa.concat_arrays(hashes)})
         return Result(files, noted(aside))
 
@@ -224,15 +224,8 @@ class CutLines(Transform):
     ) -> Outcome:
         known = hashes.slice(first_row, batch.num_rows).flatten().to_numpy()
         removal = remove_lines(batch.column("text"), frequent, self.settings, known)
-        edits = pa.RecordBatch.from_arrays(
-            [
-                batch.column("id").take(pa.array(removal.cut_rows)),
-                pa.array(["lines.frequent"] * len(removal.cut_rows), pa.string()),
-                pa.array(removal.cut_positions, pa.int64()),
-                removal.cut_texts,
-            ],
-            names=["id", "reason", "position", "text"],
-        )
+        cuts = removal.cut_positions, removal.cut_texts
+        edits = edits_of(batch.column("id"), removal.cut_rows, "lines.frequent", *cuts)
         extra = {
             "lines_cut": len(removal.cut_rows),
             "characters_cut": int(removal.characters_removed.sum()),

@@ -17,6 +17,7 @@ from curation.arrow import text_buffers
 from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, most_frequent
 from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.substrings import (
+    BLOCK,
     Copy,
     Spans,
     copies,
@@ -28,7 +29,7 @@ from curation.dedup.substrings import (
     ranks,
     windows,
 )
-from curation.schema import EDITS, with_column
+from curation.schema import edits_of, with_column
 from pipelines.dedup.duplicates import (
     AUDIT,
     OfShard,
@@ -52,13 +53,14 @@ from pipelines.storage.exchange import (
     concatenated,
     divided,
     document_numbers,
+    key_ranges,
     read_columns,
     read_range,
     row_of,
     rows_between,
+    run_of,
     scratch,
     write_columns,
-    write_run,
 )
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import BATCH_ROWS
@@ -83,8 +85,7 @@ class ChooseWindows:
         columns = [name for name in ("text", "date") if name in column_names(shard)]
         parts = over_documents(_STAGE, shard, partial(self.windows, index), columns)
         found, aside = answers(parts, progress)
-        name = scratch("windows", shard.name)
-        return Result({name: write_run(folder, name, "key", concatenated(found))}, noted(aside))
+        return Result(run_of(folder, "windows", shard.name, concatenated(found)), noted(aside))
 
     def windows(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the chosen windows of a batch: `key`, `rank`, `number` and `start`."""
@@ -111,21 +112,34 @@ class FindCopies(OverRanges):
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         # Not in a list, which would hold all twice while they are sorted.
-        found, name = concatenated(self.found(task, folder)), scratch("copies", task.name)
-        return Result({name: write_run(folder, name, "key", found)})
+        return Result(run_of(folder, "copies", task.name, concatenated(self.found(task, folder))))
 
     def found(self, task: Task, folder: Folder) -> Iterator[pa.RecordBatch]:
         """Yield the copies among the windows, which are sorted in parts to bound the memory."""
         low, high = self.key_range(task)
-        rows = list(read_range(folder, self.runs(), "key", low, high))
-        count = 1 + sum(batch.nbytes for batch in rows) // _PART_BYTES
-        for part in divided(rows, "key", low, high, count):
-            some = pa.RecordBatch.from_pydict(copies(concatenated(part, _WINDOWS)))
+        for part in _parts(list(read_range(folder, self.runs(), "key", low, high)), low, high):
+            some = pa.RecordBatch.from_pydict(copies(part))
             yield some.filter(pc.greater_equal(some["key"], self.earlier << 32))
 
 
-#: Bytes of windows that are sorted at once: those of a range of keys may be many times as many.
-_PART_BYTES = 64 << 20
+def _parts(rows: list[pa.RecordBatch], low: int, high: int) -> Iterator[pa.RecordBatch]:
+    """Yield windows with keys in [low, high] in parts, which have whole blocks of each key."""
+    count = min(1 + sum(batch.nbytes for batch in rows) // _PART_BYTES, high - low + 1)
+    if count > 1:
+        ranges = key_ranges(count, high - low + 1)
+        for part, (first, last) in zip(divided(rows, "key", low, high, count), ranges, strict=True):
+            yield from _parts(part, low + first, low + last)
+        return
+    windows = pa.Table.from_batches(rows, _WINDOWS)
+    count = max(1, windows.num_rows)
+    most = _PART_BLOCKS * BLOCK if low == high else count
+    for start in range(0, count, most):
+        yield concatenated(windows.slice(start, most).to_batches(), _WINDOWS)
+
+
+#: Bytes of windows that are sorted at once: those of a range of keys may be many times as many,
+#: and those of one key are as many as a passage has copies.
+_PART_BYTES, _PART_BLOCKS = 64 << 20, 16
 _KEY = pa.uint64()
 _WINDOWS = pa.schema([("key", _KEY), ("rank", _KEY), ("number", _KEY), ("start", pa.int64())])
 _NONE = np.zeros(0, np.uint64)
@@ -179,13 +193,13 @@ class ClaimPassages(_OverTexts):
     sends: ClassVar[tuple[str, ...]] = ("claims",)
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        rows, name = self.rows(task, folder), scratch("claims", task.name)
+        rows = self.rows(task, folder)
         if rows is None:
-            return Result({name: write_run(folder, name, "key", {"key": _NONE})})
+            return Result(run_of(folder, "claims", task.name, {"key": _NONE}))
         found = pa.RecordBatch.from_pydict(passages(rows, self.width))
         parts, aside = self.over(task, folder, [found], "number", _claims)
         claims = concatenated(chain.from_iterable(parts))
-        return Result({name: write_run(folder, name, "key", claims)}, noted(aside))
+        return Result(run_of(folder, "claims", task.name, claims), noted(aside))
 
 
 _EVIDENCE = ("digest", "left", "right")
@@ -220,11 +234,9 @@ class CheckOriginals(_OverTexts):
         nothing = ([_checked(())], dict[int, str]())
         parts, aside = self.over(task, folder, rows, "key", _checked) if rows else nothing
         grown, claims, often = zip(*parts, strict=True)
-        name, claimed = scratch("found", task.name), scratch("claimed", task.name)
-        files = {
-            name: write_run(folder, name, "key", concatenated(chain.from_iterable(grown))),
-            claimed: write_columns(folder, claimed, concatenated(claims)),
-        }
+        files = run_of(folder, "found", task.name, concatenated(chain.from_iterable(grown)))
+        claimed = scratch("claimed", task.name)
+        files[claimed] = write_columns(folder, claimed, concatenated(claims))
         return Result(files, noted(aside) | {_OFTEN: most_frequent(chain.from_iterable(often))})
 
 
@@ -301,23 +313,15 @@ class CutPassages(Transform):
         found, claimed = (_between(table, *rows) for table in (self.cuts, self.claimed))
         claims = {row: [(one.start, one.end) for one in some] for row, some in claimed.items()}
         done = cut_passages(batch.column("text"), found, claims, self.settings)
-        edits = pa.RecordBatch.from_arrays(
-            [
-                batch.column("id").take(pa.array(done.rows)),
-                pa.array(["substring.repeated"] * len(done.rows), pa.string()),
-                pa.array(done.positions, pa.int64()),
-                done.cuts,
-                pa.array(done.kept_ids, pa.string()),
-            ],
-            schema=EDITS.append(pa.field("kept_id", pa.string())),
-        )
+        ids = batch.column("id")
+        edits = edits_of(ids, done.rows, "substring.repeated", done.positions, done.cuts)
+        edits = with_column(edits, "kept_id", pa.array(done.kept_ids, pa.string()))
         gone = pc.is_valid(done.verdicts.reason).to_numpy(zero_copy_only=False)
         lost = np.bincount(done.rows, done.sizes, batch.num_rows).astype(np.int64)
         lost = np.where(gone, np.diff(text_buffers(batch.column("text")).offsets), lost)
         extra = {"passages_cut": len(done.rows), "bytes_cut": int(done.sizes.sum())}
-        audit = losses_by_source(batch, lost)
-        batch = with_column(batch, "text", done.texts)
-        return Outcome(batch, done.verdicts, edits, extra, {AUDIT: audit})
+        out = with_column(batch, "text", done.texts)
+        return Outcome(out, done.verdicts, edits, extra, {AUDIT: losses_by_source(batch, lost)})
 
 
 def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, list[Copy]]:

@@ -27,8 +27,8 @@ from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
     read_range,
+    run_of,
     scratch,
-    write_run,
 )
 from pipelines.storage.files import Folder
 
@@ -57,8 +57,7 @@ class UrlKeys:
         columns = [*_COLUMNS, *self.settings.survivor.columns]
         columns = [name for name in columns if name in column_names(shard)]
         parts, aside = answers(over_documents(_STAGE, shard, keys_of, columns), progress)
-        name, keys = scratch("keys", shard.name), concatenated(parts)
-        return Result({name: write_run(folder, name, "key", keys)}, noted(aside))
+        return Result(run_of(folder, "keys", shard.name, concatenated(parts)), noted(aside))
 
     def keys_of(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the keys of a batch's documents that have a URL."""
@@ -97,9 +96,8 @@ class UrlSurvivors(OverRanges):
         policy = self.settings.survivor.policy
         found = choose_captures(rows, np.concatenate([last, *priorities]), policy)
         found = found.filter(pa.array(found.column("place").to_numpy() < count))
-        name = scratch("survivors", task.name)
         rows = found.select(found.schema.names[1:])
-        return Result({name: write_run(folder, name, "key", rows)})
+        return Result(run_of(folder, "survivors", task.name, rows))
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,9 @@ from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
     read_columns,
+    run_of,
     scratch,
     write_columns,
-    write_run,
 )
 from pipelines.storage.files import Folder
 
@@ -86,8 +86,7 @@ class KeysOfKept:
         parts, _ = answers(over_documents(_STAGE, shard, _keys, ["id"]), progress)
         keys = np.concatenate(parts)
         rows = {"key": keys, "number": document_numbers(index, len(keys))}
-        name = scratch("kept", shard.name)
-        return Result({name: write_run(folder, name, "key", rows)})
+        return Result(run_of(folder, "kept", shard.name, rows))
 
 
 def _keys(batch: pa.RecordBatch, first_row: int) -> Any:
@@ -109,8 +108,7 @@ class ListCopies:
         columns = [n for n in COPIES.names if n in names]
         rows = concatenated([policy.copies(batch) for batch in shard.batches(columns)], COPIES)
         rows = rows.append_column("key", pa.array(half_keys(rows.column("kept_id"))))
-        name = scratch("copies", shard.name)
-        return Result({name: write_run(folder, name, "key", rows)})
+        return Result(run_of(folder, "copies", shard.name, rows))
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,7 @@ class MatchCopies(OverRanges):
             found = pa.array(numbers[order][at]), pa.array(keys[order][at] == wanted)
             place = copies.schema.get_field_index("key")
             rows = copies.set_column(place, "key", found[0]).filter(found[1])
-        name = scratch("matches", task.name)
-        return Result({name: write_run(folder, name, "key", rows)})
+        return Result(run_of(folder, "matches", task.name, rows))
 
 
 _MATCHES = COPIES.append(pa.field("key", pa.uint64()))

@@ -38,7 +38,7 @@ from curation.decontaminate.normalize import (
     ngrams,
     tokenize,
 )
-from curation.schema import EDITS, Verdicts, with_column
+from curation.schema import Verdicts, edits_of, with_column
 
 REASON = "contamination"
 #: Marks of a document: the items it contains.
@@ -178,8 +178,7 @@ class Decontaminator:
         emptied = {row for row, *_ in cuts if not left[row].as_py().encode().strip()}
         reasons = [_reason(some, row in emptied) for row, some in enumerate(found)]
         names = pa.array([f"{REASON}.{name}" for *_, name in cuts], pa.string())
-        ids = batch.column("id").take(pa.array(rows))
-        edits = pa.RecordBatch.from_arrays([ids, names, pa.array(starts), gone], schema=EDITS)
+        edits = edits_of(batch.column("id"), rows, names, starts, gone)
         removed = pa.array([reason is not None for reason in reasons], pa.bool_())
         # The texts of removed documents stay as they were.
         batch = with_column(batch, "text", pc.if_else(removed, texts, left.cast(texts.type)))

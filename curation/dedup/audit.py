@@ -194,13 +194,12 @@ def losses_joined(parts: Iterable[dict[str, list[dict[str, Any]]]]) -> dict[str,
     for part in parts:
         for name, rows in part.items():
             most = MOST_ALARMS if name == "alarms" else _SHOWN_LINES
-            notes[name] = sorted([*notes[name], *rows], key=_place)[:most]
+            notes[name] = sorted([*notes[name], *rows], key=_by_loss)[:most]
     return dict(notes)
 
 
-def _place(row: dict[str, Any]) -> tuple[int, str, str]:
-    kind = next(kind for kind in sorted(_KINDS) if kind in row)
-    return -row["removed"], kind, row[kind]
+def _by_loss(row: dict[str, Any]) -> tuple[Any, ...]:
+    return -row["removed"], *((kind not in row, row.get(kind, "")) for kind in sorted(_KINDS))
 
 
 def _rows(table: pa.Table, most: int = _SHOWN_LINES) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ originals by a cryptographic hash, grows to the ends of the repeat, and is claim
 originals. Between bytes an original loses nothing that is claimed, so what is cut stands whole in
 its original; between lines and sentences it may, where its own original has the same: one copy of
 every byte stays. Where two passages meet, what goes over both may stand nowhere else. A row of one
-sign is the same at every place: copies of it may stay.
+sign is the same at every place: copies of it may stay. And of each `BLOCK` copies one stays, so
+that no worker has to hold all copies of what is on every page.
 """
 
 import hashlib
@@ -41,6 +42,8 @@ Spans = list[tuple[int, int]]
 
 #: Windows of which one is chosen, and bytes around an original by which its copies may grow.
 GAP = 100
+#: Windows of one hash, in the order of their documents, of which one is the original.
+BLOCK = 1 << 17
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _RING = 128  # a power of two above GAP
 _DIGEST = 16  # bytes
@@ -130,8 +133,11 @@ def copies(rows: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
     order = np.argsort(column["key"])
     same = np.diff(column["key"][order]) == 0
     shared = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
+    shared = shared[np.lexsort([shared, column["key"][shared]])]
     found = {name: values[shared] for name, values in column.items()}
     starts = run_starts(found["key"])
+    places = np.arange(len(shared)) - np.repeat(starts, run_lengths(starts, len(shared)))
+    starts = np.flatnonzero(places % BLOCK == 0)
     lengths = run_lengths(starts, len(shared))
     stays = np.ones(len(shared), bool)
     for name in ("rank", "number", "start"):

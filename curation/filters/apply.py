@@ -16,7 +16,7 @@ from curation.columns import PATHS
 from curation.errors import ConfigError
 from curation.filters import blocklists, pii
 from curation.filters.content import look_at
-from curation.filters.edits import Edited, edit
+from curation.filters.edits import edit
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.personal_hosts import count_hosts
 from curation.filters.rules import Judgement, RuleBook
@@ -24,7 +24,7 @@ from curation.filters.signals import Meter, as_struct
 from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.language.identifier import with_language
 from curation.recipe import Recipe, load
-from curation.schema import EDITS, Verdicts, conformed, with_column
+from curation.schema import Verdicts, conformed, edits_of, with_column
 from curation.tables import Given, as_given, known, texts_of
 from curation.text.plain import plain
 
@@ -113,7 +113,7 @@ class Filter:
             texts,
             signals,
             verdicts,
-            _edits(batch.column("id"), edited),
+            edits_of(batch.column("id"), edited.rows, edited.reasons, edited.positions, edited.cut),
             {kind: int(items[kept].sum()) for kind, items in counts.items()},
             count_hosts(batch.column("url"), np.sum([*counts.values()], axis=0)),
             {n or NO_LANGUAGE: labels[n] for n in self._rules.without_settings(labels)},
@@ -170,16 +170,6 @@ def _with_quality(signals: pa.StructArray, quality: pa.Array) -> pa.StructArray:
     columns = signals.flatten()
     columns[at] = pc.fill_null(quality, np.nan)
     return pa.StructArray.from_arrays(columns, fields=list(signals.type))
-
-
-def _edits(ids: pa.Array, edited: Edited) -> pa.RecordBatch:
-    columns = [
-        ids.take(pa.array(edited.rows)),
-        edited.reasons,
-        pa.array(edited.positions, pa.int64()),
-        edited.cut,
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=EDITS)
 
 
 @functools.lru_cache(maxsize=4)

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from curation.dedup.audit import SOURCES, losses_joined, losses_noted, sums_of_losses
 from curation.dedup.keys import half_keys
-from pipelines.dedup.duplicates import AUDIT, OverRanges, range_tasks, read_key_range
+from pipelines.dedup.duplicates import AUDIT, OverRanges, range_tasks
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, records_of
-from pipelines.storage.exchange import concatenated, scratch, write_run
+from pipelines.storage.exchange import concatenated, read_range, run_of, scratch
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import read_batches
 
@@ -39,8 +39,7 @@ class ListLosses:
         audit = read_batches(folder, f"{AUDIT}/{task.name}.parquet", SOURCES.names)
         rows = concatenated(sums_of_losses(audit).to_batches(), SOURCES)
         rows = rows.append_column("key", pa.array(half_keys(rows["name"])))
-        name = scratch("losses", task.name)
-        return Result({name: write_run(folder, name, "key", rows)})
+        return Result(run_of(folder, "losses", task.name, rows))
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ class SumLosses(OverRanges):
         return [scratch("losses", s) for s in self.shards]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        rows = read_key_range(folder, "losses", self.shards, *task.payload)
-        found = [] if rows is None else [rows.select(SOURCES.names)]
+        rows = read_range(folder, self.runs(), "key", *self.key_range(task))
+        found = (batch.select(SOURCES.names) for batch in rows)
         return Result({}, losses_noted(found, self.share, self.what))
 
 
@@ -71,11 +70,10 @@ def loss_passes(
         share, what: as in `losses_noted`.
         after: name of the step beside which the audit is written.
     """
-    lost = ListLosses(run.settings_key)
     total = SumLosses(run.settings_key, share, what, tuple(s.name for s in run.inputs))
     return [
-        Pass(lost, shard_tasks(run.inputs), after=(after,)),
-        Pass(total, range_tasks(_ROW_BYTES * run.documents), after=(lost.name,)),
+        Pass(ListLosses(run.settings_key), shard_tasks(run.inputs), after=(after,)),
+        Pass(total, range_tasks(_ROW_BYTES * run.documents), after=(ListLosses.name,)),
     ]
 
 

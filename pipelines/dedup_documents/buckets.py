@@ -26,9 +26,9 @@ from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
     read_columns,
+    run_of,
     scratch,
     write_columns,
-    write_run,
 )
 from pipelines.storage.files import FileRecord, Folder, room_for
 
@@ -73,8 +73,7 @@ class Sign:
         records = list(bucketed(facts, numbers, self.settings)) if facts.num_rows else []
         runs = {kind: columns for kind, _, columns in records}
         for kind in self.sends:
-            name = scratch(kind, place.name)
-            files[name] = write_run(folder, name, "key", runs.get(kind, _NO_RECORDS))
+            files |= run_of(folder, kind, place.name, runs.get(kind, _NO_RECORDS))
         edges = np.concatenate([NO_EDGES, *(inner for _, inner, _ in records)])
         name = scratch("edges", place.name)
         files[name] = write_edges(folder, name, edges)
@@ -116,13 +115,9 @@ class Link(OverRanges):
         if self.settings.verify.method != "none" and near is not None:
             keys, order, numbers = (near.column(n).to_numpy() for n in ("key", "order", "number"))
             pairs = bucket_pairs(keys, order, numbers, self.settings.verify.window)
-        links, candidates = scratch("links", task.name), scratch("candidates", task.name)
-        files = {
-            links: write_edges(folder, links, edges),
-            candidates: write_run(
-                folder, candidates, "key", {"key": pairs[:, 0], "b": pairs[:, 1]}
-            ),
-        }
+        columns, name = {"key": pairs[:, 0], "b": pairs[:, 1]}, scratch("links", task.name)
+        files = run_of(folder, "candidates", task.name, columns)
+        files[name] = write_edges(folder, name, edges)
         return Result(files, {"edges": len(edges)})
 
 
@@ -156,7 +151,7 @@ class Solve:
         return tuple(f"part-{i:05d}" for i in range(-(-sum(self.rows) // _PART)))
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        numbering, files = Numbering.of(self.rows), {}
+        numbering, files = Numbering.of(self.rows), dict[str, FileRecord]()
         size = max(1, numbering.size)  # an empty file can't be mapped
         with tempfile.TemporaryFile() as file:
             with room_for(tempfile.gettempdir()):  # a full disk would end a process that maps it
@@ -171,6 +166,5 @@ class Solve:
             for i, name in enumerate(self.labels):
                 nodes, roots = settled(parents, i * _PART, (i + 1) * _PART)
                 columns = {"key": numbering.ids(nodes), "label": numbering.ids(roots)}
-                run = scratch("labels", name)
-                files[run] = write_run(folder, run, "key", columns)
+                files |= run_of(folder, "labels", name, columns)
         return Result(files)

@@ -25,7 +25,7 @@ from pipelines.dedup.duplicates import OverRanges, WriteVerdicts, read_key_range
 from pipelines.dedup_documents.buckets import Sign
 from pipelines.dedup_documents.members import Members
 from pipelines.runners.tasks import Progress, Result, Task
-from pipelines.storage.exchange import UInt64, read_range, scratch, write_run
+from pipelines.storage.exchange import UInt64, read_range, run_of, scratch
 from pipelines.storage.files import Folder
 
 #: Alarms of each kind, and documents of each, that are shown.
@@ -61,8 +61,7 @@ class Clusters(OverRanges):
             similarity = Similarity(self.settings, sets)
             pairs = group.pairs(read_key_range(folder, "pairs", self.shards, low, high))
             columns, counts = self._clusters(group, pairs, similarity)
-        name = scratch("removed", task.name)
-        return Result({name: write_run(folder, name, "key", columns)}, counts)
+        return Result(run_of(folder, "removed", task.name, columns), counts)
 
     def _clusters(
         self, group: _Group, pairs: Positions, similarity: Similarity

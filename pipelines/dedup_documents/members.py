@@ -24,8 +24,8 @@ from pipelines.dedup.indexes import Place
 from pipelines.dedup_documents.buckets import REFUSED, Sign
 from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
 from pipelines.runners.tasks import Progress, Result, Task
-from pipelines.storage.exchange import UInt64, numbers_of_shard, row_of, scratch, write_run
-from pipelines.storage.files import FileRecord, Folder
+from pipelines.storage.exchange import UInt64, numbers_of_shard, row_of, run_of, scratch
+from pipelines.storage.files import Folder
 
 _STAGE = "dedup-documents"
 _NO_DATA = pa.array([], pa.large_binary())
@@ -62,15 +62,10 @@ class Members:
         members = {"key": keys, "number": numbers, "text": texts, "priority": priority}
         members |= {n: own.column(n) for n in MEMBERS}
         aside: dict[int, str] = {}
-        written = {
-            "members": members,
-            "pairs": self._pairs(folder, place, numbers, keys),
-            "sets": self._sets(folder, place, own, rows, keys, texts, aside),
-        }
-        files: dict[str, FileRecord] = {}
-        for kind, columns in written.items():
-            name = scratch(kind, place.name)
-            files[name] = write_run(folder, name, "key", columns)
+        sets = self._sets(folder, place, own, rows, keys, texts, aside)
+        files = run_of(folder, "members", place.name, members)
+        files |= run_of(folder, "pairs", place.name, self._pairs(folder, place, numbers, keys))
+        files |= run_of(folder, "sets", place.name, sets)
         return Result(files, noted(aside))
 
     def _pairs(

@@ -73,6 +73,14 @@ def write_run(
     return write_batches(folder, name, batch, key)
 
 
+def run_of(
+    folder: Folder, kind: str, task: str, columns: pa.RecordBatch | Mapping[str, Any]
+) -> dict[str, FileRecord]:
+    """Write a task's run of a kind, sorted by `key`, and return its record by its name."""
+    name = scratch(kind, task)
+    return {name: write_run(folder, name, "key", columns)}
+
+
 def _batch(columns: pa.RecordBatch | Mapping[str, Any]) -> pa.RecordBatch:
     if isinstance(columns, pa.RecordBatch):
         return columns

@@ -260,6 +260,22 @@ def test_batches_that_lose_nothing_and_windows_sorted_in_parts(
     assert written[0] == written[1]
 
 
+def test_of_each_block_of_copies_one_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However windows are divided: a worker holds few of those that most documents have."""
+    texts = [f"{PASSAGE}\n{PASSAGE[::-1]}\n{i}{other(i)[5:]}" for i in range(8)]
+    (tmp_path / "in.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    monkeypatch.setattr(substrings, "BLOCK", 3)
+    monkeypatch.setattr(dedup_substrings, "BLOCK", 3)
+    monkeypatch.setattr(dedup_substrings, "_PART_BLOCKS", 1)
+    for size in (1 << 26, 64):
+        monkeypatch.setattr(dedup_substrings, "_PART_BYTES", size)
+        output = tmp_path / str(size)
+        given = ["--input", str(tmp_path / "in.jsonl"), "--output", str(output), "--workers", "0"]
+        assert cli.main(["dedup-substrings", *given]) == 0
+        kept = [PASSAGE in row["text"] for row in _rows(output, "documents")]
+        assert kept == [i % 3 == 0 for i in range(8)]
+
+
 @pytest.mark.parametrize("keep", ["first", "best"])
 def test_what_an_earlier_run_has_is_cut(tmp_path: Path, keep: str) -> None:
     """Whatever the survivor policy, and the earlier run is not touched."""
