@@ -99,11 +99,8 @@ def spent(options: tuple[str, Sequence[str], str]) -> Spent:
     recipe, stages, path = options
     with tempfile.TemporaryDirectory(prefix="curation-floor-") as folder:
         command = ["run", recipe, "--quiet", "--workers", "0", "--input", path]
-        command += [
-            "--output",
-            folder + "/run",
-            *(("--stages", ",".join(stages)) if stages else ()),
-        ]
+        command += ["--output", f"{folder}/run"]
+        command += ["--stages", ",".join(stages)] if stages else []
         code = main(command)
         signal.setitimer(signal.ITIMER_PROF, 0)
         if code:
