@@ -174,8 +174,8 @@ def decode_body(
                 body = body[: int(length)]
     if len(content) + len(transfer) > _MOST_CODINGS:
         return Body(b"", "http.unknown_coding", False)
-    if not transfer and (step := _unchunk(body)).complete:
-        body = step.content or body
+    if not transfer and (chunks := _unchunk(body)).complete:
+        body = chunks.content or body
     for coding in reversed(content + transfer):
         step = _undone(coding.removeprefix("x-"), body, max_bytes)
         if step is None:
