@@ -357,12 +357,13 @@ def _exempt(texts: Texts, found: Mapping[int, Sequence[Copy]]) -> dict[int, Span
     for i, (start, end) in zip(documents.tolist(), edges.tolist(), strict=True):
         spans[rows[i]].append((start, end))
     # Noise looks like code, and is slow to find: it is looked for where a listing would lose.
+    # Escapes, the third kind, are no sign of it: programs have them, too.
     losing = [
         row
         for row, own in spans.items()
         if any(one.start < end and start < one.end for start, end in own for one in found[row])
     ]
-    noisy = noise(column.take(pa.array(losing, pa.int64()))).sum(1) > MOST
+    noisy = noise(column.take(pa.array(losing, pa.int64())))[:, [0, 1, 3]].sum(1) > MOST
     return spans | {row: [] for row, is_noise in zip(losing, noisy, strict=True) if is_noise}
 
 

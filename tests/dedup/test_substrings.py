@@ -179,6 +179,9 @@ def test_code_loses_nothing_unless_told() -> None:
     texts = [code, f"def second():\n{code}"]
     assert cut(texts, unit="lines").cuts.to_pylist() == []
     assert "call(8)" in "".join(cut(texts, unit="lines", paths={"code": True}).cuts.to_pylist())
+    letters = "".join(f"    {i}: '\\u{i:04x}',  # letter {i}\n" for i in range(0x410, 0x430))
+    texts = [f"{name} = {{\n{letters}}}\n\n\n{code}" for name in ("one", "other")]
+    assert cut(texts, unit="lines").cuts.to_pylist() == []
 
 
 def test_the_best_copy_stays() -> None:
