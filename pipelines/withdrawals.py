@@ -195,7 +195,9 @@ class Withdrawal:
     ) -> None:
         self._runs = [load_run(path) for path in runs]
         self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
-        named = [{"run": folder.shown, "root": _root(folder)} for folder, _ in self._runs]
+        # The root is as `curate verify` prints it; None: the run has not finished.
+        sums = ((f, f.read_bytes(SUMS) if f.exists(SUMS) else None) for f, _ in self._runs)
+        named = [{"run": f.shown, "root": s and hashlib.sha256(s).hexdigest()} for f, s in sums]
         self._asked = {"by": asked, "runs": named}
         if gone.near is not None and not any(COMPARES in s for _, s in self._runs):
             raise ConfigError(
@@ -331,11 +333,6 @@ def _compared(
             batch = aligned(batch, COPIES)
             near_to = pc.greater_equal(batch["value"], near)
             yield batch if kind == "documents" else batch.filter(near_to)
-
-
-def _root(folder: Folder) -> str | None:
-    """Return the root hash of a run, as `curate verify` prints it."""
-    return hashlib.sha256(folder.read_bytes(SUMS)).hexdigest() if folder.exists(SUMS) else None
 
 
 def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdrawn) -> int:

@@ -206,7 +206,8 @@ def reference_tables(references: Sequence[Reference]) -> References:
     for row, held in zip(costs, references, strict=True):
         row[:] = held.unseen[lengths]
         row[held.tokens] = held.costs
-    bounds = np.cumsum([0, *(_table_size(len(r.words)) for r in references)]).astype(np.int64)
+    sizes = [1 << (2 * len(each.words)).bit_length() for each in references]
+    bounds = np.cumsum([0, *sizes]).astype(np.int64)
     words = np.zeros(bounds[-1], np.uint64)
     for number, held in enumerate(references):
         values = held.word_classes.astype(np.uint64) << _CLASS_AT
@@ -228,10 +229,6 @@ def reference_tables(references: Sequence[Reference]) -> References:
         np.array([r.curve for r in references], np.float64).reshape(n, len(LENGTHS), len(PARTS), 2),
         np.zeros(_CACHE_SLOTS, np.uint64),
     )
-
-
-def _table_size(words: int) -> int:
-    return 1 << int(2 * words).bit_length()
 
 
 @inlined

@@ -119,7 +119,7 @@ class RuleBook:
 
     def _decided(self, signals: pa.StructArray, languages: pa.Array | None) -> _Decided:
         rows = len(signals)
-        values = {name: _column(signals, name) for name in self.signals}
+        values = {name: signals.field(name).to_numpy(zero_copy_only=False) for name in self.signals}
         reasons = np.full(rows, _NO_RULE, np.int64)
         found = np.full(rows, np.nan)
         limits = np.full(rows, np.nan)
@@ -177,10 +177,6 @@ class RuleBook:
                 groups.append((self.of(label), mine))
                 rest &= ~mine
         return [*groups, (self._default, rest)]
-
-
-def _column(signals: pa.StructArray, name: str) -> npt.NDArray[np.float64]:
-    return signals.field(name).to_numpy(zero_copy_only=False)
 
 
 def _equals(languages: pa.Array, labels: Iterable[str]) -> npt.NDArray[np.bool_]:

@@ -37,16 +37,12 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--tokens",
         required=True,
-        type=_tokens,
+        type=lambda text: count(str(tokens_of(text))),
         metavar="N",
         help="the budget: tokens in all, e.g. 500M, 20B or 1.5T",
     )
     add_set(parser, "the run's mix", "mix.domains.code.max_epochs=2")
     add_json(parser)
-
-
-def _tokens(text: str) -> int:
-    return count(str(tokens_of(text)))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -149,7 +149,9 @@ class ExtractShards:
         progress: Progress,
     ) -> Result:
         """Write the documents of a shard, and the other records of its input."""
-        tally, others = Tally(), self._others(shard)
+        tally = Tally()
+        # The tables' columns besides those of documents; for a range, those of its rows.
+        others = joined([r.others() for r in self._readers(shard)], taken=PAGE_COLUMNS)
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
             judge = JudgePages(self.extract, self.readers, self.settings_key)
             batch, beside = PageBatch(), PagesBeside()
@@ -167,10 +169,6 @@ class ExtractShards:
             self._write(batch, others, writer, tally, progress)
             beside.write(writer)
         return Result(writer.files, tally.counts())
-
-    def _others(self, shard: SourceShard) -> Others:
-        """Return the tables' columns besides those of documents; for a range, those of its rows."""
-        return joined([reader.others() for reader in self._readers(shard)], taken=PAGE_COLUMNS)
 
     def _records(
         self, shard: SourceShard, readers: Sequence[FileReader], planned: dict[str, str]
