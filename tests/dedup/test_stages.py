@@ -169,7 +169,7 @@ def test_alarms_stop_a_strict_run(
         ("host", 99),
     ]
     assert set(alarms[0]["samples"]) <= {f"c{i}" for i in range(100)}
-    monkeypatch.setattr("pipelines.dedup_documents.ROW_BYTES", 8 << 20)  # hosts in seven tasks
+    monkeypatch.setattr("pipelines.dedup.losses._ROW_BYTES", 8 << 20)  # hosts in seven tasks
     assert main([*arguments, "--fresh"]) == 0
     assert manifest(tmp_path / "out", "dedup-documents")["notes"]["alarms"] == alarms
 
