@@ -104,8 +104,6 @@ COMMANDS = [
     _m("new thing x", USAGE, "thing"),
     _m("recipes lama3", USAGE, "lama3", "llama3"),
     _m("rights --what-if", USAGE, "--run"),
-    _m("filter --what-if", USAGE, "--run"),
-    _m("filter --what-if --run done", USAGE, "no stage that computes signals"),
     _m("worker-pool --port 99999999", USAGE, "--port"),
 ]
 RECIPES = [

@@ -74,9 +74,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["why", f"http://host0/{EVIL}[/x]", "--json"], 0),
         (["why", "nothing" + EVIL], 1),
         (["report"], 0),
-        (["filter", "--what-if", "--set", "filter.rules.gopher.word_count.min=1"], 0),
-        (["filter", "--what-if", "--set", "filter.rules.gopher.word_count.min=1", "--json"], 0),
-        (["filter", "--what-if", "--set", f"filter.{EVIL}=1"], 2),
         (["withdraw", "--url-prefix", EVIL], 1),
     ],
 )

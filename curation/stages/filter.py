@@ -23,7 +23,6 @@ class _Filter(Stage[FilterSettings]):
     purpose = "measure and judge documents by heuristic rules"
     settings = FilterSettings
     after = "dedup-lines"
-    command = "what_if"
     adds = ("signals", "path")
     cost = 3.0
     packages = ("idna", "numpy", "regex")
