@@ -50,8 +50,8 @@ from pipelines.engine.transform import (
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, records_of
 from pipelines.storage.exchange import (
+    by_keys,
     concatenated,
-    divided,
     document_numbers,
     key_ranges,
     read_columns,
@@ -63,7 +63,6 @@ from pipelines.storage.exchange import (
     write_columns,
 )
 from pipelines.storage.files import Folder
-from pipelines.storage.shards import BATCH_ROWS
 
 _STAGE = "dedup-substrings"
 #: Key in a commit record's counts for the most frequent passages.
@@ -127,7 +126,7 @@ def _parts(rows: list[pa.RecordBatch], low: int, high: int) -> Iterator[pa.Recor
     count = min(1 + sum(batch.nbytes for batch in rows) // _PART_BYTES, high - low + 1)
     if count > 1:
         ranges = key_ranges(count, high - low + 1)
-        for part, (first, last) in zip(divided(rows, "key", low, high, count), ranges, strict=True):
+        for part, (first, last) in zip(by_keys(rows, "key", low, high, count), ranges, strict=True):
             yield from _parts(part, low + first, low + last)
         return
     windows = pa.Table.from_batches(rows, _WINDOWS)
@@ -140,6 +139,8 @@ def _parts(rows: list[pa.RecordBatch], low: int, high: int) -> Iterator[pa.Recor
 #: Bytes of windows that are sorted at once: those of a range of keys may be many times as many,
 #: and those of one key are as many as a passage has copies.
 _PART_BYTES, _PART_BLOCKS = 64 << 20, 16
+#: Rows of documents that are looked at together.
+_BLOCK_ROWS = 1 << 12
 _KEY = pa.uint64()
 _WINDOWS = pa.schema([("key", _KEY), ("rank", _KEY), ("number", _KEY), ("start", pa.int64())])
 _NONE = np.zeros(0, np.uint64)
@@ -159,28 +160,38 @@ class _OverTexts(OfShard):
         """Return answers of `function` for rows, batches sorted by document, with the texts."""
         index, shard = task.payload
         known = set_aside_by(folder, ChooseWindows.name, shard.name)
-        first, count = index << 32, max(1, -(-shard.rows // BATCH_ROWS))
-        groups = divided(rows, key, first, first + count * BATCH_ROWS - 1, count)
-        called = partial(_with_texts, function, groups, key, first)
+        called = partial(_with_texts, function, rows, key, index << 32)
         return answers(over_documents(_STAGE, shard, called, ["id", "text"], known=known))
 
 
 def _with_texts(
-    function: Any, groups: Any, key: str, number: int, batch: pa.RecordBatch, first_row: int
+    function: Any, rows: Any, key: str, number: int, batch: pa.RecordBatch, first_row: int
 ) -> Any:
     offsets, data = text_buffers(batch.column("text"))
     low, texts = number + first_row, dict[int, bytes]()
 
     def sent() -> _Sent:
-        group = groups[first_row // BATCH_ROWS]
-        for rows in rows_between(group, key, low, low + batch.num_rows - 1):
-            own = (row_of(rows.column(key).to_numpy()) - first_row).tolist()
+        for some in _blocks(rows_between(rows, key, low, low + batch.num_rows - 1)):
+            own = (row_of(some.column(key).to_numpy()) - first_row).tolist()
             for row in set(own) - texts.keys():
                 texts[row] = data[offsets[row] : offsets[row + 1]].tobytes()
             ids = batch.column("id").take(pa.array(own, pa.int64()))
-            yield with_column(rows, "id", ids), [texts[row] for row in own]
+            yield with_column(some, "id", ids), [texts[row] for row in own]
 
     return function(sent())
+
+
+def _blocks(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join parts to batches of some thousand rows: a thousand senders have a few rows each."""
+    held, rows = list[pa.RecordBatch](), 0
+    for part in parts:
+        held.append(part)
+        rows += part.num_rows
+        if rows >= _BLOCK_ROWS:
+            yield concatenated(held)
+            held, rows = [], 0
+    if held:
+        yield concatenated(held)
 
 
 @dataclass(frozen=True)
@@ -222,7 +233,7 @@ def _claims(sent: _Sent) -> list[pa.RecordBatch]:
 class CheckOriginals(_OverTexts):
     """For each shard, grow the copies of originals in it that are the same, and note the claims.
 
-    A shard may have the originals of most copies of a corpus, so claims are never joined.
+    A shard may have the originals of most copies of a corpus: its rows are never joined as a whole.
     """
 
     name: str = "originals"

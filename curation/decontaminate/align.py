@@ -107,7 +107,9 @@ def is_other_code(item: str, span: str, rules: CodeRules) -> bool:
     changed = a = c = 0  # a and c: behind the tokens that are equal
     for b, d in [*matched, (len(own), len(other))]:
         if b - a == d - c:
-            changed += sum(map(_alike, folded[0][a:b], folded[1][c:d]))
+            pairs = zip(map(_kind, folded[0][a:b]), map(_kind, folded[1][c:d]), strict=True)
+            # Both are operators, numbers, or words for an operation.
+            changed += sum(mine == its != "word" for mine, its in pairs)
         a, c = b + 1, d + 1
     words = sum(own[k][0].isalpha() for k, _ in matched)
     # Those that are equal only without case, wherever else one in its own case may be.
@@ -124,11 +126,6 @@ def _numbered(*sequences: list[str]) -> list[Tokens]:
         np.array([numbers.setdefault(t, len(numbers)) for t in tokens], np.uint32)
         for tokens in sequences
     ]
-
-
-def _alike(own: str, other: str) -> bool:
-    """Whether both are operators, numbers, or words for an operation."""
-    return _kind(own) == _kind(other) != "word"
 
 
 def _kind(token: str) -> str:

@@ -171,7 +171,8 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
         if reason:
             left.add(reason, name)
         else:
-            if not _is_text(full):
+            # Python has surrogates for bytes of a name that are no UTF-8.
+            if any("\ud800" <= character <= "\udfff" for character in full):
                 raise InputError(f"{full}: {stores.misread()}")
             size = int(info.get("size") or 0)
             files.append(InputFile(full, name, size, stores.version(info)))
@@ -228,11 +229,6 @@ def _named(system: Any, path: str, url: str, own: _Own, left: PassedOver) -> _Li
     if isinstance(system, LocalFileSystem):
         return _Listed(base, stores.local_tree(path, enter), True)
     return _Listed(base, stores.tree(system, path, url), True)
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a name is valid UTF-8: Python has surrogates for other bytes."""
-    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _is_hidden(name: str) -> bool:

@@ -28,7 +28,7 @@ def statements(
     return {
         "size_range": _size_range(figures),
         "content_types": _content_types(figures),
-        "latest_date": f"{_month(_last_day(figures)) or 'Unknown: no document has a date'}.",
+        "latest_date": f"{_last_month(figures) or 'Unknown: no document has a date'}.",
         "languages": _languages(figures),
         "public_used": _public(collections),
         "public_datasets": _large(figures["collections"]),
@@ -71,14 +71,10 @@ def _languages(figures: Mapping[str, Figure]) -> str:
     return f"Languages: {', '.join(codes)}." if codes else "Languages were not identified."
 
 
-def _last_day(figures: Mapping[str, Figure]) -> str | None:
-    days = [row[-1] for row in figures["collections"].rows if row[-1]]
-    return max(days, default=None)
-
-
-def _month(day: str | None) -> str | None:
-    """`MM/YYYY`, as the template asks for."""
-    return f"{day[5:7]}/{day[:4]}" if day else None
+def _last_month(figures: Mapping[str, Figure]) -> str:
+    """`MM/YYYY`, as the template asks for; empty where no document has a date."""
+    day = max(row[-1] or "" for row in [*figures["collections"].rows, [""]])
+    return f"{day[5:7]}/{day[:4]}" if day else ""
 
 
 def _public(collections: Sequence[str]) -> str:

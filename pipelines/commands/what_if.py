@@ -35,15 +35,11 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def _stage(options: argparse.Namespace) -> int:
-    if options.what_if:
-        return what_if(options)
-    if options.site_files:
-        raise ConfigError("--site-files needs --what-if")
-    return int(options.otherwise(options))
-
-
-def what_if(options: argparse.Namespace) -> int:
-    """Judge the documents of the run again, and print what would change."""
+    """Run the stage; with `--what-if`, judge a run's documents again and print what would go."""
+    if not options.what_if:
+        if options.site_files:
+            raise ConfigError("--site-files needs --what-if")
+        return int(options.otherwise(options))
     from pipelines.reading.thresholds import newer_signals, other_policies
 
     if options.run is None:

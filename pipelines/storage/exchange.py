@@ -176,7 +176,7 @@ def rows_between(
             yield batch.slice(start, end - start)
 
 
-def divided(
+def by_keys(
     batches: Sequence[pa.RecordBatch], key: str, low: int, high: int, count: int
 ) -> list[list[pa.RecordBatch]]:
     """Divide sorted batches with keys in [low, high] into `count` equal ranges of keys."""
