@@ -6,7 +6,6 @@ import errno
 import fcntl
 import logging
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -173,18 +172,18 @@ def test_the_next_run_clears_away_what_a_killed_one_left(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("megabytes", [200, 1000, 2000])
 def test_a_small_address_space_is_named(tmp_path: Path, megabytes: int) -> None:
-    most = megabytes << 20
+    # By a shell: what runs in a fork of this process may have gRPC's own words in its way.
+    limited = ["sh", "-c", f'ulimit -v {megabytes << 10}; exec "$@"', "sh", *RUN, "2"]
     done = subprocess.run(
-        [*RUN, "2", "--output", str(tmp_path / "out")],
+        [*limited, "--output", str(tmp_path / "out")],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert f"is limited to {most / 1e9:.1f} GB of address space (ulimit -v)" in line
+    assert f"is limited to {(megabytes << 20) / 1e9:.1f} GB of address space (ulimit -v)" in line
 
 
 @pytest.mark.parametrize("mode", ["quiet", "plain", "json"])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, from_buffers, text_buffers
+from curation.arrow import Texts, from_buffers, large_strings, text_buffers
 from curation.bytes.code_points import code_point, put
 from curation.compiled import Bytes, Int, Int64s, Uint16s, Uint32s, borrowing
 from curation.kernels import kept
@@ -58,7 +58,7 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
     (`curation.language.windows`), and capitals are small where they are most letters of a window:
     models have seen few texts in capitals, and score them low. Addresses are left out.
     """
-    texts = pa.array(plain(texts), pa.large_string())
+    texts = large_strings(plain(texts))
     if pc.any(pc.match_substring_regex(texts, _ADDRESS)).as_py():
         texts = pc.replace_substring_regex(texts, _ADDRESS, " ")
     offsets, data = text_buffers(texts)

@@ -117,6 +117,8 @@ def made(kind: Any) -> st.SearchStrategy[Any]:
         if arguments[-1] is Ellipsis:
             return st.lists(made(arguments[0]), max_size=3).map(tuple)
         return st.tuples(*map(made, arguments))
+    if typing.get_origin(kind) is typing.Literal:
+        return st.sampled_from(arguments)
     if typing.get_origin(kind) is list:
         return st.lists(made(arguments[0]), max_size=3)
     if typing.get_origin(kind) is dict:
