@@ -31,7 +31,7 @@ from tests.folders import differences
 
 STAGES = (
     *("dedup-urls", "identify-language", "dedup-documents", "dedup-lines"),
-    *("filter", "classify", "mix", "tokenize"),
+    *("dedup-substrings", "filter", "classify", "mix", "tokenize"),
 )
 WORDS = "of the river and a stone that was in it for her with him under their house by day".split()
 
