@@ -162,7 +162,7 @@ def decode_body(
     (`http.bad_chunk`, `http.bad_gzip`, `http.bad_deflate`, `http.bad_br`, `http.bad_zstd`,
     `http.unknown_coding`); one that grows beyond `max_bytes` gives nothing.
     """
-    transfer = _codings(fields.get("transfer-encoding", ""))
+    transfer = _codings(fields.get("transfer-encoding", "")) or _bare(body)
     content = _codings(fields.get("content-encoding", ""))
     complete = False
     problem = ""
@@ -174,8 +174,6 @@ def decode_body(
                 body = body[: int(length)]
     if len(content) + len(transfer) > _MOST_CODINGS:
         return Body(b"", "http.unknown_coding", False)
-    if not transfer and (chunks := _unchunk(body)).complete:
-        body = chunks.content or body
     for coding in reversed(content + transfer):
         step = _undone(coding.removeprefix("x-"), body, max_bytes)
         if step is None:
@@ -188,6 +186,11 @@ def decode_body(
     if opened := _opened(body, max_bytes):
         return opened._replace(problem=opened.problem or problem)
     return Body(body, problem, complete)
+
+
+def _bare(body: bytes) -> list[str]:
+    """Return the coding of chunks without their header. Lists of numbers begin like them, too."""
+    return ["chunked"] * (body[-32:].rstrip().endswith(b"\r\n0") and _unchunk(body).complete)
 
 
 def _undone(coding: str, body: bytes, max_bytes: int) -> Body | None:

@@ -30,7 +30,7 @@ _SMALL = (
     "[a-z\xdf-\xf6\xf8-\u02af\u0386-\u03ce\u0430-\u052f\u0561-\u0dff"
     "\u10d0-\u137f\u1e01-\u1eff\uac00-\ud7a3]"
 )
-_UNSPACED = "[\u0e01-\u0ebd\u1780-\u17b3\u3040-\u30ff\u3400-\u9fff]"
+_UNSPACED = "[\u0e01-\u0ebd\u1780-\u17b3\u3001\u3002\u3040-\u30ff\u3400-\u9fff\uff0c]"
 _LETTER = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u1fff\u3040-\u9fff\uac00-\ud7a3]"
 _FOREIGN = "[\u0400-\u1dff\u2e80-\ud7ff\ue000-\ufe6f\uff66-\uffdc]"
 # UTF-8 of Cyrillic has a dash for every other byte in the encoding of the Macintosh.
@@ -61,7 +61,7 @@ _PATTERNS = (
     # words of letters and question marks alone, so that addresses and programs have none
     rf"(?:^|\s)[(\"'„“«]*(?:{_SPACED}|['’-])*{_SPACED}\?+{_SMALL}(?:{_SPACED}|[?'’-])*"
     r"(?:[.,;:!)\"“”»…]|\s|$)|"
-    rf"\?{_UNSPACED}(?: ?{_UNSPACED}){{0,5}}\?{_UNSPACED}",
+    rf"(?:\?(?:{_UNSPACED} ?){{1,6}}){{2}}\?{_UNSPACED}",
     # what JSON has for letters, without the backslashes that PHP strips
     rf"u{_CODE}u{_CODE}|{_SMALL}u{_LATIN_CODE}|u{_LATIN_CODE}{_SMALL}|"
     rf"=[C-F][0-9A-F]=[89AB][0-9A-F]|{_SMALL}=[C-F][0-9A-F]{_SMALL}|"  # quoted-printable

@@ -253,3 +253,8 @@ def test_an_interim_response_alone() -> None:
     cut = data + b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-"
     found = http.parse_head(cut, 0, len(cut))
     assert found is not None and (found.status, found.ended) == (200, False)
+
+
+def test_a_list_of_numbers_is_no_chunks() -> None:
+    body = b"1\nA\n0\n" + b"a text " * 99
+    assert http.decode_body(body, {}, LIMIT).content == body
