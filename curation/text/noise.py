@@ -23,13 +23,11 @@ MOST = 0.003
 # Ranges, since RE2 takes milliseconds to prepare a class of Unicode. Letters of words between
 # spaces, and those among them that are no capitals; letters of any kind; those that are in no word
 # of Latin letters; Latin letters.
-_SPACED = (
-    "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u0dff\u10a0-\u137f\u1e00-\u1fff\uac00-\ud7a3]"
-)
+_SPACED = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u0dff\u10a0-\u137f\u1e00-\u1fff]"
 _SMALL = (
-    "[a-z\xdf-\xf6\xf8-\u02af\u0386-\u03ce\u0430-\u052f\u0561-\u0dff"
-    "\u10d0-\u137f\u1e01-\u1eff\uac00-\ud7a3]"
+    "[a-z\xdf-\xf6\xf8-\u02af\u0386-\u03ce\u0430-\u052f\u0561-\u0dff\u10d0-\u137f\u1e01-\u1eff]"
 )
+_KOREAN = "[\uac00-\ud7a3]"  # often without a space behind a question
 _UNSPACED = "[\u0e01-\u0ebd\u1780-\u17b3\u3001\u3002\u3040-\u30ff\u3400-\u9fff\uff0c]"
 _LETTER = "[A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02af\u0370-\u1fff\u3040-\u9fff\uac00-\ud7a3]"
 _FOREIGN = "[\u0400-\u1dff\u2e80-\ud7ff\ue000-\ufe6f\uff66-\uffdc]"
@@ -61,7 +59,7 @@ _PATTERNS = (
     # words of letters and question marks alone, so that addresses and programs have none
     rf"(?:^|\s)[(\"'„“«]*(?:{_SPACED}|['’-])*{_SPACED}\?+{_SMALL}(?:{_SPACED}|[?'’-])*"
     r"(?:[.,;:!)\"“”»…]|\s|$)|"
-    rf"(?:\?(?:{_UNSPACED} ?){{1,6}}){{2}}\?{_UNSPACED}",
+    rf"(?:\?(?:{_UNSPACED} ?){{1,6}}){{2}}\?{_UNSPACED}|\?(?:{_KOREAN} ?){{1,10}}\?{_KOREAN}",
     # what JSON has for letters, without the backslashes that PHP strips
     rf"u{_CODE}u{_CODE}|{_SMALL}u{_LATIN_CODE}|u{_LATIN_CODE}{_SMALL}|"
     rf"=[C-F][0-9A-F]=[89AB][0-9A-F]|{_SMALL}=[C-F][0-9A-F]{_SMALL}|"  # quoted-printable

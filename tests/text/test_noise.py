@@ -38,7 +38,7 @@ def found(texts: list[str]) -> list[set[str]]:
 def test_texts_as_they_were_written_have_none() -> None:
     texts = [text for language in LANGUAGES for text in written(language)]
     assert len(texts) > 140
-    asked = "这是什么?你是谁?我是学生", "どうして?なぜ?わからない"
+    asked = "这是什么?你是谁?我是学生", "どうして?なぜ?わからない", "예술영화?예술영화이지만"
     assert not noise([*texts, *asked, CZECH, SLOVENE, LATVIAN, ""]).any()
 
 
