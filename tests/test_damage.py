@@ -21,7 +21,7 @@ from curation.recipe import load
 from pipelines.cli import main
 from pipelines.extract import reading as extract_reading
 from pipelines.plan import plan
-from pipelines.reading.checks import _Tracer
+from pipelines.reading.checks import _place, _Tracer
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.storage.files import Folder
@@ -141,7 +141,7 @@ def test_tokens_that_are_not_those_of_their_documents_are_named(sample_run: Path
     assert tracer.spans == math.ceil(rows / 5) > 0 and tracer.problems == []
     # As if another document stood in the first span's place.
     spans = next(tracer._sampled("tokenize", 0.2))
-    texts = {span["id"]: {"text": "another text"} for span in spans[:1]}
+    texts = {_place(span): {"text": "another text"} for span in spans[:1]}
     tracer._check_tokens("tokenize", spans, texts)
     assert tracer.problems[0].endswith(f"not the tokens of {spans[0]['id']}")
 

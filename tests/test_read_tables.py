@@ -280,6 +280,19 @@ def test_names_that_the_product_uses_are_renamed(home: Path) -> None:
     assert (removed["reason"], removed["language"]) == ("extract.empty", "en")
 
 
+def test_files_that_number_their_rows(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in ("a", "One row."), ("b", "Another, longer row, which has more tokens."):
+        (home / f"{name}.csv").write_text(f"id,text\n1,{text}\n".replace(", ", " "))
+    arguments = ["--stages", "tokenize", "--input", "a.csv", "b.csv", "--output", "out"]
+    assert main(["run", "llama3", *arguments, "--workers", "0", "--quiet"]) == 0
+    assert main(["verify", "--run", "out", "--sample", "1"]) == 0
+    assert "2 token spans trace back" in capsys.readouterr().out
+    assert main(["why", "1", "--run", "out", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    spans = [document["decisions"][-1]["spans"] for document in told]
+    assert [[span["source"]["file"] for span in some] for some in spans] == [["a.csv"], ["b.csv"]]
+
+
 def test_languages_have_the_names_of_thresholds_and_lists(home: Path) -> None:
     codes = ["deu", "deu_Latn", "de-AT", "German", "de", "xho_Latn", None]
     rows = [{"text": f"Text {i}.", "language": code} for i, code in enumerate(codes)]

@@ -340,6 +340,14 @@ def _records(folder: Folder, given: Sequence[str]) -> dict[str, str]:
     return {file.name: file.path for file in input_files(recipe, given)}
 
 
+_Place = tuple[str, str, int]
+
+
+def _place(row: dict[str, Any]) -> _Place:
+    """Return what no other document has: ids may be numbers of rows in several files."""
+    return row["id"], row["source"]["file"], row["source"]["offset"]
+
+
 class _Tracer:
     """Traces tokens back to their documents, and these through the stages to their records."""
 
@@ -354,18 +362,17 @@ class _Tracer:
         """Trace a share of the spans of a tokenize stage."""
         found = [span for spans in self._sampled(stage, share) for span in spans]
         self.spans += len(found)
-        documents = {span["id"]: span["source"] for span in found}
+        documents = [*dict.fromkeys(map(_place, found))]
         before = self._before(stage)
         if before is not None:
             texts = self._documents(before, documents, ["id", "source", "text"])
             self._check_tokens(stage, found, texts)
         while before is not None:
             held = self._documents(before, documents, ["id", "source"])
-            for name, source in documents.items():
-                if name not in held:
-                    self.problems.append(f"{stage}: {name} is not a document of {before}")
-                elif held[name]["source"] != source:
-                    self.problems.append(f"{stage}: {name} comes from another record in {before}")
+            for name, file, offset in documents:
+                if (name, file, offset) not in held:
+                    what = f"{stage}: {name} of {file}, offset {offset}, is not a document of"
+                    self.problems.append(f"{what} {before}")
             before = self._before(before)
         if self._records:
             self._check_records(stage, documents)
@@ -393,34 +400,33 @@ class _Tracer:
                 yield spans
 
     def _documents(
-        self, stage: str, wanted: dict[str, Any], columns: list[str]
-    ) -> dict[str, dict[str, Any]]:
-        ids, found = pa.array(sorted(wanted), pa.string()), dict[str, dict[str, Any]]()
+        self, stage: str, wanted: Sequence[_Place], columns: list[str]
+    ) -> dict[_Place, dict[str, Any]]:
+        ids, found = pa.array([w[0] for w in wanted], pa.string()), dict[_Place, dict[str, Any]]()
         kinds = ["documents"] if wanted else []
         for batch in read_kinds(self._folder / stage, kinds, columns):
             rows = batch.filter(pc.is_in(batch["id"], ids)).to_pylist()
-            found |= {row["id"]: row for row in rows}
+            found |= {_place(row): row for row in rows}
         return found
 
     def _check_tokens(
-        self, stage: str, spans: Sequence[dict[str, Any]], texts: dict[str, dict[str, Any]]
+        self, stage: str, spans: Sequence[dict[str, Any]], texts: dict[_Place, dict[str, Any]]
     ) -> None:
         settings = settings_of_run(TokenizeSettings, self._manifests[stage]["settings"])
         tokenizer = load_tokenizer(settings.tokenizer)
         for span in spans:
-            if span["id"] in texts:
-                whole = _encoded(texts[span["id"]]["text"], tokenizer, settings)
+            if row := texts.get(_place(span)):
+                whole = _encoded(row["text"], tokenizer, settings)
                 first = span["document_offset"]
                 if whole[first : first + span["length"]] != span["tokens"]:
                     where = f"sequence {span['sequence']}, token {span['start']}"
                     self.problems.append(f"{stage}: {where}: not the tokens of {span['id']}")
 
-    def _check_records(self, stage: str, documents: dict[str, Any]) -> None:
+    def _check_records(self, stage: str, documents: Sequence[_Place]) -> None:
         readers = load(self._folder.url_of(RECIPE_FILE)).readers
-        for name, source in documents.items():
-            file = source["file"]
+        for name, file, offset in documents:
             try:
-                page = read_at(self._records[file], source["offset"], readers)
+                page = read_at(self._records[file], offset, readers)
                 own = (page.fields or {}).get("id")
                 found = own if isinstance(own, str) and own else document_id(file, page)
             except KeyError:
@@ -430,9 +436,7 @@ class _Tracer:
                 self.problems.append(f"{stage}: {name}: {error}")
                 continue
             if found != name:
-                self.problems.append(
-                    f"{stage}: {name} is not the record at offset {source['offset']}"
-                )
+                self.problems.append(f"{stage}: {name} is not the record at offset {offset}")
 
 
 def _encoded(text: str, tokenizer: AnyTokenizer, settings: TokenizeSettings) -> list[int]:

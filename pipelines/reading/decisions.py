@@ -181,8 +181,12 @@ def _of_id(document: Mapping[str, Any]) -> _Which:
 
 
 def _of_place(document: Mapping[str, Any]) -> _Which:
-    offset = document["source"]["offset"]
-    return lambda batch: pc.equal(pc.struct_field(batch["source"], "offset"), offset)
+    """Select by file and offset: a shard may have files that number their rows alike."""
+
+    def same(batch: pa.RecordBatch, name: str) -> pa.Array:
+        return pc.equal(pc.struct_field(batch["source"], name), document["source"][name])
+
+    return lambda batch: pc.and_(same(batch, "file"), same(batch, "offset"))
 
 
 def _of_record(document: Mapping[str, Any]) -> _Which:
@@ -224,7 +228,7 @@ def _mended(place: Folder, shard: str, row: dict[str, Any]) -> dict[str, Any]:
     failed = next(_about(place, f"{ERRORS}/{shard}", _of_record(row)), None)
     if failed is None:  # what is set aside may have no ids
         aside = _about(place, f"{_ASIDE}/{shard}", _of_place(row), ("source", "detail"))
-        failed = next((found for found in aside if found["source"] == row["source"]), None)
+        failed = next(aside, None)
     facts = {"detail": failed["detail"]} if failed else {}
     broken = next(_about(place, f"mended/{shard}", _of_record(row)), None)
     return facts | ({"mended": broken["reason"], "detail": broken["detail"]} if broken else {})
@@ -315,4 +319,4 @@ def changed_words(ours: list[str], theirs: list[str]) -> tuple[Parts, Parts] | N
 def token_spans(place: Folder, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return where a document's tokens are in the token shards of a stage."""
     files = files_of(read_manifest(place), "index")
-    return [{"file": n} | row for n in files for row in _about(place, n, _of_id(document))]
+    return [{"file": n} | row for n in files for row in _about(place, n, _of_record(document))]

@@ -233,7 +233,7 @@ def spans_of(
     folder: Folder, stages: Sequence[str], ledger: Ledger, row: int
 ) -> list[dict[str, Any]]:
     """Return where the document's tokens are, in every complete stage that writes tokens."""
-    base = ledger.read(folder, [row], ["id"])[0]
+    base = ledger.read(folder, [row], ["id", "source"])[0]
     found = []
     for stage in stages:
         for span in token_spans(folder / stage, base) if find(stage).is_sink else ():
