@@ -60,7 +60,7 @@ def check_name(name: str, where: str) -> None:
     """Raise ConfigError unless the name can be a folder and an option."""
     if not re.fullmatch(_NAME, name) or name == UNNAMED:
         raise ConfigError(
-            f"{where}: invalid name {name!r}: use letters, digits, - and _, but not {UNNAMED!r}"
+            f"{where}: invalid name {name!r}: use a-z, A-Z, 0-9, - and _, but not {UNNAMED!r}"
         )
 
 

@@ -128,7 +128,7 @@ def _with_input(
     if own and _are_tables(own, recipe, alone=True):
         return (_READ_TABLES, *stages), ()
     raise ConfigError(
-        f"{stages[0]} needs documents: name a stage folder with --input; "
+        f"{stages[0]} needs documents: give tables or a stage folder with --input; "
         f"{folder.shown}: no earlier stage"
     )
 
