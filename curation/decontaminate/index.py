@@ -24,8 +24,7 @@ import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as
 from curation.arrow import read_only
-from curation.bytes.hash_tables import slot_of
-from curation.compiled import Float32s, Int, Int32s, Int64s, Uint64s, inlined, kernel
+from curation.compiled import Int, inlined
 from curation.decontaminate.normalize import WORD, Tokens, ngrams, sums, tokenize
 from curation.models import ModelFile, locate
 
@@ -77,7 +76,6 @@ _DIGIT_BITS, _MOST_DIGITS = 3, 5
 #: Steps of a weight per bit, and the flag of numbers in it.
 STEPS = 4
 NUMBER = 0x80
-_EMPTY = -1
 
 
 class Index(NamedTuple):
@@ -89,8 +87,7 @@ class Index(NamedTuple):
     totals: npt.NDArray[np.int32]  # [patterns] sum of the weights
     sizes: npt.NDArray[np.int32]  # [patterns] in quarters of a word
     filter: npt.NDArray[np.uint64]  # bits of the n-grams that are there
-    keys: npt.NDArray[np.uint64]  # [slots] n-gram
-    values: npt.NDArray[np.int32]  # [slots] its number, -1 where the slot is free
+    keys: npt.NDArray[np.uint64]  # [n-grams] ascending
     starts: npt.NDArray[np.int32]  # [n-grams + 1] postings of each
     patterns: npt.NDArray[np.int32]  # [postings] sorted by n-gram, pattern, position
     positions: npt.NDArray[np.int32]  # [postings] token of the pattern at which the n-gram begins
@@ -129,16 +126,15 @@ def build_index(texts: Sequence[str], background: Background) -> Index:
     chosen = seeds[number]
     kept = order[chosen]
     counts = np.bincount((np.cumsum(seeds) - 1)[number[chosen]], minlength=int(seeds.sum()))
-    keys, values, bits = _table(kinds[seeds])
+    keys = kinds[seeds]
     arrays = (
         (tokens.hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32),
         weights | np.where(tokens.numbers, NUMBER, 0).astype(np.uint8),
         tokens.offsets,
         np.diff(sums(weights)[tokens.offsets]).astype(np.int32),
         np.diff(sums(tokens.sizes)[tokens.offsets]).astype(np.int32),
-        bits,
+        _filter(keys),
         keys,
-        values,
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         pattern_of[kept],
         (kept - tokens.offsets[pattern_of[kept]]).astype(np.int32),
@@ -157,41 +153,22 @@ def _weights(
     digits = np.minimum(tokens.ends - tokens.starts, _MOST_DIGITS)
     bits[tokens.numbers] = _BASE_BITS + _DIGIT_BITS * digits[tokens.numbers]
     factors = np.full(len(bits), -1, np.float32)
-    _spread(ends, rarity, factors)
+    for k in range(
+        int((ends - np.arange(len(ends))).max(initial=0))
+    ):  # the greatest of its n-grams
+        at = np.flatnonzero(np.arange(k, len(ends) + k) < ends)
+        factors[at + k] = np.maximum(factors[at + k], rarity[at])
     factors[factors < 0] = 1  # of patterns shorter than an n-gram
     weights = np.round(bits * factors * tokens.sizes / WORD * STEPS)
     return np.clip(weights, 1, NUMBER - 1).astype(np.uint8)
 
 
-@kernel
-def _spread(ends: Int64s, rarity: Float32s, factors: Float32s) -> None:
-    """Give each token the greatest rarity of the n-grams that it is in."""
-    for i in range(len(ends)):
-        for k in range(i, ends[i]):
-            factors[k] = max(factors[k], rarity[i])
-
-
-def _table(
-    grams: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32], npt.NDArray[np.uint64]]:
-    """Open addressing at most two thirds full, and a filter of 16 bits for each n-gram."""
-    slots = 1 << max(4, int(np.ceil(np.log2(max(1, len(grams)) * 1.5))))
-    words = 1 << max(4, int(np.ceil(np.log2(max(1, len(grams)) * 16 / 64))))
-    keys, values = np.zeros(slots, np.uint64), np.full(slots, _EMPTY, np.int32)
-    bits = np.zeros(words, np.uint64)
-    _fill(grams, keys, values, bits)
-    return keys, values, bits
-
-
-@kernel
-def _fill(grams: Uint64s, keys: Uint64s, values: Int32s, bits: Uint64s) -> None:
-    for n in range(len(grams)):
-        g = grams[n]
-        bit = (g >> np.uint64(20)) & np.uint64(len(bits) * 64 - 1)
-        bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
-        at = slot_of(keys, g, g, np.uint64(0))
-        keys[at] = g
-        values[at] = n
+def _filter(grams: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return 16 bits for each n-gram, of which its own is set."""
+    bits = np.zeros(1 << max(4, int(np.ceil(np.log2(max(1, len(grams)) * 16 / 64)))), np.uint64)
+    at = grams >> np.uint64(20) & np.uint64(len(bits) * 64 - 1)
+    np.bitwise_or.at(bits, at >> np.uint64(6), np.uint64(1) << (at & np.uint64(63)))
+    return bits
 
 
 @inlined
@@ -199,12 +176,6 @@ def may_have(index: Index, g: Int) -> Int:
     """1 where the index has the n-gram, and seldom for another; else 0."""
     bit = (g >> np.uint64(20)) & np.uint64(len(index.filter) * 64 - 1)
     return (index.filter[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
-
-
-@inlined
-def find_ngram(index: Index, g: Int) -> Int:
-    """Return the number of the n-gram in the index, -1 where it is not there."""
-    return index.values[slot_of(index.keys, g, g, np.uint64(0))]
 
 
 def save_index(index: Index, folder: Path) -> None:

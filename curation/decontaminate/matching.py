@@ -20,13 +20,14 @@ import numpy.typing as npt
 
 from curation.arrow import repeated
 from curation.compiled import Float, Int, Int32s, Int64s, Uint64s, kernel
-from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram, may_have
+from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, may_have
 from curation.decontaminate.normalize import (
     SIZE,
     WORD,
     Folding,
     Scratch,
     ngram_at,
+    place_of,
     sums,
     tokenize_into,
 )
@@ -100,7 +101,7 @@ def find_runs(tokens: Scratch, n: Int, index: Index, out: Int32s) -> Int:
         candidates += int(may_have(index, grams[i]) and stops[i] >= 0)
     for i in chosen[:candidates]:
         g, stop = grams[i], stops[i]
-        number = find_ngram(index, g)
+        number = place_of(g, index.keys)
         if number < 0:
             continue
         if i != previous + 1:
@@ -321,38 +322,11 @@ def _align(
 
 
 @kernel
-def _is_exact(hashes: Uint64s, index: Index, base: Int, m: Int, start: Int, end: Int) -> Int:
-    if end - start != m:
-        return 0
-    for i in range(m):
-        if np.uint32(hashes[start + i]) != index.tokens[base + i]:
-            return 0
-    return 1
-
-
-@kernel
-def _numbers(
-    hashes: Uint64s, index: Index, base: Int, m: Int, start: Int, end: Int
-) -> tuple[Int, Int]:
-    """(numbers of the pattern, those that the span has), at most _MOST_NUMBERS."""
-    wanted = found = 0
-    for i in range(m):
-        if wanted == _MOST_NUMBERS:
-            break
-        if index.weights[base + i] & NUMBER:
-            wanted += 1
-            for j in range(start, end):
-                if np.uint32(hashes[j]) == index.tokens[base + i]:
-                    found += 1
-                    break
-    return wanted, found
-
-
-@kernel
 def verify(
     hashes: Uint64s, before: Int64s, runs: Int32s, index: Index, least: Float, out: Int64s
 ) -> Int:
-    """Write a hit for every candidate whose score is at least that share of its pattern's weight.
+    """Write a hit, but for its last columns and `exact`, for every candidate whose score is at
+    least that share of its pattern's weight.
 
     `runs` are sorted by pattern, then place; `before` is the size of all tokens before each.
     Returns how many hits there are.
@@ -427,15 +401,11 @@ def verify(
                                 upto, runs[chain[k], RUN.position] + runs[chain[k], RUN.length]
                             )
                             covered += max(0, upto - p)
-                        wanted, found = _numbers(hashes, index, base, m, start, stop)
                         out[count, HIT.pattern] = pattern
                         out[count, HIT.score] = score
                         out[count, HIT.start] = start
                         out[count, HIT.end] = stop
-                        out[count, HIT.exact] = _is_exact(hashes, index, base, m, start, stop)
                         out[count, HIT.covered] = covered
-                        out[count, HIT.numbers] = wanted
-                        out[count, HIT.found] = found
                         count += 1
             first = last
         a = b
@@ -475,9 +445,16 @@ class Matcher:
         if not len(runs):
             return np.zeros((0, len(HIT)), np.int64)
         runs = runs[np.argsort(runs[:, RUN.pattern], kind="stable")]
-        out = np.empty((len(runs), len(HIT)), np.int64)
-        before = sums(tokens.sizes)
-        return out[: verify(tokens.hashes, before, runs, self._index, self._least, out)].copy()
+        room, index = np.empty((len(runs), len(HIT)), np.int64), self._index
+        count = verify(tokens.hashes, sums(tokens.sizes), runs, index, self._least, room)
+        found = room[:count].copy()
+        for hit in found:
+            span = tokens.hashes[hit[HIT.start] : hit[HIT.end]].astype(np.uint32)
+            own, weights = index.pattern(hit[HIT.pattern]), index.weights_of(hit[HIT.pattern])
+            numbers = own[weights & NUMBER != 0][:_MOST_NUMBERS]
+            hit[HIT.exact], hit[HIT.numbers] = np.array_equal(own, span), len(numbers)
+            hit[HIT.found] = np.isin(numbers, span).sum()
+        return found
 
     def gathered(
         self, tokens: Scratch, patterns: Iterable[int]

@@ -199,9 +199,10 @@ def _command_hash(word: str) -> int:
 
 
 @inlined
-def _among(sorted_hashes: Uint64s, h: Int) -> Bool:
-    k = np.searchsorted(sorted_hashes, h)
-    return k < len(sorted_hashes) and sorted_hashes[k] == h
+def place_of(h: Int, ascending: Uint64s) -> Int:
+    """Return where a hash is in others, or -1."""
+    k = np.searchsorted(ascending, h)
+    return k if k < len(ascending) and ascending[k] == h else -1
 
 
 @kernel
@@ -214,8 +215,8 @@ def _after_backslash(data: Bytes, i: Int, end: Int, folding: Folding) -> Int:
         stop += 1
     if stop == i:
         return i
-    if _among(folding.commands, h):
-        if _among(folding.environments, h) and stop < end and data[stop] == _OPEN:
+    if place_of(h, folding.commands) >= 0:
+        if place_of(h, folding.environments) >= 0 and stop < end and data[stop] == _OPEN:
             close = stop
             while close < end and close < stop + 32 and data[close] != _CLOSE:
                 close += 1
@@ -241,7 +242,7 @@ def _after_tag(data: Bytes, i: Int, end: Int, folding: Folding) -> Int:
     while at < end and (_SMALL_LETTER[data[at]] or (at > first and 48 <= data[at] <= 57)):
         h = (h ^ np.uint64(_SMALL_LETTER[data[at]] or data[at])) * PRIME
         at += 1
-    if at == first or at == end or not _among(folding.elements, h):
+    if at == first or at == end or place_of(h, folding.elements) < 0:
         return i + 1
     if data[at] != _GREATER and data[at] != _SLASH and data[at] > 0x20:
         return i + 1
@@ -282,7 +283,7 @@ def _reference(data: Bytes, i: Int, end: Int, folding: Folding) -> tuple[Int, In
     while at < stop and (_SMALL_LETTER[data[at]] or 48 <= data[at] <= 57):
         h = (h ^ np.uint64(data[at])) * PRIME
         at += 1
-    if first < at < stop and data[at] == _SEMICOLON and _among(folding.references, h):
+    if first < at < stop and data[at] == _SEMICOLON and place_of(h, folding.references) >= 0:
         return np.int64(folding.characters[np.searchsorted(folding.references, h)]), at + 1 - i
     return _AMPERSAND, 1
 

@@ -17,12 +17,11 @@ from curation.decontaminate.index import (
     Background,
     Index,
     build_index,
-    find_ngram,
     map_index,
     save_index,
 )
 from curation.decontaminate.matching import HIT, INSERTION, Matcher
-from curation.decontaminate.normalize import folding, ngrams, tokenize
+from curation.decontaminate.normalize import folding, ngrams, place_of, tokenize
 from tests.decontaminate.plain import aligned
 
 NOTHING = Background(np.zeros(1, np.uint32), np.zeros(1, np.uint8), np.zeros(1, np.uint32))
@@ -166,9 +165,9 @@ def test_index_on_disk(tmp_path: object) -> None:
     mapped = map_index(Path(str(tmp_path)) / "index")
     assert all(np.array_equal(a, b) for a, b in zip(index, mapped, strict=True))
     grams, _ = ngrams(tokenize([" ".join(ITEM)]))
-    numbers = [find_ngram(mapped, gram) for gram in grams[:-3]]
+    numbers = [place_of(gram, mapped.keys) for gram in grams[:-3]]
     assert len(set(numbers)) == len(numbers) and min(numbers) >= 0
-    assert find_ngram(mapped, np.uint64(12345)) == -1
+    assert place_of(np.uint64(12345), mapped.keys) == -1
 
 
 def test_an_empty_index() -> None:
