@@ -41,6 +41,7 @@ from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import read_ranks
 from models.training.tokenizer.piece_counts import WordCounts
 from models.training.tokenizer.shares import read_shares
+from tests.tokenize.pieces import to_tiktoken
 
 Groups = dict[str, list[str]]
 
@@ -216,7 +217,7 @@ def fuzz(tokenizer: Tokenizer, pieces: int, groups: Groups, seed: int = 0) -> di
     """Compare ids with tiktoken's on that many pieces of random text, and of texts put together
     from random slices of the given ones. Raises ValueError at the first difference."""
     random = np.random.default_rng(seed)
-    encoding = tokenizer.to_tiktoken()
+    encoding = to_tiktoken(tokenizer)
     known = list(itertools.chain.from_iterable(groups.values()))
     done = 0
     while done < pieces:
@@ -255,7 +256,7 @@ def encoding_speed(groups: Groups, name: str, rounds: int) -> dict[str, float]:
     texts = [text for group in groups.values() for text in group]
     column = pa.array(texts, pa.large_string())
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
-    encoding = tokenizer.to_tiktoken()
+    encoding = to_tiktoken(tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_hf(folder)
         hugging = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curation.compiled import Bytes, Int, Int32s, Int64s, Uint32s, borrowing, inlined, kernel
-from curation.tokenize.vocabulary import find_pair, whole_at
+from curation.tokenize.vocabulary import find_pair
 
 if TYPE_CHECKING:
     from curation.tokenize.vocabulary import Tables
@@ -23,7 +23,7 @@ WORK = 2 * _LINEAR  #: numbers of scratch memory that `merge_piece` needs
 
 @inlined
 def _rank(left: Int, right: Int, tables: Tables) -> Int:
-    found = find_pair(left, right, tables.pairs, tables.pair_bits)
+    found = find_pair(left, right, tables.pairs)
     return _NONE if found < 0 else found
 
 
@@ -34,38 +34,15 @@ def _byte_rank(data: Bytes, k: Int, byte_pairs: Int32s) -> Int:
 
 
 @borrowing
-def _symbols(data: Bytes, start: Int, end: Int, tables: Tables, work: Int64s) -> Int:
-    """Write the first symbols of a piece, and the rank of each with the next; return how many.
-
-    Returns _LINEAR + 1 where there is no room for them.
-    """
-    n = np.int64(0)
-    i = start
-    was_byte = False
-    while i < end:
-        if n == _LINEAR:
-            return n + 1
-        token, size = np.int64(-1), np.int64(0)
-        if data[i] >= 0xC2:
-            token, size = whole_at(data, start, i, end, tables.characters, tables.unsafe)
-        is_byte = token < 0
-        if is_byte:
-            token, size = np.int64(tables.byte_ids[data[i]]), np.int64(1)
-        work[n] = token
-        if n > 0:
-            if is_byte and was_byte:
-                work[_LINEAR + n - 1] = _byte_rank(data, i - 1, tables.byte_pairs)
-            else:
-                work[_LINEAR + n - 1] = _rank(work[n - 1], token, tables)
-        was_byte = is_byte  # type: ignore[assignment]
-        n += 1
-        i += size
-    return n
-
-
-@borrowing
-def _merge_short(n: Int, tables: Tables, work: Int64s, out: Uint32s, at: Int) -> Int:
+def _merge_short(
+    data: Bytes, start: Int, end: Int, tables: Tables, work: Int64s, out: Uint32s, at: Int
+) -> Int:
     ids, ranks = np.int64(0), np.int64(_LINEAR)  # where in `work` each begins
+    n = np.int64(end - start)
+    for k in range(n):
+        work[ids + k] = tables.byte_ids[data[start + k]]
+    for k in range(n - 1):
+        work[ranks + k] = _byte_rank(data, start + k, tables.byte_pairs)
     while n > 1:
         best = np.int64(0)
         token = work[ranks]
@@ -145,7 +122,6 @@ def merge_piece(
 
     `work` is scratch memory, int64 [WORK].
     """
-    n = _symbols(data, start, end, tables, work)
-    if n <= _LINEAR:
-        return _merge_short(n, tables, work, out, at)
+    if end - start <= _LINEAR:
+        return _merge_short(data, start, end, tables, work, out, at)
     return _merge_long(data, start, end, tables, out, at)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +29,9 @@ from curation.tokenize.card import (
     is_hugging_face,
     special_tokens,
 )
-from curation.tokenize.encode import Encoder, Memory, encode_texts, encoder, new_memory
-from curation.tokenize.piece_cache import SPARE
+from curation.tokenize.encode import SPARE, Memory, encode_texts, new_memory
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.vocabulary import Tables, format_ranks, read_ranks, tables
-
-if TYPE_CHECKING:
-    import tiktoken
 
 Ids = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.int64]
@@ -70,10 +66,6 @@ class Tokenizer:
     def token_tables(self) -> Tables:
         """The vocabulary's look-up tables, which kernels take as they are."""
         return tables(self.tokens)
-
-    @functools.cached_property
-    def _encoder(self) -> Encoder:
-        return encoder(self.token_tables)
 
     @property
     def vocab_size(self) -> int:
@@ -132,7 +124,7 @@ class Tokenizer:
         """Ids of some texts; of one long text chunk by chunk, each ending between two pieces."""
         offsets = buffers.offsets[first : last + 1]
         # Pages that nobody fills cost nothing.
-        out = np.empty(offsets[-1] - offsets[0] + SPARE, np.uint32)
+        out = np.empty(offsets[-1] - offsets[0] + SPARE + 1, np.uint32)
         if last - first != 1:
             ids, bounds, _ = self._encode(buffers.data, offsets, int(offsets[-1]), out)
             return ids, bounds
@@ -155,7 +147,7 @@ class Tokenizer:
         bounds = np.empty(len(offsets), np.int64)
         n, reached = encode_texts(
             *(read_only(data), read_only(offsets), limit, self.pattern.classes),
-            *(self._encoder, memory, out, bounds),
+            *(self.token_tables, memory, out, bounds),
         )
         self._idle.append(memory)
         return out[:n].copy(), bounds, int(reached)
@@ -193,17 +185,6 @@ class Tokenizer:
     def token_ends(self, text: str) -> npt.NDArray[np.int64]:
         """Return the end byte in the text of each of its tokens."""
         return np.cumsum([len(self.tokens[i]) for i in self.encode(text)], dtype=np.int64)
-
-    def to_tiktoken(self) -> tiktoken.Encoding:
-        """The same vocabulary as a tiktoken encoding; use `encode_ordinary` on documents."""
-        import tiktoken
-
-        return tiktoken.Encoding(
-            self.name,
-            pat_str=self.pattern.expression,
-            mergeable_ranks={token: rank for rank, token in enumerate(self.tokens)},
-            special_tokens=self.special_tokens,
-        )
 
     def save_hf(self, folder: str | Path) -> None:
         """Write `tokenizer.json` and `tokenizer_config.json` for Hugging Face libraries.

@@ -1,10 +1,12 @@
-"""Pieces of a text, one by one."""
+"""Pieces of a text, one by one, and tiktoken's encoding of a vocabulary."""
 
 from __future__ import annotations
 
 import numpy as np
+import tiktoken
 
 from curation.tokenize.pretokenize import pattern, piece_end
+from curation.tokenize.tokenizer import Tokenizer
 
 
 def piece_ends(data: bytes, name: str) -> list[int]:
@@ -16,3 +18,13 @@ def piece_ends(data: bytes, name: str) -> list[int]:
         assert end > ends[-1]
         ends.append(end)
     return ends[1:]
+
+
+def to_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
+    """The same vocabulary as a tiktoken encoding; use `encode_ordinary` on documents."""
+    return tiktoken.Encoding(
+        tokenizer.name,
+        pat_str=tokenizer.pattern.expression,
+        mergeable_ranks={token: rank for rank, token in enumerate(tokenizer.tokens)},
+        special_tokens=tokenizer.special_tokens,
+    )

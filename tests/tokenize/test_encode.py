@@ -34,7 +34,7 @@ from curation.tokenize.pretokenize import (
 )
 from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import format_ranks, parse_ranks
-from tests.tokenize.pieces import piece_ends
+from tests.tokenize.pieces import piece_ends, to_tiktoken
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -74,7 +74,7 @@ def hugging_face(
 
 @pytest.fixture(scope="module")
 def encoding(builtin: Tokenizer) -> tiktoken.Encoding:
-    return builtin.to_tiktoken()
+    return to_tiktoken(builtin)
 
 
 def split(ids: np.ndarray, offsets: np.ndarray) -> list[list[int]]:
@@ -125,7 +125,7 @@ _PAIRS: dict[str, tuple[Tokenizer, tiktoken.Encoding]] = {}
 def _bytes_pair(name: str) -> tuple[Tokenizer, tiktoken.Encoding]:
     if name not in _PAIRS:
         ours = byte_tokenizer(name)
-        _PAIRS[name] = ours, ours.to_tiktoken()
+        _PAIRS[name] = ours, to_tiktoken(ours)
     return _PAIRS[name]
 
 
@@ -281,7 +281,7 @@ def test_every_built_in_vocabulary(name: str) -> None:
         VOCABULARY: tokenizer.sha256,
     }
     assert len(tokenizer.tokens) % 1000 == 0 and len(tokenizer.special_tokens) == 256
-    reference = tokenizer.to_tiktoken()
+    reference = to_tiktoken(tokenizer)
     for text in SCRIPTS:
         ids = tokenizer.encode(text)
         assert ids == reference.encode_ordinary(text)
