@@ -1,17 +1,25 @@
-"""Encoding of texts: pieces, and a memory of what they became, so that a word is merged once."""
+"""Encoding of texts: pieces, their parts between seams, and the memory of what those became.
+
+A seam is a place between two characters that no token of a vocabulary reaches across. No merge
+crosses it, so the parts of a piece on either side of it have the ids that they have alone. Chinese,
+Thai or Tamil words fall into parts of a few characters, which recur far more often than the words
+do. Seams are looked for between characters of three bytes only: letters of Latin, Cyrillic or
+Arabic have hardly any, because nearly every two of them are a token.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from curation.bytes.code_points import code_point, is_tail
 from curation.bytes.search import eight_at
-from curation.compiled import Bytes, Int, Int64s, Uint32s, borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, Int64s, Uint32s, Uint64s, borrowing, inlined
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.pretokenize import piece_end
 from curation.tokenize.vocabulary import Tables, find_bytes
 
-_PIECES = 1 << 16  # that are remembered
+_PIECES = 1 << 17  # that are remembered
 _LONGEST = 31  # bytes of these
 #: Ids that one of these may have; so many may be written beyond those of the last piece.
 SPARE = 7
@@ -20,6 +28,103 @@ _IDS = 8
 _MASKS = np.array([(1 << 8 * min(max(k - 24, 0), 8)) - 1 for k in range(56)], np.uint64)
 _A, _B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _C, _D = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
+_PAIR_BITS = 17
+_SHIFT = np.uint64(64 - _PAIR_BITS)
+
+
+class Seams(NamedTuple):
+    """Bits of what a token reaches across; where neither has a bit there is a seam."""
+
+    pairs: npt.NDArray[np.uint64]  # 2^17 bits by hash of two whole characters
+    edges: npt.NDArray[np.uint64]  # 2^16 bits, where a token begins or ends within a character: by
+    # six bits of the byte before, four of the first byte after and six of the next
+
+
+@inlined
+def has_bit(bits: Uint64s, k: Int) -> Bool:
+    """Return whether a bit, by its number, is set."""
+    return bits[k >> np.uint64(6)] >> (k & np.uint64(63)) & np.uint64(1) != np.uint64(0)
+
+
+@inlined
+def set_bit(bits: Uint64s, k: Int) -> None:
+    """Set a bit by its number."""
+    bits[k >> np.uint64(6)] |= np.uint64(1) << (k & np.uint64(63))
+
+
+@inlined
+def _wide(data: Bytes, i: Int, end: Int) -> Bool:
+    """Return whether a character of three bytes is at i, valid or not."""
+    return i + 3 <= end and data[i] >> 4 == 0xE and is_tail(data[i + 1]) and is_tail(data[i + 2])
+
+
+@inlined
+def _pair(before: Int, after: Int) -> Int:
+    both = np.uint64(before) << np.uint64(16) | np.uint64(after)
+    return both * np.uint64(0x9E3779B97F4A7C15) >> _SHIFT
+
+
+def no_seams() -> Seams:
+    """Return bits for `add_token` to set."""
+    return Seams(*(np.zeros(1 << (bits - 6), np.uint64) for bits in (_PAIR_BITS, 16)))
+
+
+@borrowing
+def add_token(blob: Bytes, start: Int, end: Int, seams: Seams) -> None:
+    """Set the bits of what the token blob[start:end] reaches across."""
+    for i in range(start + 1, end):
+        if blob[i] >> 4 != 0xE or not is_tail(blob[i - 1]):
+            continue
+        if i - 3 >= start and _wide(blob, i - 3, i) and _wide(blob, i, end):
+            set_bit(seams.pairs, _pair(code_point(blob, i - 3)[0], code_point(blob, i)[0]))
+            continue
+        # The token has one of the characters in part, and may have it in others' place.
+        edge = np.uint64(blob[i - 1] & 0x3F) << np.uint64(10)
+        edge |= np.uint64(blob[i] & 0x0F) << np.uint64(6)
+        if i + 1 < end:
+            set_bit(seams.edges, edge | np.uint64(blob[i + 1] & 0x3F))
+        else:
+            seams.edges[edge >> np.uint64(6)] = ~np.uint64(0)
+
+
+@borrowing
+def part_end(data: Bytes, start: Int, end: Int, seams: Seams) -> Int:
+    """Return the first seam of the piece data[start:end], or its end."""
+    i = start
+    while i < end:
+        if not _wide(data, i, end):
+            i += 1
+            continue
+        before = code_point(data, i)[0]
+        i += 3
+        while _wide(data, i, end):
+            code = code_point(data, i)[0]
+            edge = np.uint64((before & 0x3F) << 10 | code >> 6)
+            if not (has_bit(seams.pairs, _pair(before, code)) or has_bit(seams.edges, edge)):
+                return i
+            before = code
+            i += 3
+    return end
+
+
+class Encoder(NamedTuple):
+    """What the kernel needs of a vocabulary."""
+
+    tables: Tables
+    seams: Seams
+
+
+@borrowing
+def _add_tokens(data: Bytes, offsets: Int64s, seams: Seams) -> None:
+    for token in range(len(offsets) - 1):
+        add_token(data, offsets[token], offsets[token + 1], seams)
+
+
+def encoder(tables: Tables) -> Encoder:
+    """Return what `encode_texts` needs of a vocabulary."""
+    made = Encoder(tables, no_seams())
+    _add_tokens(tables.blob, tables.offsets, made.seams)
+    return made
 
 
 class Memory(NamedTuple):
@@ -45,9 +150,9 @@ def _last_word(data: Bytes, start: Int, size: Int) -> Int:
 
 
 @inlined
-def _key(data: Bytes, start: Int, size: Int) -> tuple[Int, Int, Int, Int]:
-    """Return up to _LONGEST bytes and their number, in four words."""
-    note = np.uint64(size) << np.uint64(56)
+def _key(data: Bytes, start: Int, size: Int, is_part: Bool) -> tuple[Int, Int, Int, Int]:
+    """Return up to _LONGEST bytes and their number in four words, others for a part of a piece."""
+    note = np.uint64(size) << np.uint64(56) | np.uint64(is_part) << np.uint64(63)
     zero = np.uint64(0)
     if start + 32 > len(data):
         first, second = _last_word(data, start, size), _last_word(data, start + 8, size - 8)
@@ -66,25 +171,41 @@ def _key(data: Bytes, start: Int, size: Int) -> tuple[Int, Int, Int, Int]:
 
 @borrowing
 def _encode_new(
-    data: Bytes, start: Int, end: Int, tables: Tables, memory: Memory, out: Uint32s, n: Int
+    data: Bytes,
+    start: Int,
+    end: Int,
+    is_part: Bool,
+    tables: Tables,
+    work: Int64s,
+    out: Uint32s,
+    n: Int,
 ) -> Int:
     """Write the ids of a piece that is not remembered, a token or its bytes merged."""
-    whole = find_bytes(data, start, end, tables.blob, tables.offsets, tables.slots)
+    whole = np.int64(-1)
+    if not is_part:
+        whole = find_bytes(data, start, end, tables.blob, tables.offsets, tables.slots)
     if whole < 0:
-        return np.int64(merge_piece(data, start, end, tables, memory.merging, out, n))
+        return np.int64(merge_piece(data, start, end, tables, work, out, n))
     out[n] = whole
     return np.int64(1)
 
 
 @borrowing
 def _encode_piece(
-    data: Bytes, start: Int, end: Int, tables: Tables, memory: Memory, out: Uint32s, n: Int
+    data: Bytes,
+    start: Int,
+    end: Int,
+    is_part: Bool,
+    tables: Tables,
+    memory: Memory,
+    out: Uint32s,
+    n: Int,
 ) -> Int:
-    """Write the ids of a piece to out[n:]; return how many."""
+    """Write the ids of a piece, or of a part between seams, to out[n:]; return how many."""
     if end - start > _LONGEST:
-        return _encode_new(data, start, end, tables, memory, out, n)
+        return _encode_new(data, start, end, is_part, tables, memory.merging, out, n)
     pieces, ids = memory.pieces, memory.ids
-    a, b, c, d = _key(data, start, end - start)
+    a, b, c, d = _key(data, start, end - start, is_part)
     h = (a ^ a >> np.uint64(32)) * _A + (b ^ b >> np.uint64(32)) * _B
     h += (c ^ c >> np.uint64(32)) * _C + (d ^ d >> np.uint64(32)) * _D
     home = h >> np.uint64(40) & np.uint64(len(pieces) - 1)
@@ -94,7 +215,7 @@ def _encode_piece(
             for k in range(SPARE):
                 out[n + k] = ids[at, _IDS + k]
             return np.int64(ids[at, _IDS + SPARE])
-    count = _encode_new(data, start, end, tables, memory, out, n)
+    count = _encode_new(data, start, end, is_part, tables, memory.merging, out, n)
     if count <= SPARE:  # a new piece goes home; what was there goes to the other place
         for k in range(8):
             pieces[other, k] = pieces[home, k]
@@ -111,7 +232,7 @@ def encode_texts(
     text_offsets: Int64s,
     limit: Int,
     classes: Bytes,
-    tables: Tables,
+    encoder: Encoder,
     memory: Memory,
     out: Uint32s,
     out_offsets: Int64s,
@@ -128,7 +249,14 @@ def encode_texts(
         start, end = text_offsets[i], text_offsets[i + 1]
         while start < min(end, limit):
             stop = piece_end(data, start, end, classes)
-            n += _encode_piece(data, start, stop, tables, memory, out, n)
-            start = stop
+            first = start
+            while start < stop:
+                last = stop
+                # Only words of characters of three bytes, a space or sign before them, have seams.
+                if data[start] >= 0xE0 or (start + 1 < stop and data[start + 1] >= 0xE0):
+                    last = part_end(data, start, stop, encoder.seams)
+                is_part = first < start or last < stop
+                n += _encode_piece(data, start, last, is_part, encoder.tables, memory, out, n)
+                start = last
         out_offsets[i + 1] = n
     return n, start

@@ -29,7 +29,7 @@ from curation.tokenize.card import (
     is_hugging_face,
     special_tokens,
 )
-from curation.tokenize.encode import SPARE, Memory, encode_texts, new_memory
+from curation.tokenize.encode import SPARE, Encoder, Memory, encode_texts, encoder, new_memory
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.vocabulary import Tables, format_ranks, read_ranks, tables
 
@@ -66,6 +66,10 @@ class Tokenizer:
     def token_tables(self) -> Tables:
         """The vocabulary's look-up tables, which kernels take as they are."""
         return tables(self.tokens)
+
+    @functools.cached_property
+    def _encoder(self) -> Encoder:
+        return encoder(self.token_tables)
 
     @property
     def vocab_size(self) -> int:
@@ -147,7 +151,7 @@ class Tokenizer:
         bounds = np.empty(len(offsets), np.int64)
         n, reached = encode_texts(
             *(read_only(data), read_only(offsets), limit, self.pattern.classes),
-            *(self.token_tables, memory, out, bounds),
+            *(self._encoder, memory, out, bounds),
         )
         self._idle.append(memory)
         return out[:n].copy(), bounds, int(reached)
