@@ -150,6 +150,9 @@ def _design(
     recipe = yaml.safe_dump(design.recipe(extends, key), sort_keys=False)
     work.output.write_bytes(DESIGN_RECIPE, recipe.encode())
     work.output.write_json(DESIGN_FILE, design.as_dict())
+    draw = [f"{work.output.shown}/{DESIGN_RECIPE}", "--stages", "mix,tokenize", "--output", "runs"]
+    draw += ["--input", *(options.input or work.inputs)]
+    draw += [part for one in options.assignments for part in ("--set", one)]
     lines = [["", *design.space.domains]]
     lines += [[name, *(f"{s:.3f}" for s in shares)] for name, shares in design.runs.items()]
     return "\n".join(
@@ -157,13 +160,7 @@ def _design(
             f"{len(design.runs)} mixtures of {design.tokens:,} tokens; the first is the recipe's",
             align(lines),
             f"shares and sampling weights: {work.output.shown}/{DESIGN_FILE}",
-            shlex.join(
-                [
-                    *f"their shards: curate run {work.output.shown}/{DESIGN_RECIPE}".split(),
-                    *("--stages", "mix,tokenize"),
-                    *(part for one in options.assignments for part in ("--set", one)),
-                ]
-            ),
+            f"their shards: curate run {shlex.join(draw)}",
         ]
     )
 

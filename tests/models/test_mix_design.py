@@ -165,7 +165,10 @@ def test_the_command_designs_and_fits(
     common = ["--recipe", str(corpus / "three.yaml"), "--set", "mix.budget=20000"]
     inputs = ["--input", f"{corpus}/in", "--output", str(out), "--quiet", "--workers", "0"]
     assert main(["mix", "--design", "12", *common, *inputs]) == 0
-    assert "12 mixtures of 20,000 tokens" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "12 mixtures of 20,000 tokens" in told
+    command = f"--stages mix,tokenize --output runs --input {corpus}/in --set mix.budget=20000"
+    assert told.splitlines()[-1].endswith(command)
     design = Design.from_dict(json.loads((out / "mix-design.json").read_text()))
     recipe = yaml.safe_load((out / "mix-design.yaml").read_text())
     assert len(recipe["mix"]["mixes"]) == 12
