@@ -42,7 +42,7 @@ def changed_settings(tree: dict[str, Any], assignments: Sequence[str]) -> Filter
     for change in assignments:
         check_key(change, tree)
         assign(whole, change)
-    settings = validate(FilterSettings, whole[FILTER], "--set")
+    settings = validate(FilterSettings, whole[FILTER], f"--set {FILTER}")
     if problem := settings.unmeasured():
         raise ConfigError(f"--set: {problem}, and run the stage again")
     return settings
@@ -168,7 +168,7 @@ def policies(
         if not change.startswith(f"{RIGHTS}."):
             raise ConfigError(f"--set {change}: --what-if takes keys below {RIGHTS}")
         assign(whole, change)
-    own = validate(RightsSettings, whole[RIGHTS], "--set")
+    own = validate(RightsSettings, whole[RIGHTS], f"--set {RIGHTS}")
     if not assignments:
         nothing: dict[str, Any] = {"honour": [], "unknown": "keep", "licences": {}, "follow": None}
         alone: dict[str, dict[str, Any]] = {name: {"honour": [name]} for name in get_args(Honoured)}

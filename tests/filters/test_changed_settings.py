@@ -21,6 +21,7 @@ from pipelines.reading.thresholds import changed_settings
         ("rules.gopher.word_count.min=3", "did you mean 'filter.rules.gopher.word_count.min'?"),
         ("filter.edits.c4=true", "run the stage again"),
         ("filter.rules.gopher.word_count.mn=3", "did you mean 'min'?"),
+        ("filter.rules.gopher.word_count=3", "--set filter: rules.gopher.word_count: input"),
     ],
 )
 def test_unknown_keys_are_named(key: str, message: str) -> None:
