@@ -281,8 +281,9 @@ def test_names_that_the_product_uses_are_renamed(home: Path) -> None:
 
 
 def test_files_that_number_their_rows(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, text in ("a", "One row."), ("b", "Another, longer row, which has more tokens."):
-        (home / f"{name}.csv").write_text(f"id,text\n1,{text}\n".replace(", ", " "))
+    passage = " ".join(f"word{i}" for i in range(20))
+    for name, text in ("a", "One row."), ("b", passage):
+        (home / f"{name}.csv").write_text(f"id,text\n1,{text}\n")
     arguments = ["--stages", "tokenize", "--input", "a.csv", "b.csv", "--output", "out"]
     assert main(["run", "llama3", *arguments, "--workers", "0", "--quiet"]) == 0
     assert main(["verify", "--run", "out", "--sample", "1"]) == 0
@@ -291,6 +292,9 @@ def test_files_that_number_their_rows(home: Path, capsys: pytest.CaptureFixture[
     told = json.loads(capsys.readouterr().out)
     spans = [document["decisions"][-1]["spans"] for document in told]
     assert [[span["source"]["file"] for span in some] for some in spans] == [["a.csv"], ["b.csv"]]
+    assert main(["trace", passage, "--run", "out", "--json"]) == 0
+    (document,) = json.loads(capsys.readouterr().out)["found"]
+    assert [one["start"] for one in document["sequences"]] == [spans[1][0]["start"]]
 
 
 def test_languages_have_the_names_of_thresholds_and_lists(home: Path) -> None:

@@ -147,11 +147,12 @@ def _add_sequences(folder: Folder, indexes: Sequence[Part], found: Sequence[Foun
     ids = pa.array({one.row["id"] for one in found}, pa.string())
     places: dict[str, list[tuple[Part, dict[str, Any]]]] = {}
     for part in indexes if found else ():
-        for batch in read_batches(folder / part.stage, part.file, ("id", "url", *_PLACE)):
+        for batch in read_batches(folder / part.stage, part.file, ("id", "url", "source", *_PLACE)):
             for row in batch.filter(pc.is_in(batch["id"], ids)).to_pylist():
                 places.setdefault(row["id"], []).append((part, row))
     for one in found:
-        own = places.get(one.row["id"], [])
+        source = one.row.get("source")  # ids may be numbers of rows in several files
+        own = [(p, r) for p, r in places.get(one.row["id"], []) if source in (None, r["source"])]
         if one.part.kind != "edits":  # cut lines are in no sequence
             one.sequences = list(_touched(folder, one, own))
         for _, row in own[:1]:
