@@ -268,7 +268,8 @@ def check_shares(domains: Collection[str], settings: Mixture) -> None:
     unknown = sorted(set(domains) - set(settings.domains))
     if unknown:
         what = "inputs" if settings.inputs else "domains"
-        raise ConfigError(f"mix: no share for the {what} {unknown} (0 leaves one out)")
+        out = f"mix.{what}.{unknown[0]}={{share: 0, max_epochs: 1}} leaves one out"
+        raise ConfigError(f"mix: no share for the {what} {unknown} ({out})")
     if domains:
         known = {*DOMAINS, *domains, *settings.inputs}
         check_domains(settings.domains, known, "mix.domains")
