@@ -54,7 +54,6 @@ from curation.filters.scratch import (
     classify,
     load_segments,
     number_tokens,
-    spelled,
 )
 from curation.kernels import kept
 from curation.resources import resolve, sha256_of
@@ -311,39 +310,13 @@ def _class_of(h: Int, endings: Uint32s, classes: Bytes, start: Int, end: Int) ->
 
 
 @borrowing
-def _spell(data: Bytes, c: Int, references: References, space: Scratch) -> None:
-    """Keep the tokens of class c in `space.spelled`, unless they are known."""
-    found = space.spelled
-    if found.starts[c] >= 0:
-        return
-    i = space.classes.firsts[c]
-    tokens, ids = space.tokens, space.room.ids
+def _measure_word(data: Bytes, c: Int, number: Int, references: References, space: Scratch) -> Int:
+    """Return cost and class of a word, as the cache has them."""
+    i, tokens, ids = space.classes.firsts[c], space.tokens, space.room.ids
     count, ending = word_tokens(
         data, tokens.starts[i], tokens.ends[i], tokens.flags[i], references.lower,
         references.vocabulary, space.room,
     )  # fmt: skip
-    start = found.filled[0]
-    found.starts[c], found.counts[c], found.endings[c] = start, count, ending
-    for k in range(count):
-        found.ids[start + k] = ids[k]
-    found.filled[0] = start + count
-
-
-@borrowing
-def _measure_word(data: Bytes, c: Int, number: Int, references: References, space: Scratch) -> Int:
-    """Value of a class of words that is not among the frequent ones."""
-    ids = space.room.ids
-    if len(space.spelled.starts):
-        _spell(data, c, references, space)
-        start, count = space.spelled.starts[c], space.spelled.counts[c]
-        ids, ending = space.spelled.ids[start : start + count], space.spelled.endings[c]
-    else:
-        i = space.classes.firsts[c]
-        tokens = space.tokens
-        count, ending = word_tokens(
-            data, tokens.starts[i], tokens.ends[i], tokens.flags[i], references.lower,
-            references.vocabulary, space.room,
-        )  # fmt: skip
     cost = references.unknown[number]
     for k in range(count):
         cost += references.costs[number, ids[k]]
@@ -489,9 +462,6 @@ def _measure_batch(
         n = load_segments(data, begin, end, properties, references.lower, tokens)
         kinds = number_tokens(n, tokens, space.distinct, space.interner)
         found = classify(kinds, tokens, space.distinct, space.classes, space.interner)
-        if len(space.spelled.starts):
-            space.spelled.starts[:found] = -1
-            space.spelled.filled[0] = 0
         for k in range(len(numbers)):
             doc = Document(begin, end, 0, n, kinds, found, 0, 0, -1, -1, numbers[k])
             if out.shape[2] == len(PARTS):
@@ -535,7 +505,5 @@ def _measured(
     width = len(PARTS) if parts else len(REFERENCE)
     out = np.empty((len(numbers), len(offsets) - 1, width), np.float64)
     space = allocate(offsets)
-    if len(numbers) > 1:
-        space = space._replace(spelled=spelled(int(np.diff(offsets).max(initial=0)) + 1))
     _measure_batch(data, offsets, ch.properties(), references, space, numbers, limits, out)
     return out

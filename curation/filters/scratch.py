@@ -110,16 +110,6 @@ class Room(NamedTuple):
     ids: npt.NDArray[np.uint32]
 
 
-class Spelled(NamedTuple):
-    """Tokens in a vocabulary of the classes of one document that several references measure."""
-
-    starts: Ints  # [classes] in `ids`, -1 where not known yet; no classes: nothing is kept
-    counts: Ints  # [classes]
-    endings: Hashes  # [classes]
-    ids: npt.NDArray[np.uint32]
-    filled: Ints  # [1] of `ids`
-
-
 class Scratch(NamedTuple):
     tokens: Tokens
     distinct: Distinct
@@ -135,7 +125,6 @@ class Scratch(NamedTuple):
     coverage: npt.NDArray[np.float64]  # by line
     counts: npt.NDArray[np.int64]  # by line
     room: Room
-    spelled: Spelled
 
 
 class Document(NamedTuple):
@@ -159,18 +148,6 @@ def room() -> Room:
     # the last character may end behind the longest word
     size = LONGEST_WORD + 8
     return Room(np.empty(size, np.uint8), np.empty(WORK, np.int64), np.empty(size, np.uint32))
-
-
-def spelled(most: int) -> Spelled:
-    """Allocate memory for the tokens of documents of up to so many bytes."""
-    return Spelled(
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.uint64),
-        # a word has at most a token for each byte, and one for the space before it
-        np.empty(2 * most, np.uint32),
-        np.zeros(1, np.int32),
-    )
 
 
 def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
@@ -213,7 +190,6 @@ def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
         np.empty(n, np.float64),
         np.empty(n, np.int64),
         room(),
-        spelled(0),
     )
 
 
