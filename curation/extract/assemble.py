@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from curation.extract import blocks as s
 from curation.extract.formulas import tex
-from curation.extract.layout import Layout, laid_out
+from curation.extract.layout import Layout
 from curation.extract.listings import Listings, StatedLanguages, is_copy_label
 from curation.extract.markup import TAG
-from curation.extract.tables import Tables
 
 
 @dataclass(frozen=True)
@@ -26,35 +25,23 @@ class Assembly:
     normalized: bool = False  # it needs neither `mojibake.repaired` nor `clean.normal`
 
 
-def assemble(
-    source: bytes,
-    page: s.Page,
-    tables: Tables,
-    kept: npt.NDArray[np.bool_],
-) -> Assembly:
-    """Text of the kept blocks [n] of a scanned page.
+def assemble(source: bytes, page: s.Page, layout: Layout) -> Assembly:
+    """Text of the kept blocks of a scanned page.
 
     A block is a line (or the lines it has), cells of a row are on one line with ` | ` between
     them (in tables of data also around empty ones, so that columns stay what they are), code has an
     empty line before and behind it.
     """
-    layout = laid_out(page, tables, kept)
     if layout.plain:
         return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), bool(layout.normalized))
-    return _Pieces(source, page, tables, layout).assembly()
+    return _Pieces(source, page, layout).assembly()
 
 
 class _Pieces:
     """The kept blocks of one page, put together one by one."""
 
-    def __init__(
-        self,
-        source: bytes,
-        page: s.Page,
-        tables: Tables,
-        layout: Layout,
-    ) -> None:
-        self._page, self._tables, self._layout = page, tables, layout
+    def __init__(self, source: bytes, page: s.Page, layout: Layout) -> None:
+        self._page, self._layout = page, layout
         self._blocks = layout.chosen.tolist()
         self._flags = page.b_flags[layout.chosen].tolist()
         self._elements = page.b_element[layout.chosen].tolist()
@@ -88,7 +75,8 @@ class _Pieces:
                 text = "| " * empty[i] + text
             self._out.append(text)
             self._last, previous = previous, i
-        return Assembly("".join(self._out), tuple(self._languages))
+        normalized = bool(self._layout.normalized) and not self._texts.have_formulas
+        return Assembly("".join(self._out), tuple(self._languages), normalized)
 
     def _repeats(self, previous: int, i: int, code: str) -> bool:
         """Whether a listing is that before it once more, of which the better laid out one stays.
@@ -154,6 +142,7 @@ class Texts:
         self._starts, self._ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
         self._first = np.searchsorted(self._atoms.at, page.b_start[chosen]).tolist()
         self._after = np.searchsorted(self._atoms.at, page.b_end[chosen], side="right").tolist()
+        self.have_formulas = self._first != self._after
 
     def of(self, i: int) -> str:
         """Return the text of the i-th."""

@@ -1,7 +1,7 @@
 """Extraction of one page by a recipe's settings."""
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import regex
@@ -11,7 +11,7 @@ from curation.extract.clean import clean
 from curation.extract.engines import text_engine
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import Extraction, PageTooLargeError
-from curation.extract.native import head_of, run
+from curation.extract.native import all_of, head_of, judge, result
 from curation.readers.charset import declared_encoding, encoding_of_label, utf8_html
 from curation.rights.page import PageRights, read_page
 
@@ -98,9 +98,11 @@ class Extractor:
 
     def finish(self, begun: Begun) -> Extraction:
         """Return what `extract` returns, by the own engine."""
-        found = run(begun.source, self.settings, begun.whole)
-        made = "encoding" if begun.corrected else found.repaired
-        return replace(found, encoding=begun.encoding, rights=begun.rights, repaired=made)
+        judged = judge(begun.source, self.settings)
+        judged = all_of(judged) if begun.whole else judged
+        return result(
+            judged, self.settings, begun.encoding, begun.rights, begun.corrected * "encoding"
+        )
 
     def _check_size(self, html: bytes | str) -> None:
         most = self.settings.max_html_bytes

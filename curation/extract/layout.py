@@ -13,11 +13,12 @@ import regex
 
 from curation.bytes import ascii as ch
 from curation.bytes.code_points import code_point
-from curation.compiled import Bool, Bools, Bytes, Int32s, Int64s, borrowing, kernel
+from curation.compiled import Bool, Bools, Bytes, Float64s, Int32s, Int64s, borrowing, kernel
 from curation.extract import blocks as s
 from curation.extract.tables import Tables
 from curation.text.mojibake import FIRST_LETTERS
 
+_LINK = 0.9  # of the characters of a block that is a link
 _TABLE = 0x3000
 _UNSETTLED = regex.compile(r"[\x80-\x9f\p{NFC_QC=No}\p{NFC_QC=Maybe}\P{ccc=0}]")
 # Beyond the table: Han without its compatibility forms, kana, Hangul syllables, full-width forms.
@@ -71,31 +72,39 @@ class Layout(NamedTuple):
     plain: bool  # there is neither code nor formulas
     text: npt.NDArray[np.uint8]  # of all, as UTF-8; empty unless `plain`
     normalized: Bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
+    score: float  # mean over its characters: that of their block as main content; 0 without any
+    link_share: float  # of its characters, that in blocks which are links from end to end
 
 
-def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layout:
-    """The Layout of the kept blocks [n] of a page."""
+def laid_out(page: s.Page, tables: Tables, kept: Bools, scores: Float64s) -> Layout:
+    """The Layout of the kept blocks [n] of a page, by the scores [n] of its blocks."""
     # Plain tuples are handed over in a fifth of the time that named ones take.
-    layout: Layout = _laid_out(tuple(page), tuple(tables), kept)
+    layout: Layout = _laid_out(tuple(page), tuple(tables), kept, scores)
     return layout
 
 
 @kernel
 def _laid_out(
-    page_columns: tuple[Any, ...],
-    table_columns: tuple[Any, ...],
-    kept: Bools,
+    page_columns: tuple[Any, ...], table_columns: tuple[Any, ...], kept: Bools, scores: Float64s
 ) -> Layout:
     page, tables = s.Page(*page_columns), Tables(*table_columns)
     chosen = np.flatnonzero(kept)
     beside, empty, cells = _joints(chosen, page, tables)
-    plain = True
+    plain = normalized = True
+    total = linked = sure = 0.0
     for b in chosen:
         plain = plain and page.b_flags[b] & s.PRE == 0 and page.b_atoms[b] == 0
+        normalized = normalized and is_normalized(page.text[page.b_start[b] : page.b_end[b]])
+        characters = np.float64(page.b_chars[b])
+        total += characters
+        linked += characters if page.b_link_chars[b] >= max(_LINK * characters, 1.0) else 0.0
+        sure += characters * scores[b]
+    total = total or 1.0
     out = np.empty(0, np.uint8)
     if plain:
         out = _joined(chosen, beside, empty, cells, page.text, page.b_start, page.b_end)
-    return Layout(chosen, beside, empty, cells, plain, out, plain and is_normalized(out))
+    score, share = sure / total, linked / total
+    return Layout(chosen, beside, empty, cells, plain, out, normalized, score, share)
 
 
 @kernel

@@ -4,10 +4,12 @@ References that were escaped twice (`&amp;nbsp;`), so that the text has them: de
 """
 
 import html
+import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from html.entities import name2codepoint
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +26,14 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.extraction import Extraction, PageTooLargeError
 from curation.extract.features import Lexicons, Stated, measure, stated
 from curation.extract.formulas import with_typed_formulas
+from curation.extract.layout import laid_out
 from curation.extract.markdown import markdown
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.model import Branches, Model, judge_rows, load
 from curation.extract.page_state import in_place, letters, linked_data, stated_article, stated_posts
 from curation.extract.scan import scan
 from curation.extract.tables import Tables, tables_of
+from curation.rights.page import PageRights
 from curation.text.mojibake import mended, repaired
 from curation.text.surrogates import well_formed
 
@@ -84,7 +88,6 @@ _TAGS = regex.compile(r"<[^<>]*>")
 _STATED_SHARE = 0.2
 _NO_ARTICLE = 400  # characters of a page whose article may be in a script
 _END = 60  # characters that tell whether a page shows it
-_LINK = 0.9  # of the characters of a block that is a link
 _TITLE_BYTES = 2000  # of a title or a language, at most
 
 
@@ -103,13 +106,6 @@ class Judged:
     stated: npt.NDArray[np.bool_]  # [n] kept because the page's JSON-LD says the same
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
     mended: bool = False
-
-
-class Evidence(NamedTuple):
-    """What the kept blocks of a page say about its text that the text itself does not."""
-
-    content_score: float  # mean over its characters: the score of their block as main content
-    link_share: float  # of its characters, that in blocks which are links from end to end
 
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
@@ -178,19 +174,19 @@ def _judge_blocks(
     return tables, measured, where, decisions
 
 
-def run(source: bytes, settings: ExtractSettings, whole: bool = False) -> Extraction:
-    """Main content, title and declared language of a page (UTF-8); all of it if `whole`.
-
-    Raises PageTooLargeError.
-    """
-    judged = judge(source, settings)
-    if whole:
-        kept = np.ones_like(judged.decisions.kept)
-        judged = replace(judged, decisions=judged.decisions._replace(kept=kept))
-    return result(judged, settings)
+def all_of(judged: Judged) -> Judged:
+    """Return a page of which all is content."""
+    kept = np.ones_like(judged.decisions.kept)
+    return replace(judged, decisions=judged.decisions._replace(kept=kept))
 
 
-def result(judged: Judged, settings: ExtractSettings) -> Extraction:
+def result(
+    judged: Judged,
+    settings: ExtractSettings,
+    encoding: str = "",
+    rights: PageRights | None = None,
+    repairs: str = "",
+) -> Extraction:
     """Main content, title and declared language of a judged page. Raises PageTooLargeError.
 
     Without scores the text is the `articleBody` that the page states, not its blocks.
@@ -200,10 +196,11 @@ def result(judged: Judged, settings: ExtractSettings) -> Extraction:
     limit = settings.max_characters
     if len(page.text) > limit and (length := int(page.b_chars[kept].sum())) > limit:
         raise PageTooLargeError("extract.too_long", length, limit)
+    layout = laid_out(page, judged.tables, kept, judged.decisions.score)
     if settings.markdown:
         made = markdown(source, page, judged.tables, kept)
     else:
-        made = assemble(source, page, judged.tables, kept)
+        made = assemble(source, page, layout)
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)
@@ -220,26 +217,18 @@ def result(judged: Judged, settings: ExtractSettings) -> Extraction:
     if not made.normalized or text is not made.text:
         made_sound = repaired(text)
         is_mended, text = is_mended or made_sound is not text, normal(made_sound)
-    content_score, link_share = (None, None) if stated else evidence(page, judged.decisions)
+    score, share = (None, None) if stated else (round(layout.score, 4), round(layout.link_share, 4))
     return Extraction(
         text,
         clean(repaired(title)),
         _language(source, page),
         code_languages=made.code_languages,
-        content_score=content_score,
-        link_share=link_share,
-        repaired="mojibake" if is_mended else "",
+        content_score=score,
+        link_share=share,
+        repaired=repairs or "mojibake" * is_mended,
+        encoding=encoding,
+        rights=rights,
     )
-
-
-def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:
-    """Return what the kept blocks of a page say about its quality; zeros where none has text."""
-    kept = decisions.kept
-    chars = page.b_chars[kept].astype(np.float64)
-    links = chars[page.b_link_chars[kept] >= np.maximum(_LINK * chars, 1.0)].sum()
-    sure = (chars * decisions.score[kept]).cumsum()[-1:].sum()  # summed in order
-    total = chars.sum() or 1.0
-    return Evidence(round(float(sure / total), 4), round(float(links / total), 4))
 
 
 def _of_state(judged: Judged, settings: ExtractSettings) -> str:
@@ -250,7 +239,8 @@ def _of_state(judged: Judged, settings: ExtractSettings) -> str:
         page = scan(inner, settings.max_depth, settings.max_nodes)
         everything = np.ones(len(page.b_start), np.bool_)
         tables = tables_of(page)
-        article = assemble(inner, page, tables, everything).text
+        layout = laid_out(page, tables, everything, np.zeros(len(everything)))
+        article = assemble(inner, page, layout).text
     return "" if article[-_END:].encode() in judged.page.text.tobytes() else article
 
 
@@ -327,14 +317,14 @@ def with_headline(
     if not named or not kept.any():
         return kept
     first = int(kept.argmax())
-    above = page.e_above[page.b_element[: first + 1]]
-    here = (above & _ELSEWHERE) == 0
-    headings = np.flatnonzero(here & (above & _HEADING > 0))[: -_MOST_HEADINGS - 1 : -1]
-    block = _repeating(page, headings, named, _SHARE)
+    above = page.e_above[page.b_element[: first + 1]].tolist()
+    before = (b for b in range(first, -1, -1) if not above[b] & _ELSEWHERE)
+    headings = (b for b in before if above[b] & _HEADING)
+    block = _repeating(page, itertools.islice(headings, _MOST_HEADINGS), named, _SHARE)
     if block < 0:
-        low = max(0, first - _NEAR)
-        others = here[low:] & (above[low:] & (_HEADING | _ITEM) == 0)
-        block = _repeating(page, low + np.flatnonzero(others)[::-1], named, _SURE_SHARE)
+        barred = _HEADING | _ITEM | _ELSEWHERE
+        near = range(first, max(0, first - _NEAR) - 1, -1)
+        block = _repeating(page, (b for b in near if not above[b] & barred), named, _SURE_SHARE)
     if block < 0 or kept[block]:
         return kept
     kept = kept.copy()
@@ -342,9 +332,9 @@ def with_headline(
     return kept
 
 
-def _repeating(page: s.Page, blocks: npt.NDArray[np.int64], titles: list[str], share: float) -> int:
+def _repeating(page: s.Page, blocks: Iterable[int], titles: list[str], share: float) -> int:
     """The first of some blocks that repeats at least `share` of a title, -1 if none does."""
-    for block in blocks.tolist():
+    for block in blocks:
         start, end = page.b_start[block], page.b_end[block]
         if end - start > _HEADLINE_BYTES:
             continue

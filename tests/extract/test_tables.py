@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.extract.assemble import assemble
+from curation.extract.layout import laid_out
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of, whole_tables
 
@@ -77,10 +78,12 @@ def test_a_caption_is_judged_with_its_table() -> None:
 
 
 def test_empty_cells_keep_their_places_in_tables_of_data() -> None:
+    def text(table: str) -> str:
+        page = scan(f"<table>{table}</table>".encode(), 512, 1000)
+        blocks = len(page.b_start)
+        layout = laid_out(page, tables_of(page), np.ones(blocks, np.bool_), np.zeros(blocks))
+        return assemble(b"", page, layout).text
+
     table = rows("<td>up to 75<td>130<td><td>30", "<td>76<td>1<td>2<td>3", "<td><td>4<td>5<td>")
-    page = scan(f"<table>{table}</table>".encode(), 512, 1000)
-    everything = np.ones(len(page.b_start), np.bool_)
-    text = assemble(b"", page, tables_of(page), everything).text
-    assert text == "up to 75 | 130 | | 30\n76 | 1 | 2 | 3\n| 4 | 5"
-    layout = scan(b"<table><tr><td><td>menu<td>text</table>", 512, 1000)
-    assert assemble(b"", layout, tables_of(layout), np.ones(2, np.bool_)).text == "menu | text"
+    assert text(table) == "up to 75 | 130 | | 30\n76 | 1 | 2 | 3\n| 4 | 5"
+    assert text("<tr><td><td>menu<td>text") == "menu | text"
