@@ -153,8 +153,7 @@ def measure(texts: Texts, max_bytes: int) -> Features:
     longest = int(lengths.max()) if len(lengths) else 0
     logs = 1.0 + np.log(np.maximum(np.arange(2 * longest + 2), 1))
     state = _State(np.zeros(len(lengths), tk.COUNTS), np.zeros(len(lengths), tk.PLACE))
-    known = tk.Tables(ch.properties(), ch.lower_case())
-    _measure(offsets, data, max_bytes, known, logs, found, state, rows)
+    _measure(offsets, data, max_bytes, tk.tables(), logs, found, state, rows)
     entries = int(found.starts[-1])
     ids, values = found.ids[:entries].copy(), found.values[:entries].copy()
     return Features(found.starts, ids, values, shape[: len(lengths)])
@@ -264,7 +263,7 @@ def _read(
             read = tk.read_token(data, i, end, (c, size), known, counts)
             token, i = read.hash, read.end
             if p & _WORD:
-                markup = tk.count_word(read, p, counts, at)
+                markup = tk.count_word(read, p, known, counts, at)
             else:
                 before_word = i < end and known.properties[code_point(data, i)[0]] & _WORD != 0
                 markup = tk.count_sign(c, p, before_word, counts, at)

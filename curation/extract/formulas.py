@@ -3,11 +3,14 @@
 import functools
 import html
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import regex
 
+from curation.config import read_yaml
 from curation.extract import blocks as s
+from curation.resources import root
 
 _ANNOTATION_TAG = regex.compile(r"<(?:\w+:)?annotation\b([^<>]*+)>", regex.I)
 _ANNOTATION_END = regex.compile(r"</(?:\w+:)?annotation", regex.I)
@@ -198,47 +201,9 @@ def _attributes(source: str) -> dict[str, str | None]:
     return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
 
 
-_SYMBOLS = {
-    "−": "-", "±": "\\pm", "∓": "\\mp", "×": "\\times", "÷": "\\div", "·": "\\cdot", "⋅": "\\cdot",
-    "∗": "*", "∘": "\\circ", "≤": "\\le", "≥": "\\ge", "≠": "\\ne", "≈": "\\approx",
-    "≡": "\\equiv", "≅": "\\cong", "∼": "\\sim", "≪": "\\ll", "≫": "\\gg", "∝": "\\propto",
-    "∞": "\\infty", "∂": "\\partial", "∇": "\\nabla", "∑": "\\sum", "∏": "\\prod", "∫": "\\int",
-    "∬": "\\iint", "∭": "\\iiint", "∮": "\\oint", "√": "\\surd", "∈": "\\in", "∉": "\\notin",
-    "∋": "\\ni", "⊂": "\\subset", "⊆": "\\subseteq", "⊃": "\\supset", "⊇": "\\supseteq",
-    "∪": "\\cup", "∩": "\\cap", "∅": "\\emptyset", "∖": "\\setminus", "∀": "\\forall",
-    "∃": "\\exists", "¬": "\\neg", "∧": "\\wedge", "∨": "\\vee", "⊕": "\\oplus", "⊗": "\\otimes",
-    "→": "\\to", "←": "\\leftarrow", "↔": "\\leftrightarrow", "⇒": "\\Rightarrow",
-    "⇐": "\\Leftarrow", "⇔": "\\Leftrightarrow", "↦": "\\mapsto", "↑": "\\uparrow",
-    "↓": "\\downarrow", "…": "\\ldots", "⋯": "\\cdots", "⋮": "\\vdots", "⋱": "\\ddots",
-    "⟨": "\\langle", "⟩": "\\rangle", "〈": "\\langle", "〉": "\\rangle", "⌊": "\\lfloor",
-    "⌋": "\\rfloor", "⌈": "\\lceil", "⌉": "\\rceil", "‖": "\\|", "∥": "\\parallel", "⊥": "\\perp",
-    "∠": "\\angle", "△": "\\triangle", "ℏ": "\\hbar", "ℓ": "\\ell", "ℝ": "\\mathbb{R}",
-    "ℂ": "\\mathbb{C}", "ℤ": "\\mathbb{Z}", "ℕ": "\\mathbb{N}", "ℚ": "\\mathbb{Q}", "†": "\\dagger",
-    "′": "'", "″": "''", "{": "\\{", "}": "\\}", "%": "\\%", "#": "\\#", "&": "\\&",
-    "\u2061": "", "\u2062": "", "\u2063": "", "\u2064": "", "\u00a0": " ", "\u2009": "",
-    "\u200a": "", "\u2003": "\\quad ",
-}  # fmt: skip
-_GREEK = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi o pi rho varsigma "
-    "sigma tau upsilon varphi chi psi omega"
-).split()
-for _offset, _name in enumerate(_GREEK):
-    if _name != "o":
-        _SYMBOLS[chr(0x3B1 + _offset)] = "\\" + _name
-for _name in "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split():
-    _small = "phi" if _name == "Phi" else _name.lower()
-    _index = _GREEK.index("varphi" if _small == "phi" else _small)
-    _SYMBOLS[chr(0x391 + _index)] = "\\" + _name
-_SYMBOLS.update({"ϵ": "\\epsilon", "ε": "\\varepsilon", "ϕ": "\\phi", "ϑ": "\\vartheta"})
-_FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp lim max min sup inf det "
-    "dim ker gcd arg deg hom Pr limsup liminf".split()
-)
-_ACCENTS = {
-    "^": "hat", "ˆ": "hat", "~": "tilde", "˜": "tilde", "¯": "bar", "‾": "overline",
-    "→": "vec", "⃗": "vec", "˙": "dot", "¨": "ddot", "⏞": "overbrace", "ˇ": "check", "˘": "breve",
-}  # fmt: skip
-_UNDERS = {"_": "underline", "̲": "underline", "⏟": "underbrace"}
+_LISTED: dict[str, Any] = read_yaml(root() / "configs" / "lists" / "mathml.yaml")
+_SYMBOLS: Mapping[str, str] = _LISTED["symbols"]
+_FUNCTIONS = frozenset(_LISTED["functions"].split())
 
 
 def _symbols(text: str) -> str:
@@ -415,7 +380,7 @@ def _stacked(node: _Node, children: list[str], depth: int) -> str:
     if len(children) != 2:
         return _join(children)
     raw = _text(node.children[1]).strip()
-    accent = (_ACCENTS if tag == "mover" else _UNDERS).get(raw)
+    accent = _LISTED["above" if tag == "mover" else "below"].get(raw)
     if accent:
         return f"\\{accent}{{{children[0]}}}"
     if children[0].startswith(("\\sum", "\\prod", "\\int", "\\lim", "\\max", "\\min", "\\sup")):
