@@ -85,7 +85,7 @@ def plan(
         if described[0].is_source or (inputs and given != tuple(inputs)):  # not documents
             found = input_files(recipe, inputs, own_paths(folder, recipe), over)
     except InputError as error:
-        raise ConfigError(f"--input: {error}") from None
+        raise ConfigError(f"{'--input' if inputs else 'inputs'}: {error}") from None
     facts = {
         stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
         for stage in described
@@ -184,7 +184,7 @@ def _are_tables(paths: Sequence[str], recipe: Recipe, alone: bool = False) -> bo
     try:
         files = discover(paths, suffixes=recipe.readers.own_suffixes)
     except InputError as error:
-        raise ConfigError(f"--input: {error}") from None
+        raise ConfigError(f"{'inputs' if alone else '--input'}: {error}") from None
     if alone:
         suffixes = (*TABLES, *recipe.readers.formats)
         names = (without_compression(file.name) for file in files)

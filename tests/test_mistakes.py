@@ -194,6 +194,7 @@ INPUTS = [
     _m(f"filter --input rows.parquet {_OUT}", USAGE, "rows.parquet", "not a parquet file"),
     _m(f"filter --input ran {_OUT}", USAGE, "ran", "of another run"),
     _m(f"filter --input sp ace/r\u00f6ws.jsonl {_OUT}", USAGE, "sp: no input file"),
+    _m(f"run llama3 --set inputs=[no.jsonl] {_OUT}", USAGE, "error: inputs: no.jsonl: no input"),
     _m(f"filter --input numbers.jsonl {_OUT}", FAILED, "numbers.jsonl", "text is int", "NAME"),
     _m(f"filter --input lists.parquet {_OUT}", FAILED, "lists.parquet", "text is a list"),
     _m(f"filter --input body.csv {_OUT}", FAILED, "body.csv", "body, n", "readers.text_columns"),
