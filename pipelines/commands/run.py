@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
 from curation.recipe import load, stage_names
-from curation.stages import known_stages
+from curation.stages import find, known_stages
 from pipelines.commands.options import add_index, add_input, add_recipe_options
 from pipelines.console import PlainConsole
 from pipelines.plan import Plan, plan
@@ -68,9 +68,14 @@ def planned(
 
     Raises ConfigError as `plan` does.
     """
-    indexes = _index_assignments(getattr(options, "index", []))
-    recipe = load(options.recipe, [*indexes, *assignments, *options.assignments])
-    return plan(recipe, options.output, options.input, stages, options.sync, options.fresh)
+    runs = getattr(options, "index", [])
+    recipe = load(options.recipe, [*_index_assignments(runs), *assignments, *options.assignments])
+    work = plan(recipe, options.output, options.input, stages, options.sync, options.fresh)
+    used = [stage for stage in work.stages if find(stage).is_indexed]
+    for run in runs if used else ():
+        if not any(complete_manifest(Folder(run) / stage) for stage in used):
+            raise ConfigError(f"--index {run}: no complete {' or '.join(used)}")
+    return work
 
 
 def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> None:
@@ -137,19 +142,13 @@ def _asked(work: Plan, slurm: SlurmOptions, hours: float | None, stored: int) ->
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:
-    """Return assignments that use finished runs as indexes, each for the stages it has.
-
-    Raises ConfigError for a run that has none of these stages.
-    """
-    indexed = [name for name, stage in known_stages().items() if stage.is_indexed]
-    found: dict[str, list[str]] = {stage: [] for stage in indexed}
-    for run in runs:
-        stages = [s for s in indexed if complete_manifest(Folder(run) / s)]
-        if not stages:
-            raise ConfigError(f"--index {run}: no complete {' or '.join(indexed)}")
-        for stage in stages:
-            found[stage].append((Folder(run) / stage).url)
-    return [f"{stage}.index.against={json.dumps(v)}" for stage, v in found.items() if v]
+    """Return assignments that use finished runs as indexes, each for the stages it has."""
+    found: dict[str, list[str]] = {}
+    for stage, described in known_stages().items():
+        for run in runs if described.is_indexed else ():
+            if complete_manifest(Folder(run) / stage):
+                found.setdefault(stage, []).append((Folder(run) / stage).url)
+    return [f"{stage}.index.against={json.dumps(urls)}" for stage, urls in found.items()]
 
 
 def _report(work: Plan, typed: Sequence[str], quiet: bool, as_json: bool) -> None:

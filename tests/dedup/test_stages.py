@@ -243,7 +243,10 @@ def test_an_index_must_fit(
     assert main([*arguments, "--workers", "0", "--quiet", "--index", str(first)]) == 2
     assert "dedup-documents.minhash.seed = 2, here it is 1" in capsys.readouterr().err
     assert main([*arguments, "--index", str(tmp_path / "in")]) == 2
-    assert "no complete dedup-urls" in capsys.readouterr().err
+    assert "no complete dedup-documents" in capsys.readouterr().err
+    arguments[0] = "dedup-substrings"  # of which the run has nothing
+    assert main([*arguments, "--index", str(first)]) == 2
+    assert "no complete dedup-substrings" in capsys.readouterr().err
 
 
 def test_withdrawal_gives_back_what_nothing_else_stands_for(
