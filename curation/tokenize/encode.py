@@ -137,7 +137,9 @@ class Memory(NamedTuple):
 
 def new_memory(pieces: int = _PIECES) -> Memory:
     """Return memory for so many pieces, a power of two, that holds none yet."""
-    held = np.zeros((pieces, 8), np.uint64)
+    room = np.zeros(8 * pieces + 8, np.uint64)
+    first = -room.ctypes.data % 64 // room.itemsize  # so that a piece is in one line of the cache
+    held = room[first : first + 8 * pieces].reshape(-1, 8)
     return Memory(held, held.view(np.uint32), np.empty(WORK, np.int64))
 
 
@@ -153,18 +155,14 @@ def _last_word(data: Bytes, start: Int, size: Int) -> Int:
 def _key(data: Bytes, start: Int, size: Int, is_part: Bool) -> tuple[Int, Int, Int, Int]:
     """Return up to _LONGEST bytes and their number in four words, others for a part of a piece."""
     note = np.uint64(size) << np.uint64(56) | np.uint64(is_part) << np.uint64(63)
-    zero = np.uint64(0)
     if start + 32 > len(data):
         first, second = _last_word(data, start, size), _last_word(data, start + 8, size - 8)
-        third, last = (
-            _last_word(data, start + 16, size - 16),
-            _last_word(data, start + 24, size - 24),
-        )
-        return first, second, third, last | note
+        third = _last_word(data, start + 16, size - 16)
+        return first, second, third, _last_word(data, start + 24, size - 24) | note
     first = eight_at(data, start) & _MASKS[np.uint64(size + 24)]
     second = eight_at(data, start + 8) & _MASKS[np.uint64(size + 16)]
     if size <= 16:
-        return first, second, zero, note
+        return first, second, np.uint64(0), note
     third = eight_at(data, start + 16) & _MASKS[np.uint64(size + 8)]
     return first, second, third, eight_at(data, start + 24) & _MASKS[np.uint64(size)] | note
 
@@ -210,11 +208,11 @@ def _encode_piece(
     h += (c ^ c >> np.uint64(32)) * _C + (d ^ d >> np.uint64(32)) * _D
     home = h >> np.uint64(40) & np.uint64(len(pieces) - 1)
     other = home ^ np.uint64(1)
-    for at in (home, other):
-        if pieces[at, 3] == d and pieces[at, 0] == a and pieces[at, 1] == b and pieces[at, 2] == c:
-            for k in range(SPARE):
-                out[n + k] = ids[at, _IDS + k]
-            return np.int64(ids[at, _IDS + SPARE])
+    at = home if pieces[home, 3] == d and pieces[home, 0] == a else other
+    if pieces[at, 3] == d and pieces[at, 0] == a and pieces[at, 1] == b and pieces[at, 2] == c:
+        for k in range(np.uint64(SPARE)):
+            out[np.uint64(n) + k] = ids[at, np.uint64(_IDS) + k]
+        return np.int64(ids[at, _IDS + SPARE])
     count = _encode_new(data, start, end, is_part, tables, memory.merging, out, n)
     if count <= SPARE:  # a new piece goes home; what was there goes to the other place
         for k in range(8):
