@@ -52,7 +52,6 @@ class Buckets(NamedTuple):
 
     total: int
     words: int  # rows of words come before those of n-grams
-    present: npt.NDArray[np.uint8]  # bits of the buckets that were not pruned; empty: all are there
     pruned: npt.NDArray[np.int32]  # [total] row of each, without `words`, or -1; empty: its number
 
 
@@ -139,9 +138,7 @@ def prepare(file: FastTextFile) -> FastText:
     slots = np.full(1 << (2 * len(file.words) + 1).bit_length(), -1, np.int32)
     _fill(word_starts, word_bytes, slots)
     pruned = np.zeros(0, np.int32) if file.pruned is None else file.pruned
-    buckets = Buckets(
-        file.buckets, len(file.words), np.packbits(pruned >= 0, bitorder="little"), pruned
-    )
+    buckets = Buckets(file.buckets, len(file.words), pruned)
     end_row = file.words.index(_EOS) if _EOS in file.words else -1
     return FastText(
         file,
@@ -204,29 +201,18 @@ def _fill(starts: Int64s, data: Bytes, slots: Int32s) -> None:
 
 @inlined
 def _append(bucket: Int, buckets: Buckets, found: Int64s, n: Int) -> Int:
-    """Append a bucket to `found`, unless it was pruned; return how many there are."""
-    found[np.uint64(n)] = bucket
-    if not len(buckets.pruned):
-        return n + 1
-    # bits, since few of the buckets are there and all of their rows fit into no cache
-    return n + np.int64((buckets.present[np.uint64(bucket >> 3)] >> (bucket & 7)) & 1)
-
-
-@inlined
-def _rows_of(found: Int64s, first: Int, n: Int, buckets: Buckets) -> Int:
-    """Put the rows of the buckets found[first:n] in their places; return n."""
-    for k in range(first, n):
-        bucket = found[np.uint64(k)]
-        row = np.int64(buckets.pruned[np.uint64(bucket)]) if len(buckets.pruned) else bucket
-        found[np.uint64(k)] = buckets.words + row
-    return n
+    """Write the row of a bucket, unless it was pruned, to found[n]; return how many there are."""
+    place = np.uint64(bucket)
+    row = np.int64(buckets.pruned[place]) if len(buckets.pruned) else np.int64(bucket)
+    found[np.uint64(n)] = buckets.words + row
+    return n + np.int64(row >= 0)
 
 
 @borrowing
 def _subwords(word: Bytes, length: Int, inputs: Inputs, found: Int64s, n: Int) -> Int:
     """Append the rows of the character n-grams of word[:length], which is `<...>` with a byte 0
     behind it; return how many there are."""
-    first, count = n, np.int64(inputs.buckets.total)
+    count = np.int64(inputs.buckets.total)
     inverse = 1.0 / np.float64(count)
     for i in range(length):
         if is_tail(word[i]):
@@ -247,7 +233,7 @@ def _subwords(word: Bytes, length: Int, inputs: Inputs, found: Int64s, n: Int) -
                 rest -= count if rest >= count else 0
                 n = _append(rest, inputs.buckets, found, n)
             size += 1
-    return _rows_of(found, first, n, inputs.buckets)
+    return n
 
 
 @merged
@@ -297,14 +283,12 @@ def _rows(
         hashes[seen] = np.int32(h)
         seen += 1
     if inputs.word_ngrams > 1 and ngrams:
-        first = n
         for a in range(seen):
             g = np.uint64(np.int64(hashes[a]))
             for b in range(a + 1, min(seen, a + inputs.word_ngrams)):
                 g = g * _BIGRAM + np.uint64(np.int64(hashes[b]))
                 bucket = np.int64(g % np.uint64(inputs.buckets.total))
                 n = _append(bucket, inputs.buckets, found, n)
-        n = _rows_of(found, first, n, inputs.buckets)
     return n
 
 
