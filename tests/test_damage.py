@@ -146,6 +146,17 @@ def test_tokens_that_are_not_those_of_their_documents_are_named(sample_run: Path
     assert tracer.problems[0].endswith(f"not the tokens of {spans[0]['id']}")
 
 
+def test_a_stage_that_was_deleted_is_named_alone(
+    sample_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(sample_run, output, ignore=lambda _, names: {"extract"} & {*names})
+    assert main(["verify", "--run", str(output), "--sample", "0"]) == 1
+    wrong = [line for line in capsys.readouterr().out.splitlines() if line.startswith("wrong")]
+    named = "'extract/manifest.json', which is not there or not complete"
+    assert wrong == [f"wrong: SHA256SUMS: names {named}"]
+
+
 def test_pages_of_parquet_have_checksums(sample_run: Path) -> None:
     (path,) = (sample_run / "extract" / "documents").iterdir()
     data = bytearray(path.read_bytes())

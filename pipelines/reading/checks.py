@@ -276,15 +276,20 @@ def _stages(folder: Folder, complete: Sequence[str]) -> Iterator[str]:
             yield f"{stage}: incomplete or stale: files are missing or its input has changed"
         for name in damaged_copies(folder / stage) if stage in complete else ():
             yield f"{stage}/{name}: damaged or missing"
-    named = folder.read_bytes(SUMS).splitlines() if folder.exists(SUMS) else []
-    found = sums(folder, complete).splitlines()
+    given = folder.read_bytes(SUMS) if folder.exists(SUMS) else b""
+    # by file: what each line says
+    named, found = (
+        dict(line.decode("utf-8", "replace").partition("  ")[::-2] for line in lines.splitlines())
+        for lines in (given, sums(folder, complete))
+    )
     if not named:
         yield f"{SUMS}: missing: the run did not finish"
-    elif len(named) != len(found):
-        yield f"{SUMS}: damaged, or from another run"
-    for one, other in zip(named, found, strict=False):
-        if one != other:
-            yield f"{other.split()[-1].decode()}: differs from {SUMS}"
+        return
+    for name in named | found:
+        if name not in found:
+            yield f"{SUMS}: names {name!r}, which is not there or not complete"
+        elif found[name] != named.get(name):
+            yield f"{name}: differs from {SUMS}"
 
 
 def _files(folder: Folder, manifests: dict[str, Manifest]) -> Iterator[str]:
