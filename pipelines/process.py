@@ -99,13 +99,21 @@ def _end(stopped: Stopped) -> NoReturn:
     signal.signal(signal.SIGALRM, lambda *_: os._exit(stopped.exit_code))
     signal.alarm(_PATIENCE)
     os.write(2, f"{stopped}\n".encode())
+    # The tracker of multiprocessing may have got the terminal's signal, too: of that nobody asks.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             if "resource_tracker" not in " ".join(child.cmdline()):
                 child.kill()
+    leave(stopped.exit_code)
+
+
+def leave(exit_code: int) -> NoReturn:
+    """Exit without waiting for threads: one in Arrow aborts a process that ends as usual."""
     with contextlib.suppress(Exception):
+        sys.stdout.flush()
         atexit._run_exitfuncs()
-    os._exit(stopped.exit_code)
+    os._exit(exit_code)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from curation.errors import ConfigError
 from pipelines.commands.options import add_dry_run, add_flag, add_run, end_dry_run, port
+from pipelines.process import leave
 from pipelines.run_folder import load_run
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             webbrowser.open(server.url)
         say("Open this address in a browser on this machine (or through a tunnel). Ctrl-C ends it.")
         server.serve_forever()
-    return 0
+    leave(0)
 
 
 def has_desktop(platform: str, environment: Mapping[str, str]) -> bool:
