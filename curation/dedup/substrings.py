@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, cut_out, text_buffers
+from curation.arrow import Texts, cut_out, large_strings, text_buffers
 from curation.bytes import ascii as by
 from curation.columns import CODE_PATH, document_paths
 from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, Uint64s, kernel
@@ -343,7 +343,7 @@ def cut_passages(
 
 def _exempt(texts: Texts, found: Mapping[int, Sequence[Copy]]) -> dict[int, Spans]:
     """Return the bytes of these documents in lines of code and formulas; all of code as a whole."""
-    rows, column = sorted(found), pa.array(texts, pa.large_string())
+    rows, column = sorted(found), large_strings(texts)
     some = column.take(pa.array(rows, pa.int64()))
     listings = structure(some, np.zeros((len(rows), 1)))
     offsets = text_buffers(some).offsets

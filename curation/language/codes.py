@@ -10,19 +10,6 @@ import pyarrow.compute as pc
 
 from curation.resources import root
 
-#: Names of scripts in Unicode, and their codes (ISO 15924).
-SCRIPTS = {
-    "Arabic": "Arab", "Armenian": "Armn", "Bamum": "Bamu", "Bengali": "Beng",
-    "Canadian_Aboriginal": "Cans", "Chakma": "Cakm", "Cham": "Cham", "Cherokee": "Cher",
-    "Cyrillic": "Cyrl", "Devanagari": "Deva", "Ethiopic": "Ethi", "Georgian": "Geor",
-    "Greek": "Grek", "Gujarati": "Gujr", "Gurmukhi": "Guru", "Han": "Hani", "Hangul": "Hang",
-    "Hebrew": "Hebr", "Hiragana": "Hira", "Javanese": "Java", "Kannada": "Knda", "Katakana": "Kana",
-    "Khmer": "Khmr", "Lao": "Laoo", "Latin": "Latn", "Lisu": "Lisu", "Malayalam": "Mlym",
-    "Meetei_Mayek": "Mtei", "Mongolian": "Mong", "Myanmar": "Mymr", "Nko": "Nkoo",
-    "Ol_Chiki": "Olck", "Oriya": "Orya", "Sinhala": "Sinh", "Syriac": "Syrc", "Tai_Le": "Tale",
-    "Tai_Viet": "Tavt", "Tai_Tham": "Lana", "Tamil": "Taml", "Telugu": "Telu", "Thaana": "Thaa",
-    "Thai": "Thai", "Tibetan": "Tibt", "Tifinagh": "Tfng", "Vai": "Vaii", "Yi": "Yiii",
-}  # fmt: skip
 #: Codes that are a label by themselves and another language's code where a script follows:
 #: ISO 639-3 has `als` for Tosk Albanian, lid.176 for Alemannic.
 _WITH_SCRIPT = {"als": "sq"}

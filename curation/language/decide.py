@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts
+from curation.arrow import Texts, large_strings
 from curation.columns import MATH_PATH, PROSE_PATH, document_paths
 from curation.language.language_settings import UNKNOWN, LanguageSettings
 from curation.schema import Verdicts
@@ -46,7 +46,7 @@ def decide(
         from curation.text.structure import structure  # compiled kernels, for few documents
 
         rows = np.flatnonzero(low)
-        some = pa.array(texts, pa.large_string()).take(pa.array(rows))
+        some = large_strings(texts).take(pa.array(rows))
         found = structure(some)
         paths = document_paths(found)
         letters = np.asarray(pc.count_substring_regex(some, _IN_NO_FORMULA))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts
+from curation.arrow import Texts, large_strings
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
@@ -83,7 +83,7 @@ class LanguageIdentifier:
             return labels, scores
         rows = np.flatnonzero(unsure.to_numpy(zero_copy_only=False))
         names, values = np.array(labels.to_pylist(), object), scores.to_numpy().copy()
-        lines = self._lines(pa.array(texts, pa.large_string()).filter(unsure))
+        lines = self._lines(large_strings(texts).filter(unsure))
         found, means = _of_most(lines, names[rows])
         better = means > np.maximum(values[rows], np.where(names[rows] == UNKNOWN, NONE, 0))
         names[rows[better]], values[rows[better]] = found[better], means[better]

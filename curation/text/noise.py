@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, text_buffers
+from curation.arrow import Texts, large_strings, text_buffers
 from curation.bytes.ascii import byte_set
 from curation.text.mojibake import misread
 
@@ -88,7 +88,7 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
 
     The kinds are in the order of `curation.filters.names.TEXT`.
     """
-    column = pa.array(texts, pa.large_string())
+    column = large_strings(texts)
     out = np.zeros((len(column), len(_PATTERNS) - 1))
     beyond = np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
     whole = np.zeros(len(column), np.int64)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts, line_spans, text_buffers
+from curation.arrow import Texts, large_strings, line_spans, text_buffers
 from curation.bytes import ascii as by
 from curation.bytes.ascii import ALNUM as _ALNUM
 from curation.bytes.ascii import byte_set
@@ -589,7 +589,7 @@ def structure(texts: Texts, found: npt.NDArray[np.float64] | None = None) -> Str
     space = structure_space(int(np.diff(doc_offsets).max(initial=0)))
     _structure(data, offsets, ch.properties(), space, doc_offsets, (starts, ends), kinds, shares)
     rows = np.flatnonzero(shares.sum(1) > 0)
-    column = pa.array(texts, pa.large_string())
+    column = large_strings(texts)
     some = noise(column.take(pa.array(rows))) if found is None else found[rows]
     # escapes look like code, mojibake like formulas
     for text in rows[some.sum(1) > MOST_NOISE]:

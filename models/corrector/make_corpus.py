@@ -22,9 +22,10 @@ from pathlib import Path
 
 import regex
 
-from curation.language.codes import SCRIPTS
+from curation.config import read_yaml
 from models.corrector import other_script
 
+_SCRIPTS = read_yaml(Path(__file__).with_name("scripts.yaml"))
 FILE, LISTS_FILE = "languages.jsonl.gz", "words.jsonl.gz"
 
 #: Lines of a language and source that are kept, and lines made of a list of words.
@@ -50,9 +51,8 @@ WITHOUT_WORDS = {"ze_en", "ze_zh", "th"}  # mixed languages; lines instead of wo
 
 def script(text: str) -> str:
     """Code of the script of most letters; `Zyyy` where there is none."""
-    counts = {c: len(regex.findall(rf"\p{{Script={n}}}", text)) for n, c in SCRIPTS.items()}
-    best = max(counts, key=lambda code: counts[code])
-    return best if counts[best] else "Zyyy"
+    counts = {c: len(regex.findall(rf"\p{{Script={n}}}", text)) for n, c in _SCRIPTS.items()}
+    return max(counts, key=counts.__getitem__) if any(counts.values()) else "Zyyy"
 
 
 def make(data: Path, out: Path) -> Path:
