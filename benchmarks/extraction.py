@@ -62,9 +62,7 @@ TEXT_SETS = (
 ).split()
 PHRASE_SET = "trafilatura-eval"
 CODE_SET = "mathcode-llmwebkit"
-ENGINES = ("curation", "trafilatura", "resiliparse", "justext", "readability")
-#: Modules of the engines that may be absent.
-MODULES = {"resiliparse": "resiliparse", "justext": "justext", "readability": "readability"}
+ENGINES = ("curation", "trafilatura", "resiliparse", "readability")
 
 #: Whether lexbor can be asked.
 LEXBOR = importlib.util.find_spec("selectolax") is not None
@@ -456,7 +454,7 @@ def main() -> None:
     sets = options.sets.split(",")
     engines = []
     for engine in options.engines.split(","):
-        if importlib.util.find_spec(MODULES.get(engine, "curation")):
+        if importlib.util.find_spec(engine):
             engines.append(engine)
         else:
             print(f"{engine} is not installed")

@@ -93,7 +93,6 @@ EXTRAS = {
     "apache_beam": "dataflow",  # the modules that its own extra brings
     "gcsfs": "gcs",
     "huggingface_hub": "hf",
-    "justext": "engines",
     "pypdfium2": "pdf",
     "rapidfuzz": "train-extractor",
     "resiliparse": "engines",

@@ -79,7 +79,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["extract-file", "no.warc.gz@12"], 2, "no.warc.gz: no such file"),
         (["extract-file", ".", "--engine", "trafilatora"], 2, "extract.engine: "),
         (["extract-file", "."], 2, ".: Is a directory"),
-        (["extract-file", ".", "--engine", "justext", "--explain"], 2, "--explain needs"),
+        (["extract-file", ".", "--engine", "resiliparse", "--explain"], 2, "--explain needs"),
         (
             ["run", "sample", "--output", "file"],
             2,

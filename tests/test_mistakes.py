@@ -466,8 +466,7 @@ def test_packages_that_are_missing(
 @pytest.mark.parametrize(
     ("package", "command"),
     [
-        ("justext", "extract-file page.html --engine justext"),
-        ("justext", "run llama3 --input page.html --set extract.engine=justext"),
+        ("resiliparse", "extract-file page.html --engine resiliparse"),
         ("pypdfium2", "run pdf --input page.html"),
         ("resiliparse", "run llama3 --input page.html --set extract.engine=resiliparse"),
         ("tokenizers", "run llama3 --input page.html --set tokenize.tokenizer=tokenizer.json"),

@@ -117,7 +117,7 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("mix={min_tokens: 9, max_tokens: 8}", "mix: min_tokens is above max_tokens (9 > 8)"),
         ("mix.budget=-1", "mix.budget: input should be 'auto' or 'all' or greater than 0 (got -1)"),
         ("mix.domains.nosuch.share=.1", "max_epochs: missing ('nosuch' is next to general, "),
-        ("extract={engine: justext, engine: curation}", "duplicate key 'engine'"),
+        ("extract={engine: resiliparse, engine: curation}", "duplicate key 'engine'"),
         ("identify-language.languages=[no]", "write 'no' in quotes"),
         ("inputs=a.gz", "inputs: input should be a list or a mapping (got 'a.gz')"),
         (
@@ -126,7 +126,6 @@ def test_set_merges_mappings_as_recipes_do() -> None:
             "what it takes in filter.signals.dirty_words",
         ),
         ("extract.favor=precision", "favor is not read by the engine 'curation', only by trafil"),
-        ("extract={engine: justext, comments: false}", "extract: comments is not read by the"),
         ("extract={engine: resiliparse, markdown: true}", "curation: leave it at false"),
         ("nonsense", "expected key.path=value"),
         ("stages.x=1", "--set: stages: input should be a list"),

@@ -1,6 +1,5 @@
 """Other extraction engines behind one signature, so that a recipe can name any of them."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -43,30 +42,8 @@ def _resiliparse(html: str, url: str | None, settings: ExtractSettings) -> str:
     )
 
 
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-
-
-def _justext(html: str, url: str | None, settings: ExtractSettings) -> str:
-    import justext
-
-    # Without a stop list jusText judges by length and links alone, which serves every language.
-    # Control characters, which lxml refuses to write back, end it with an error.
-    paragraphs = justext.justext(
-        _CONTROLS.sub("", html),
-        frozenset(),
-        stopwords_low=0.0,
-        stopwords_high=0.0,
-        no_headings=False,
-    )
-    return "\n".join(p.text for p in paragraphs if not p.is_boilerplate)
-
-
 # By name, which is also that of the package.
-_ENGINES: dict[str, Engine] = {
-    "trafilatura": _trafilatura,
-    "resiliparse": _resiliparse,
-    "justext": _justext,
-}
+_ENGINES: dict[str, Engine] = {"trafilatura": _trafilatura, "resiliparse": _resiliparse}
 
 
 def check_installed(name: str | CustomEngine) -> None:
@@ -110,9 +87,5 @@ def engine_packages(name: str | CustomEngine) -> list[str]:
     """Distributions whose version decides the engine's output."""
     if isinstance(name, CustomEngine):
         return []
-    packages = {
-        "curation": ["numpy", "regex"],
-        "justext": ["jusText", "lxml"],
-        "trafilatura": ["trafilatura", "lxml"],
-    }
+    packages = {"curation": ["numpy", "regex"], "trafilatura": ["trafilatura", "lxml"]}
     return packages.get(name, [name])

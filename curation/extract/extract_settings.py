@@ -57,7 +57,7 @@ class SiteFileSettings(Settings):
 class ExtractSettings(Settings):
     """How pages become text."""
 
-    engine: Literal["curation", "trafilatura", "resiliparse", "justext"] | CustomEngine = Field(
+    engine: Literal["curation", "trafilatura", "resiliparse"] | CustomEngine = Field(
         description="extractor for HTML pages, or {python: ...} for one of your own"
     )
     favor: Literal["balanced", "precision", "recall"] = Field(
