@@ -67,28 +67,11 @@ def connected_components(edges: Ids) -> Components:
     Every node that an edge names is in the result once, loops included. Beside the edges it takes
     about 70 bytes per edge.
     """
-    edges = np.ascontiguousarray(edges, np.uint64)
-    numbering = _numbering(edges)
-    if numbering is None:
-        return _components_by_rank(edges)
-    nodes, roots = _solved(numbering.dense(edges), numbering.size)
-    return Components(numbering.ids(nodes), numbering.ids(roots))
-
-
-def _components_by_rank(edges: Ids) -> Components:
-    """For identifiers of any kind: their rank among all of the graph makes them dense."""
-    ends, places = sort_pairs(edges.reshape(-1), np.arange(edges.size, dtype=np.uint64))
-    starts = run_starts(ends)
-    ranks = np.empty(edges.size, np.int64)
-    ranks[places] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(ends)))
-    ids = ends[starts]
-    return Components(ids, ids[_solved(ranks.reshape(-1, 2), len(ids))[1]])
-
-
-def _solved(edges: Int64s, size: int) -> tuple[Int64s, Int64s]:
-    parents = np.full(size, ALONE)
-    join(parents, edges)
-    return settled(parents, 0, size)
+    ids, ranks = np.unique(edges.astype(np.uint64), return_inverse=True)
+    parents = np.full(len(ids), ALONE)
+    join(parents, ranks.reshape(-1, 2))
+    nodes, roots = settled(parents, 0, len(ids))
+    return Components(ids[nodes], ids[roots])
 
 
 class Numbering(NamedTuple):
@@ -161,24 +144,6 @@ def spanning_forest(edges: Ids) -> Ids:
     nodes, labels = connected_components(edges)
     rest = nodes != labels
     return np.stack([nodes[rest], labels[rest]], axis=1)
-
-
-def _numbering(edges: Ids) -> Numbering | None:
-    """Number all rows up to the last that is named of each shard, without sorting any.
-
-    None where these would be far more than are named.
-    """
-    if not len(edges):
-        return None
-    shards = int(edges.max() >> _HALF) + 1
-    limit = 4 * edges.size + 1024
-    if shards > limit:
-        return None
-    rows = np.zeros(shards, np.int64)
-    last = (edges & _LOW).astype(np.int64) + 1
-    np.maximum.at(rows, (edges >> _HALF).astype(np.int64), last)
-    numbering = Numbering.of(rows)
-    return numbering if numbering.size <= limit else None
 
 
 def _stars(buckets: Ids, documents: Ids) -> Ids:
