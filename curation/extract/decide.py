@@ -29,7 +29,7 @@ from curation.compiled import (
 )
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of, like
-from curation.extract.features import NAMES
+from curation.extract.features import LONG_WORDS, NAMES
 from curation.extract.markup import ANCESTOR
 from curation.extract.parts import drop_others, keep_end, parts_of
 from curation.extract.tables import whole_tables
@@ -124,6 +124,9 @@ _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
 _FORUM = NAMES.index("page_forum")
 _DIGITS, _ENDS = NAMES.index("b_digits"), NAMES.index("b_ends")
 _WORD_SCORE, _CLASS_MIN = NAMES.index("word_score"), NAMES.index("class_min")
+_SENTENCES, _CHARS = NAMES.index("b_sentences"), NAMES.index("b_chars")
+# Logarithms, as features have them: of words, and of characters where words have no blanks between.
+_TOLD_WORDS, _TOLD_CHARS = np.log1p(LONG_WORDS), np.log1p(60)
 _STOCK = -2.0  # score of words that are mostly beside content: notices of rights, requests
 _LINK_DENSITY = NAMES.index("b_link_density")
 _HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["heading"]
@@ -240,6 +243,7 @@ class Places(NamedTuple):
     gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout are
     closed: npt.NDArray[np.bool_]  # they end as sentences do
     stock: npt.NDArray[np.bool_]  # in words that are mostly beside content
+    told: npt.NDArray[np.bool_]  # long, in sentences, without links, and in sight
     names: npt.NDArray[np.float32]  # the lowest score of the class names around
     thread: bool  # the page says that it is of a forum
 
@@ -251,8 +255,8 @@ def find_places(
     """Return the Places of a page; row `rows` [n] of `measured` has the features of each block."""
     remark = np.float32(np.log1p(np.float64(limits.remark_words)))  # as `b_words` counts
     n = len(b_element)
-    comments, short_comments, hidden, gutter, closed, stock = (
-        np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_),
+    comments, short_comments, hidden, gutter, closed, stock, told = (
+        np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_),
         np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_),
     )  # fmt: skip
     names = np.zeros(n, np.float32)
@@ -268,7 +272,10 @@ def find_places(
         short_comments[b] = comments[b] and wordy and row[_QUESTIONS] > 0
         hidden[b] = above & _HIDDEN != 0 and not (row[_PANEL_NAME] > 0 or row[_PANEL_ROLE] > 0)
         gutter[b] = above & _GUTTER != 0
-    return Places(comments, short_comments, hidden, gutter, closed, stock, names, thread)
+        long = row[_WORDS] >= _TOLD_WORDS or row[_CHARS] >= _TOLD_CHARS
+        tells = long and row[_LINK_DENSITY] == 0 and (closed[b] or row[_SENTENCES] > 0)
+        told[b] = tells and not (stock[b] or hidden[b] or comments[b])
+    return Places(comments, short_comments, hidden, gutter, closed, stock, told, names, thread)
 
 
 @kernel
@@ -277,13 +284,9 @@ def _line_numbers(text: Bytes, b_start: Int32s, b_end: Int32s, gutter: Bools) ->
     out = np.zeros(len(gutter), np.bool_)
     for b in range(len(gutter)):
         if gutter[b]:
-            numbers = False
-            others = False
-            for k in range(b_start[b], b_end[b]):
-                digit = 48 <= text[k] <= 57
-                numbers = numbers or digit
-                others = others or (not digit and text[k] > 32)
-            out[b] = numbers and not others
+            seen = text[b_start[b] : b_end[b]]
+            seen = seen[seen > 32]
+            out[b] = len(seen) > 0 and ((seen >= 48) & (seen <= 57)).all()
     return out
 
 

@@ -105,8 +105,8 @@ for _name, _tags in _ANCESTORS.items():
 
 # Roles and item properties, of which an element gets one bit each; children inherit them.
 FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_PANEL = 1, 2, 4, 8, 16
-# It has `aria-expanded`; a field of a form is directly in it. No feature of the models reads these.
-FLAG_UNFOLDS, FLAG_ASKS = 32, 64
+# It has `aria-expanded`; a field of a form, a picture is directly in it. No feature of the models reads these.
+FLAG_UNFOLDS, FLAG_ASKS, FLAG_SHOWS = 32, 64, 128
 _FLAGS = {
     FLAG_MAIN: "main article",
     FLAG_SIDE: "navigation complementary banner contentinfo search dialog menu tablist listbox menubar toolbar",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from curation.bytes.ascii import COLON
+from curation.bytes.code_points import code_point
 from curation.compiled import (
     Bool,
     Bools,
@@ -24,20 +25,21 @@ from curation.compiled import (
 )
 from curation.extract import blocks as s
 from curation.extract.containers import group
-from curation.extract.markup import ANCESTOR, FLAG_ASKS, OTHER, TAG
-from curation.extract.units import ends_in_colon, last_kept
+from curation.extract.markup import ANCESTOR, FLAG_ASKS, FLAG_SHOWS, OTHER, TAG
+from curation.extract.units import WIDE_COLON, ends_in_colon, last_kept
+from curation.extract.words import DIGIT, kind_of
 from curation.hashing import xxh64
 
 if TYPE_CHECKING:
     from curation.extract.decide import Limits, Places
 
-_P, _FIGURE, _FORM = TAG["p"], TAG["figure"], TAG["form"]
-_QUOTE = TAG["blockquote"]
-_HEADING, _QUOTED = ANCESTOR["heading"], ANCESTOR["quote"]
+_P, _FORM, _LEGEND, _SUMMARY = TAG["p"], TAG["form"], TAG["legend"], TAG["summary"]
+_QUOTE, _FIGURE, _CAPTION = TAG["blockquote"], TAG["figure"], TAG["figcaption"]
+_HEADING, _QUOTED, _FIGURES = ANCESTOR["heading"], ANCESTOR["quote"], ANCESTOR["figure"]
 _BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
 _MOST = 0.5  # of the kept text, that the holders of paragraphs have
-_LABEL = 40  # characters of a label at most
-_SENTENCE = 60  # characters at least
+_LABEL, _ARROW = 40, 3  # characters of a label, and of signs before a link, at most
+_LONG = 0.75  # of the characters of a paragraph, from which what is between two and tells something is one
 _HEADLINE = 10  # characters of a link at least that may be a headline
 _OF_ALL = 5  # parts of a kind, one of which at least says the same
 _ASKING = (
@@ -61,7 +63,7 @@ class Parts(NamedTuple):
     linked: Any  # [k] characters in links
     links: Any  # [k]
     likely: Any  # [k] mean probability of its blocks, 0 of those that a rule took out
-    asks: Any  # [k] it is a form, or has a field of one
+    flags: Any  # [k] FLAG_ASKS, also of a form, and FLAG_SHOWS of all that is in it
 
 
 @kernel
@@ -75,12 +77,9 @@ def _holders(kept: Bools, page: s.Page, alike: tuple[Int32s, Int32s]) -> Bools:
             e = page.b_element[b]
             text[groups[page.e_parent[e] if page.e_tag[e] == _P else e]] += page.b_chars[b]
     best = text.argmax()
-    holders = np.zeros(len(groups), np.bool_)
-    if text[best] >= max(_MOST * text.sum(), 1.0):
-        for e in range(1, len(groups)):
-            if groups[e] == best:
-                holders[e] = True
-                holders[page.e_parent[e]] = holders[page.e_parent[e]] or sizes[best] > 1
+    holders = (groups == best) & (text[best] >= max(_MOST * text.sum(), 1.0))
+    if sizes[best] > 1:
+        holders[page.e_parent[holders]] = True
     holders[0] = False
     return holders
 
@@ -98,16 +97,15 @@ def parts_of(
     n, m = len(kept), len(page.e_parent)
     holders = _holders(kept, page, alike)
     part = np.full(m, -1, np.int32)
-    asks = np.zeros(m, np.bool_)
+    flags = np.zeros(m + 1, np.int32)  # the last is for what is in no part
     for e in range(1, m):
         parent = page.e_parent[e]
         part[e] = e if holders[e] or holders[parent] else part[parent]
-        if part[e] > 0 and (page.e_flags[e] & FLAG_ASKS != 0 or page.e_tag[e] == _FORM):
-            asks[part[e]] = True
+        flags[part[e]] |= page.e_flags[e] | (FLAG_ASKS if page.e_tag[e] == _FORM else 0)
     start = np.zeros(n + 1, np.int32)
     parts = Parts(
         start, np.empty(n, np.int32), np.zeros(n, np.bool_), np.zeros(n, np.int64),
-        np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.float64), np.zeros(n, np.bool_),
+        np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.float64), np.zeros(n, np.int32),
     )  # fmt: skip
     k = -1
     size = 0.0
@@ -123,7 +121,7 @@ def parts_of(
             size = 0.0
             parts.element[k] = part[e]
             parts.own[k] = holders[e] or page.e_tag[part[e]] == _P
-            parts.asks[k] = asks[part[e]] and not holders[e]
+            parts.flags[k] = 0 if holders[e] else flags[part[e]]
         start[k + 1] = b + 1
         parts.chars[k] += page.b_chars[b]
         parts.linked[k] += page.b_link_chars[b]
@@ -135,7 +133,7 @@ def parts_of(
     k += 1
     return Parts(
         start[: k + 1], parts.element[:k], parts.own[:k], parts.chars[:k], parts.linked[:k],
-        parts.links[:k], parts.likely[:k], parts.asks[:k],
+        parts.links[:k], parts.likely[:k], parts.flags[:k],
     )  # fmt: skip
 
 
@@ -148,20 +146,20 @@ def _is_prose(parts: Parts, k: Int, limits: Limits) -> Bool:
 @borrowing
 def _label_of(page: s.Page, b: Int) -> Int:
     """Characters of a block up to its first colon, 0 if it has none."""
-    text, count = page.text, 0
-    for i in range(page.b_start[b], page.b_end[b]):
-        if text[i] > 32 and text[i] & 0xC0 != 0x80:
-            count += 1
-        wide = text[i] == 0x9A and text[i - 1] == 0xBC and text[i - 2] == 0xEF
-        if wide or text[i] == COLON:
+    i, count = np.int64(page.b_start[b]), 0
+    while i < page.b_end[b]:
+        point, size = code_point(page.text, i)
+        count += 1 if point > 32 else 0
+        if point == COLON or point == WIDE_COLON:
             return count
+        i += size
     return 0
 
 
 @borrowing
 def _points_away(parts: Parts, k: Int, page: s.Page, where: Places, limits: Limits) -> Bool:
-    """Whether a paragraph between two others is a headline that is a link, by itself or behind a label
-    with a colon."""
+    """Whether a paragraph between two others is a headline that is a link, by itself or behind an arrow
+    or a label with a colon."""
     b, rest = parts.start[k], parts.chars[k] - parts.linked[k]
     alone = parts.start[k + 1] == b + 1 and parts.links[k] == 1
     paragraph = parts.own[k] or page.e_tag[parts.element[k]] == _QUOTE
@@ -169,7 +167,8 @@ def _points_away(parts: Parts, k: Int, page: s.Page, where: Places, limits: Limi
         return False
     if not (_is_prose(parts, k - 1, limits) and _is_prose(parts, k + 1, limits)):
         return False
-    if rest <= 1:
+    sign = kind_of(code_point(page.text, page.b_start[b])[0]) > DIGIT
+    if rest <= (_ARROW if sign else 1):
         return not where.closed[b]
     return rest <= _LABEL and abs(_label_of(page, b) - rest) <= 1
 
@@ -183,7 +182,7 @@ def _needed(
     if parts.own[k] or _TEXT[tag]:
         label = parts.own[k] and parts.chars[k] <= _LABEL and not where.closed[b]
         return limits.likely_probability if label else 0.0
-    if parts.asks[k]:
+    if parts.flags[k] & FLAG_ASKS:
         return _ASKING
     if parts.linked[k] > _POINTS * parts.chars[k]:
         return limits.article_threshold
@@ -228,6 +227,22 @@ def _list_of_links(parts: Parts, k: Int, page: s.Page, where: Places, limits: Li
     return 0 if heading else 1
 
 
+@borrowing
+def _tells(parts: Parts, k: Int, page: s.Page, where: Places) -> Bool:
+    """Whether a part is told throughout, but for headings, asks for nothing, and is no figure, unless
+    it has a caption and no picture."""
+    some = False
+    for b in range(parts.start[k], parts.start[k + 1]):
+        tag, above = page.e_tag[page.b_element[b]], page.e_above[page.b_element[b]]
+        heads = above & _HEADING != 0 or tag == _LEGEND or tag == _SUMMARY
+        caption = tag == _CAPTION and parts.flags[k] & FLAG_SHOWS == 0
+        told = where.told[b] and (caption or above & _FIGURES == 0)
+        some = some or told
+        if not told and (not heads or page.b_link_chars[b] > 0 or where.stock[b]):
+            return False
+    return some and parts.flags[k] & FLAG_ASKS == 0
+
+
 @merged
 def drop_others(
     parts: Parts,
@@ -241,12 +256,10 @@ def drop_others(
     """Take from `kept` [n] the parts between paragraphs that are none of the article, and set their `score`
     [n] to 0; return the blocks [n] of lists of links that were added to it."""
     added = np.zeros(len(kept), np.bool_)
-    first = last = -1
-    for k in range(len(parts.own)):
-        if parts.own[k] and kept[parts.start[k]]:
-            first, last = k if first < 0 else first, k
+    own = np.flatnonzero(parts.own & kept[parts.start[:-1]])
+    first, last = (own[0], own[-1]) if len(own) else (0, 0)
+    long = _LONG * parts.chars[own].sum() / max(len(own), 1)
     labels = _labels(parts, page, where, limits)
-    names = where.names[parts.start[first]] if first >= 0 else np.float32(0.0)
     for k in range(0 if where.thread else len(parts.own)):
         start, end = parts.start[k], parts.start[k + 1]
         special = page.b_flags[start:end] & s.PRE != 0
@@ -255,48 +268,24 @@ def drop_others(
         tag = page.e_tag[parts.element[k]]
         between = first < k < last
         listed = _list_of_links(parts, k, page, where, limits) if between else 0
-        if listed > 0 and (kept[start - 1] or score[start - 1] >= limits.likely_probability):
-            added[start - 1 : end] = ~kept[start - 1 : end]
-            kept[start - 1 : end] = True
-        elif listed < 0:
-            kept[start - 1 : end] = False
-            score[start - 1 : end] = 0.0
-        else:
-            other = labels[k] and (tag == _P or not _TEXT[tag])
-            if between and not other:
-                likely = max(parts.likely[k], score[start] if parts.own[k] else 0.0)
-                other = likely < _needed(parts, k, page, where, names, limits)
-                other = other or (article and _points_away(parts, k, page, where, limits))
-            if other:
-                kept[start:end] = False
-                score[start:end] = 0.0
+        if listed > 0 and not kept[start - 1] and score[start - 1] < limits.likely_probability:
+            listed = 0
+        apart = between and not parts.own[k] and not labels[k] and parts.chars[k] >= long
+        keeps = listed > 0 or (apart and _tells(parts, k, page, where))
+        other = listed < 0 or (labels[k] and (tag == _P or not _TEXT[tag]))
+        if between and not keeps and not other:
+            likely = max(parts.likely[k], score[start] if parts.own[k] else 0.0)
+            names = where.names[parts.start[first]]
+            other = likely < _needed(parts, k, page, where, names, limits)
+            other = other or (article and _points_away(parts, k, page, where, limits))
+        start -= listed != 0
+        if keeps:
+            added[start:end] = ~kept[start:end]
+            kept[start:end] = True
+        elif other:
+            kept[start:end] = False
+            score[start:end] = 0.0
     return added
-
-
-@borrowing
-def _is_beside(parts: Parts, k: Int, last: Int, page: s.Page, where: Places) -> Bool:
-    """Whether part k asks for something, or is outside what the kept block `last` is in. Names alone say
-    so only of what isn't sentences throughout, but for headings, without labels and links."""
-    beside, named, other, some = parts.asks[k], False, False, False
-    for b in range(parts.start[k], parts.start[k + 1]):
-        above = page.e_above[page.b_element[b]]
-        heading = above & _HEADING != 0
-        beside = beside or where.comments[b] or above & _BESIDE != 0
-        named = named or where.names[b] < where.names[last] - _NAMED
-        told = page.b_chars[b] >= _SENTENCE and page.b_link_chars[b] == 0 and where.closed[b]
-        other = other or not (told or heading) or where.stock[b]
-        some = some or (told and not heading)
-    return beside or (named and (other or not some))
-
-
-@borrowing
-def _own_characters(start: Int, end: Int, page: s.Page, where: Places) -> Int:
-    """Characters of blocks that are neither links for the most part nor stock phrases."""
-    chars = 0
-    for b in range(start, end):
-        unlinked = 2 * page.b_link_chars[b] < page.b_chars[b]
-        chars += page.b_chars[b] if unlinked and not where.stock[b] else 0
-    return chars
 
 
 @kernel
@@ -319,22 +308,29 @@ def keep_end(
         start, end = parts.start[k], parts.start[k + 1]
         if end <= last + 1:
             continue
-        if _is_beside(parts, k, last, page, where):
+        tells = _tells(parts, k, page, where)
+        chars, above = page.b_chars[start:end], page.e_above[page.b_element[start:end]]
+        # Elements and names say only of what doesn't tell something that it is beside the article.
+        named = (above & _BESIDE).any() or where.names[start:end].min() < where.names[last] - _NAMED
+        asks = parts.flags[k] & FLAG_ASKS != 0 or where.comments[start:end].any()
+        if asks or (named and not tells):
             if start > last and parts.chars[k] < _LABEL:
                 continue  # as above an advertisement
             break
-        if end - start == 1 and page.e_above[page.b_element[start]] & _HEADING:
+        if end - start == 1 and above[0] & _HEADING:
             begin = start if begin < 0 else begin
             continue
         completes = start == last + 1 and _list_of_links(parts, k, page, where, limits) > 0
         short = start > last and not some and parts.chars[k] < _LABEL
-        own = 2 * _own_characters(start, end, page, where) >= parts.chars[k]
-        prose = own and parts.likely[k] >= limits.entry_probability
+        beside = where.stock[start:end] | (2 * page.b_link_chars[start:end] >= chars)
+        own = 2 * chars[~beside].sum() >= parts.chars[k]
+        apart = tells and not parts.own[k]
+        prose = apart or (own and parts.likely[k] >= limits.entry_probability)
         if end - start > limits.hole_blocks or not (completes or (prose and not short)):
             if short:
                 continue
             break
         for b in range(max(start, last + 1) if begin < 0 else begin, end):
             likely = score[b] > 0.0 and probabilities[b] >= limits.hole_probability
-            kept[b] = added[b] = kept[b] or likely or completes
+            kept[b] = added[b] = kept[b] or likely or apart or completes
         begin, some = -1, True

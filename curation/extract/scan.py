@@ -39,6 +39,7 @@ from curation.extract.markup import (
     ATTRIBUTE,
     BYTES,
     FLAG_ASKS,
+    FLAG_SHOWS,
     FNV_PRIME,
     LAST_BLOCK,
     LAST_SKIPPED,
@@ -346,6 +347,7 @@ def _inline(scan: Scan, at: Int, i: Int, tag: Int, mark: Int, hashed: Int) -> Bo
     if tag == _INPUT:
         scan.elements.flags[now.element] |= FLAG_ASKS
     if tag == _IMG:
+        scan.elements.flags[now.element] |= FLAG_SHOWS
         before = now.atoms + now.chars
         _image(src, at, i, given, mark, flow)
         if now.atoms + now.chars == before:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PRE = s.PRE
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
 _BUTTON = TAG["button"]
-_COPYRIGHT, _WIDE_COLON, _ARABIC_QUESTION, _WIDE_QUESTION = 0xA9, 0xFF1A, 0x61F, 0xFF1F
+_COPYRIGHT, WIDE_COLON, _ARABIC_QUESTION, _WIDE_QUESTION = 0xA9, 0xFF1A, 0x61F, 0xFF1F
 _QUESTION = 12  # characters: buttons with fewer do something
 _ANNOUNCEMENT = (
     32  # characters that are no blanks; longer ones are sentences that say something themselves
@@ -100,7 +100,7 @@ def _last_point(page: s.Page, b: Int) -> Int:
 def ends_in_colon(page: s.Page, b: Int) -> Bool:
     """Return whether block b ends in a colon, a wide one of Chinese or Japanese among them."""
     last = _last_point(page, b) if page.b_end[b] - page.b_start[b] >= 3 else np.int64(0)
-    return last == COLON or last == _WIDE_COLON
+    return last == COLON or last == WIDE_COLON
 
 
 @borrowing

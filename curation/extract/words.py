@@ -43,7 +43,7 @@ COLUMNS = 12
 SCORED_BYTES = 200  # longer blocks get no word score: their shape says enough
 SCORED_WORDS = 16
 
-_UPPER, _LOWER, _CASELESS, _HAN, _DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
+_UPPER, _LOWER, _CASELESS, _HAN, DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
 
 
 # Code points of each kind, first and last; of rows that overlap, the last one counts.
@@ -51,7 +51,7 @@ _RANGES: tuple[tuple[int, int, int], ...] = (
     (0, 32, _SPACE), (33, 0xBF, _SYMBOL), (0xC0, 0x1FFF, _CASELESS),
     *((ord(sign), ord(sign), _SENTENCE) for sign in ".!?\u061f\u06d4\u0964\u0965\u1362\u104a\u104b\u17d4"),
     *((ord(sign), ord(sign), _COMMA) for sign in ",;\u060c\u061b"),
-    (0x30, 0x39, _DIGIT), (0x41, 0x5A, _UPPER), (0x61, 0x7A, _LOWER),
+    (0x30, 0x39, DIGIT), (0x41, 0x5A, _UPPER), (0x61, 0x7A, _LOWER),
     *((ord(sign), ord(sign), _LOWER) for sign in "\u00aa\u00b5\u00ba"),
     (0xC0, 0xDE, _UPPER), (0x391, 0x3A9, _UPPER), (0x400, 0x42F, _UPPER),
     (0xDF, 0xFF, _LOWER), (0x3B1, 0x3C9, _LOWER), (0x430, 0x45F, _LOWER),
@@ -115,7 +115,7 @@ def _folded(point: Int, kind: Int) -> Int:
 @inlined
 def _with_letter(word: Int, is_number: Bool, point: Int, kind: Int) -> tuple[Int, Bool]:
     """The hash of a word and one more letter, and whether it still is a number: all are alike."""
-    if is_number and kind == _DIGIT:
+    if is_number and kind == DIGIT:
         return (FNV_START ^ np.uint64(48)) * FNV_PRIME, True
     return (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME, False
 
@@ -175,17 +175,17 @@ def count_words(
                 size = 0
             else:
                 point, size, kind = _next(text, i)
-            in_word = kind <= _DIGIT
+            in_word = kind <= DIGIT
             if in_word:
                 if word_length == 0:
-                    word_digit = kind == _DIGIT
+                    word_digit = kind == DIGIT
                     if kind == _LOWER:
                         lower_starts += 1
                     if kind != _HAN:
                         words += 1
                 if kind == _HAN:
                     words += 1
-                if kind == _DIGIT:
+                if kind == DIGIT:
                     digits += 1
                 else:
                     letters += 1
@@ -261,9 +261,9 @@ def title_words(text: Bytes, start: Int, end: Int) -> Uint64s:
             point, size = code_point(text, i)
         # In titles all beyond the first plane are signs: so the model has learned them.
         kind = kind_of(point) if size < 4 else _SYMBOL
-        if kind <= _DIGIT:
+        if kind <= DIGIT:
             if length == 0:
-                word_digit = kind == _DIGIT
+                word_digit = kind == DIGIT
             word, word_digit = _with_letter(word, word_digit, point, kind)
             length += 1
         elif length:

@@ -247,6 +247,24 @@ ENDS = {
     "numbered list": "<ol><li>{0}</li><li>{1}</li></ol>",
     "definitions": "<dl><dt>{word}</dt><dd>{0}</dd><dt>{word}</dt><dd>{1}</dd></dl>",
     "table": "<table><tr><td>{0}</td></tr><tr><td>{1}</td></tr></table>",
+    "footer": "<footer><p>{0}</p><p>{1}</p></footer>",
+    "last in a footer": "<p>{0}</p><footer>{1}</footer>",
+    "named footer": '<div class="content-bottom">{0}</div><div class="content-footer">{1}</div>',
+    "caption without a picture": "<figure><figcaption>{0}</figcaption></figure><p>{1}</p>",
+    "last in a caption": "<p>{0}</p><figure><figcaption>{1}</figcaption></figure>",
+    "field set": "<fieldset><legend>{0:.24}</legend>{0}</fieldset><p>{1}</p>",
+    "aside": "<aside><p>{0}</p><p>{1}</p></aside>",
+    "last in an aside": "<p>{0}</p><aside>{1}</aside>",
+    "navigation": "<nav><p>{0}</p><p>{1}</p></nav>",
+    "address": "<address>{0}</address><p>{1}</p>",
+    "second main": "<main><p>{0}</p></main><p>{1}</p>",
+    "header": "<header>{0}</header><p>{1}</p>",
+    "centred": "<center>{0}</center><center>{1}</center>",
+    "panels": '<div class="panel"><h3 class="panel-heading">{0:.24}</h3><div class="panel-body">{0}'
+    '</div></div><div class="panel"><div class="panel-body">{1}</div></div>',
+    "accordion": '<div class="accordion-item"><h2><button aria-expanded="false">{0:.24}</button>'
+    '</h2><div class="collapse"><p>{0}</p></div></div><div class="accordion-item"><h2><button '
+    'aria-expanded="false">{1:.24}</button></h2><div class="collapse"><p>{1}</p></div></div>',
 }
 
 
@@ -319,6 +337,21 @@ def test_what_is_none_of_the_article_goes_from_between_its_paragraphs(
     html = between(language, fragment)
     assert missing(html, paragraphs(language)) == []
     assert missing(html, texts_of(fragment)) == texts_of(fragment)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_captions_of_pictures_are_judged_by_the_model(language: str) -> None:
+    words = WORDS[language]
+    picture = f'<figure><img src="a.jpg"><figcaption>{" ".join(words.other)}</figcaption></figure>'
+    assert missing(between(language, picture), texts_of(picture)) == texts_of(picture)
+
+
+@pytest.mark.parametrize("arrow", ["&gt;&gt; ", "→ ", "» ", "– ", ""])
+def test_a_headline_behind_an_arrow_goes_from_an_article(arrow: str) -> None:
+    texts = [" ".join(paragraphs("en", 12)[k : k + 3]) for k in (0, 3, 6, 9)]
+    teaser = f"<p>{arrow}{link(WORDS['en'].heads[0])}</p>"
+    html = page("en", told(texts[:2]) + teaser + told(texts[2:]))
+    assert missing(html, [*texts, WORDS["en"].heads[0]]) == [WORDS["en"].heads[0]]
 
 
 OWN = {
