@@ -39,6 +39,7 @@ _LOW, _HIGH = bytes(range(128)), bytes(range(128, 256))
 _BEYOND = re.compile("[^\x00-\x7f]+")
 _BLOCK, _SHORT = 8192, 1024  # bytes that are looked through at a time, and not worth a choice
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
+_BITS, _COUNT = 6, 63  # of a count of runs among these, and the most that it can be
 _READ_AGAIN = 40 * _ASKED  # of which read again there must be as many
 _ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
 # Signs that texts have: scripts of languages that are much written, punctuation, symbols, pictures.
@@ -65,23 +66,24 @@ _RUN = re.compile(f"{_PART}(?:{_PART})*+")
 
 @functools.cache
 def _firsts() -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """Return the encodings, as bits, in which a sign begins a character of UTF-8, is its second
-    byte, and is its first two.
+    """Return the encodings, each in `_BITS` bits of its own, in which a sign begins a character of
+    UTF-8, is its second byte, and is its first two.
     """
     first: dict[str, int] = collections.defaultdict(int)
     second: dict[str, int] = collections.defaultdict(int)
     both: dict[str, int] = collections.defaultdict(int)
     leads, tails = range(0xC2, 0xF5), range(0x80, 0xC0)
-    for bit, name in enumerate((*_BY_ONE, *_BY_PAIRS)):
+    for place, name in enumerate((*_BY_ONE, *_BY_PAIRS)):
+        one = 1 << _BITS * place
         each = zip(itertools.cycle(leads), tails)  # each once, where there are no pairs
         for lead, tail in itertools.product(leads, tails) if name in _BY_PAIRS else each:
             read = bytes([lead, tail]).decode(name, "ignore")
             if name in _BY_PAIRS and len(read) == 1:
-                both[read] |= 1 << bit
+                both[read] |= one
             else:
-                first[bytes([lead]).decode(name, "ignore")] |= 1 << bit
-                second[bytes([tail]).decode(name, "ignore") or chr(tail)] |= 1 << bit
-                second[chr(tail)] |= (tail < 0xA0) << bit
+                first[bytes([lead]).decode(name, "ignore")] |= one
+                second[bytes([tail]).decode(name, "ignore") or chr(tail)] |= one
+                second[chr(tail)] |= one * (tail < 0xA0)
     return first, second, both
 
 
@@ -92,13 +94,11 @@ def _suspected(text: str) -> list[str]:
         return []
     first, second, both = _firsts()
     sample = text[begin.start() : begin.start() + _ASKED]
-    bits = [
-        first.get(run[0], 0) & second.get(run[1:2], 0) | both.get(run[0], 0)
-        for run in _BEYOND.findall(sample)
-    ]
-    there = functools.reduce(operator.or_, bits)
-    names = [(b, name) for b, name in enumerate((*_BY_ONE, *_BY_PAIRS)) if there >> b & 1]
-    found = [name for b, name in names if 2 * sum(of >> b & 1 for of in bits) >= len(bits)]
+    runs = _BEYOND.findall(sample)
+    # How many runs begin so in each encoding, side by side in one number.
+    counts = sum(first.get(r[0], 0) & second.get(r[1:2], 0) | both.get(r[0], 0) for r in runs)
+    of_each = enumerate((*_BY_ONE, *_BY_PAIRS))
+    found = [name for k, name in of_each if 2 * (counts >> _BITS * k & _COUNT) >= len(runs)]
     return [name for name in found if _reads(sample, name)]
 
 

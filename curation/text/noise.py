@@ -46,7 +46,8 @@ _SIGN = (
 _CODE = (
     "(?:00[C-Fc-f]|0[1-9A-Fa-f][0-9A-Fa-f]|1[0-9A-Fa-f]{2}|[3-9A-Da-d][0-9A-Fa-f]{2})[0-9A-Fa-f]"
 )
-_LATIN_CODE = "0(?:0[c-f]|1[0-7])[0-9a-f]"
+# of Latin letters; at the end of a word it has a letter, since `menu0105` may be one
+_ANY_LATIN_CODE, _LATIN_CODE = "0(?:0[c-f]|1[0-7])[0-9a-f]", "0(?:0[c-f][0-9a-f]|1[0-7][a-f])"
 _ACCENTS = "acute|grave|circ|uml|tilde|cedil|ring|caron|slash|lig|breve|ogon|macr|strok"
 #: ASCII letters, and the first bytes of all characters but white space.
 _LETTERS, _VISIBLE = byte_set(string.ascii_letters), ~byte_set("\t\n\f\r ")
@@ -61,7 +62,7 @@ _PATTERNS = (
     r"(?:[.,;:!)\"“”»…]|\s|$)|"
     rf"(?:\?(?:{_UNSPACED} ?){{1,6}}){{2}}\?{_UNSPACED}|\?(?:{_KOREAN} ?){{1,10}}\?{_KOREAN}",
     # what JSON has for letters, without the backslashes that PHP strips
-    rf"u{_CODE}u{_CODE}|{_SMALL}u{_LATIN_CODE}|u{_LATIN_CODE}{_SMALL}|"
+    rf"u{_CODE}u{_CODE}|{_SMALL}u{_LATIN_CODE}|u{_ANY_LATIN_CODE}{_SMALL}|"
     rf"=[C-F][0-9A-F]=[89AB][0-9A-F]|{_SMALL}=[C-F][0-9A-F]{_SMALL}|"  # quoted-printable
     rf"\\[uU](?:0000|\{{)?{_CODE}|%u{_CODE}|<U\+[0-9A-F]{{4,6}}>|"
     rf"(?:{_SPACED}\+A[I-X]|(?:^|\s)\+(?:A[0-9]|B[A-J]))[0-9A-Za-z+/]+[-,. ]|"  # UTF-7
@@ -76,7 +77,7 @@ _PATTERNS = (
 )
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
-    rf"{_UNDECODED}|[^\x00-\x40]\?+[^\x00-\x60]|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
+    rf"{_UNDECODED}|{_SPACED}\?+{_SMALL}|\?(?:{_UNSPACED}|{_KOREAN})|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
     rf"u\d\d[0-9a-f]{{2}}|<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|"
     rf"[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
     rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"

@@ -109,7 +109,7 @@ def test_signs_and_capitals_within_words(language: str, encoding: str, wrong: st
         r"C:\users\xavier\unit, \usepackage{x}, \xi \upsilon \frac12, \303, '\n\t\0'",
         "x=FF0000; bgcolor=CCDDEE; key=AB; a=BADC0DE; q=C3PO",
         "報導╱林明佳、張佩玉 攝影╱施偉平", "日本語★星の話☆そして♪音楽", "ÅÄÖ ÄÄRETÖN ÉÉN MÊME",
-        "name│value, a•b, price|count, one·two",
+        "name│value, a•b, price|count, one·two", "menu0105 cpu0100, gpu0117: qu0104",
     ],
 )  # fmt: skip
 def test_what_texts_and_programs_have(text: str) -> None:
