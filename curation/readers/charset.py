@@ -40,6 +40,8 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# Which of four bytes are mostly NUL.
+_WIDE = {"0111": "utf-32-le", "1110": "utf-32-be", "0101": "utf-16-le", "1010": "utf-16-be"}
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Formats that are no text, by their first bytes, and control characters, of which they have many
 # (8.6 % of random bytes). White space, those of terminals and shifts of ISO-2022 are not counted.
@@ -98,7 +100,9 @@ _DEFAULT_SHARE = 0.7
 _FEW_WORDS = 0.1
 _DEFAULT = "windows-1252"
 _LATIN = (_DEFAULT, "windows-1250", "windows-1254", "windows-1257", "iso-8859-2")
-_FEW_SIGNS = 3  # bytes beyond ASCII
+_FEW_SIGNS, _KINDS = 3, 8  # bytes beyond ASCII
+_NO_LETTERS = bytes(byte for byte in range(256) if byte >= 0x80 or not chr(byte).isalpha())
+_NO_SIGNS = bytes(range(128)) + _SHARED_SIGNS
 # A label is wrong if another encoding fits with this confidence, and this many times better.
 _SURE, _CONTRADICTED = 0.25, 0.6
 _TWINS = {"windows-1250", "iso-8859-2"}  # so alike that they fit equally; the order tells them
@@ -241,6 +245,9 @@ def _is_contradicted(content: bytes, named: str) -> bool:
     content = _telling(content)
     if _beyond(content) < _FEW_SIGNS:
         return False
+    signs, letters = content.translate(None, _NO_SIGNS), content.translate(None, _NO_LETTERS)
+    if named in _LATIN and len({*signs}) >= _KINDS and 2 * len(signs) > len(letters):
+        return True  # most Latin letters are of ASCII
     found = {name: fit for name, fit in _fits(content).items() if name in _OF_THE_WEB}
     name, confidence = next(iter(found.items()), ("", 0.0))
     if name == named or confidence < _SURE:
@@ -259,15 +266,8 @@ def _utf16_without_mark(content: bytes) -> str | None:
     head = head[: len(head) // 4 * 4]
     if not head or head.count(0) * 4 < len(head):
         return None
-    nulls = [head[phase::4].count(0) * 4 / len(head) for phase in range(4)]
-    high = [share > 0.5 for share in nulls]
-    patterns = {
-        (False, True, True, True): "utf-32-le",
-        (True, True, True, False): "utf-32-be",
-        (False, True, False, True): "utf-16-le",
-        (True, False, True, False): "utf-16-be",
-    }
-    return patterns.get((high[0], high[1], high[2], high[3]))
+    nulls = "".join(str(int(8 * head[phase::4].count(0) > len(head))) for phase in range(4))
+    return _WIDE.get(nulls)
 
 
 def is_of_a_format(content: bytes) -> bool:

@@ -35,7 +35,7 @@ _HTML_START = re.compile(
 )
 _GZIP = b"\x1f\x8b"
 _STEP = 1 << 18  # bytes of output at once
-_FINE_STEP = 1 << 8
+_FINE_STEP = 1 << 3  # of broken bodies, whose last step is lost
 _INPUT = 1 << 14  # bytes that a decoder is fed at once: it copies what it leaves of them
 _LONGEST_HEAD = 1 << 18  # bytes, the most that browsers take
 _MOST_CODINGS = 16  # of one body; curl undoes 5

@@ -113,7 +113,7 @@ class Members(json.JSONDecoder):
     """
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=self._object)
+        super().__init__(object_pairs_hook=self._object, strict=False)  # tabs in strings
 
     def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
         self.told = ""

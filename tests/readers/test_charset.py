@@ -312,6 +312,15 @@ def test_labels_that_the_bytes_contradict(encoding: str, label: str) -> None:
     assert decode_html(content, label)[0] == html
 
 
+@pytest.mark.parametrize("encoding", ["koi8-r", "windows-1251", "windows-874"])
+def test_few_words_of_other_letters_contradict_a_label_of_latin_ones(encoding: str) -> None:
+    html = f"<p>{_FOUND[encoding][:20]}"
+    named = charset_module.encoding_of_label(encoding) or ""
+    assert decode_html(html.encode(named), "iso-8859-1")[0] == html
+    row = "<p>" + 40 * "»" + " Où ?"
+    assert decode_html(row.encode("cp1252"), "iso-8859-1")[0] == row
+
+
 @pytest.mark.parametrize("encoding", _FOUND)
 def test_labels_that_are_right_are_believed(encoding: str) -> None:
     named = charset_module.encoding_of_label(encoding) or ""

@@ -77,6 +77,10 @@ def test_gzip_under_any_header_is_gzip(named: str) -> None:
         assert decode(gzip.compress(body), named) == (body, "", True, False)
     cut = decode(gzip.compress(TEXT)[:-500], named)
     assert TEXT.startswith(cut.content[:99]) and cut.problem == "http.bad_gzip"
+    whole = gzip.compress(TEXT)
+    wrong = decode(whole[:-8] + bytes(4) + whole[-4:], named)  # only its checksum is
+    assert wrong.content == TEXT[: len(wrong.content)] and wrong.problem == "http.bad_gzip"
+    assert len(TEXT) - len(wrong.content) <= 8
 
 
 @pytest.mark.parametrize("named", ["", "gzip", "br", "brotli"])

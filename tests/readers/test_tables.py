@@ -58,20 +58,21 @@ def test_bad_lines(tmp_path: Path) -> None:
         b'{"html": "<p>x", "timestamp": "2024-05-06T07:08:09Z"}', b"[" * 100_000,
         b'{"text": "\\ud800x", "created": 1714979289, "title": "\\ud83d\\ude00"}',
         b'{"text": "' + b"y" * 300_000 + b'"}',
-        good,
+        good, b'{"text": "raw\ttab\x1band escape"}',
     ]  # fmt: skip
     events = events_of(tmp_path, b"\r\n".join(lines), "x.jsonl", max_record_bytes=200_000)
     reasons = [event.reason if isinstance(event, Damage) else "" for event in events]
     assert reasons == [
         "", "jsonl.bad_json", "jsonl.bad_json", "jsonl.no_text", "", "", "", "jsonl.bad_json", "",
-        "record.too_large", "",
+        "record.too_large", "", "",
     ]  # fmt: skip
     pages = [event for event in events if isinstance(event, Page)]
     assert [page.content for page in pages] == [
         b"ok", "\ufffd".encode(), b"ok", b"<p>x", "\ufffdx".encode(), b"ok",
+        b"raw\ttab\x1band escape",
     ]  # fmt: skip
     assert [page.mended for page in pages] == [
-        "", "jsonl.bad_utf8", "", "", "jsonl.lone_surrogate", "",
+        "", "jsonl.bad_utf8", "", "", "jsonl.lone_surrogate", "", "",
     ]  # fmt: skip
     assert pages[4].fields == {"title": "\U0001f600"}
     assert pages[3].kind == "html"
