@@ -48,7 +48,7 @@ class Begun(NamedTuple):
     source: bytes  # UTF-8
     encoding: str
     rights: PageRights
-    corrected: bool  # it is in another encoding than the one that was named
+    repaired: str  # "encoding": it is in another than the one that was named
     whole: bool = False  # made from a document, so that all of it is content
 
 
@@ -89,20 +89,17 @@ class Extractor:
         self._check_size(html)
         if isinstance(html, str):
             source = html.encode("utf-8", "replace")
-            return Begun(source, "", read_page(source), False, whole)
+            return Begun(source, "", read_page(source), "", whole)
         source, encoding = utf8_html(html, charset)
-        named = None
-        if encoding != "utf-8":
-            named = encoding_of_label(charset) or declared_encoding(html)
-        return Begun(source, encoding, read_page(source), named not in (None, encoding), whole)
+        named = encoding != "utf-8" and (encoding_of_label(charset) or declared_encoding(html))
+        repaired = "encoding" if named and named != encoding else ""
+        return Begun(source, encoding, read_page(source), repaired, whole)
 
     def finish(self, begun: Begun) -> Extraction:
         """Return what `extract` returns, by the own engine."""
         judged = judge(begun.source, self.settings)
         judged = all_of(judged) if begun.whole else judged
-        return result(
-            judged, self.settings, begun.encoding, begun.rights, begun.corrected * "encoding"
-        )
+        return result(judged, self.settings, begun.encoding, begun.rights, begun.repaired)
 
     def _check_size(self, html: bytes | str) -> None:
         most = self.settings.max_html_bytes

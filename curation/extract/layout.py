@@ -102,7 +102,7 @@ def _laid_out(
     total = total or 1.0
     out = np.empty(0, np.uint8)
     if plain:
-        out = _joined(chosen, beside, empty, cells, page.text, page.b_start, page.b_end)
+        out = _joined(chosen, beside, empty, cells, page)
     score, share = sure / total, linked / total
     return Layout(chosen, beside, empty, cells, plain, out, normalized, score, share)
 
@@ -129,18 +129,10 @@ def _joints(chosen: Int64s, page: s.Page, tables: Tables) -> tuple[Bools, Int32s
 
 
 @kernel
-def _joined(
-    chosen: Int64s,
-    beside: Bools,
-    empty: Int32s,
-    cells: Bools,
-    text: Bytes,
-    b_start: Int32s,
-    b_end: Int32s,
-) -> Bytes:
+def _joined(chosen: Int64s, beside: Bools, empty: Int32s, cells: Bools, page: s.Page) -> Bytes:
     size = 0
     for i in range(len(chosen)):
-        size += 3 + 2 * empty[i] + b_end[chosen[i]] - b_start[chosen[i]]
+        size += 3 + 2 * empty[i] + page.b_end[chosen[i]] - page.b_start[chosen[i]]
     out = np.empty(size, np.uint8)
     o = 0
     for i in range(len(chosen)):
@@ -156,7 +148,7 @@ def _joined(
             out[o] = ch.BAR
             out[o + 1] = ch.SPACE
             o += 2
-        for k in range(b_start[chosen[i]], b_end[chosen[i]]):
-            out[o] = ch.SPACE if cells[i] and text[k] == ch.LF else text[k]
+        for k in range(page.b_start[chosen[i]], page.b_end[chosen[i]]):
+            out[o] = ch.SPACE if cells[i] and page.text[k] == ch.LF else page.text[k]
             o += 1
     return out[:o]

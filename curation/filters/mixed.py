@@ -10,6 +10,8 @@ its own, so both stay strange. Of a very long document the second language is lo
 of the strange pieces.
 """
 
+import bisect
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import from_buffers, text_buffers
+from curation.arrow import from_buffers, line_spans, text_buffers
 from curation.filters.reference import (
     References,
-    measure_all_references,
+    measure_all,
     measure_references,
 )
 
@@ -38,7 +40,7 @@ OWN_SHARE = 0.1
 #: measured by every reference, which would otherwise take a minute for a document of 10 MB.
 SEARCHED, SEARCHED_PIECE = 1 << 17, 1 << 13
 
-_LINE_FEED, _ROUNDING = 0x0A, 1e-9
+_ROUNDING = 1e-9
 
 
 class _Pieces(NamedTuple):
@@ -54,16 +56,21 @@ def divergences(
     `numbers` [texts] are the references of the texts' languages. NaN where a text is not in two
     languages.
     """
-    return np.array(
-        [
-            _divergence(_pieces(texts.slice(row, 1)), number, references)
-            for row, number in enumerate(numbers.tolist())
-        ]
-    )
+    pieces, firsts = _pieces(texts)
+    owners, of_own = np.repeat(numbers, np.diff(firsts)), np.empty(firsts[-1])
+    for number in np.unique(owners).tolist():
+        own = pieces.texts.filter(pa.array(owners == number))
+        of_own[owners == number] = measure_references(own, references, number)[:, 0]
+    out = np.full(len(texts), np.nan)
+    for row, (first, past) in enumerate(itertools.pairwise(firsts)):
+        its = _Pieces(pieces.texts.slice(first, past - first), pieces.sizes[first:past])
+        out[row] = _divergence(its, of_own[first:past], int(numbers[row]), references)
+    return out
 
 
-def _divergence(pieces: _Pieces, own: int, references: References) -> float:
-    of_own = measure_references(pieces.texts, references, own)[:, 0]
+def _divergence(
+    pieces: _Pieces, of_own: npt.NDArray[np.float64], own: int, references: References
+) -> float:
     other = _second_language(pieces, of_own, references)
     if other is None:
         return float("nan")
@@ -74,11 +81,11 @@ def _divergence(pieces: _Pieces, own: int, references: References) -> float:
     in_other = of_other < of_own  # and what is too short to measure is in the own language
     found, weights = [], []
     for chosen, number in ((~in_other, own), (in_other, other)):
-        part = _joined(pieces.texts.filter(pa.array(chosen)))
+        offsets, data = text_buffers(pieces.texts.filter(pa.array(chosen)))
+        part = from_buffers(offsets[[0, -1]], data)  # adjacent ones as one
         value = measure_references(part, references, number)[0, 0]
         found.append(np.nan_to_num(value))
-        size = pieces.sizes[chosen].sum() + chosen.sum() - 1
-        weights.append(0 if np.isnan(value) else size)
+        weights.append(0 if np.isnan(value) else pieces.sizes[chosen].sum() + chosen.sum() - 1)
     return float(np.average(found, weights=weights))
 
 
@@ -89,42 +96,37 @@ def _second_language(
     strange = np.flatnonzero(of_own >= MARGIN)  # a divergence is not negative
     if not len(strange):
         return None
-    offsets, data = text_buffers(pieces.texts)
-    lengths = np.minimum(np.diff(offsets)[strange], SEARCHED_PIECE)
+    lengths = np.minimum(pc.binary_length(pieces.texts).to_numpy()[strange], SEARCHED_PIECE)
     strange = strange[:: max(1, -(-int(lengths.sum()) // SEARCHED))]
-    texts = pa.array(
-        [
-            data[start : min(end, start + SEARCHED_PIECE)].tobytes().decode(errors="ignore")
-            for start, end in zip(offsets[strange], offsets[strange + 1], strict=True)
-        ],
-        pa.large_string(),
-    )
-    found = measure_all_references(texts, references, of_own[strange] - MARGIN + _ROUNDING)
-    evidence = of_own[strange] - found >= MARGIN
-    ordinary = (evidence & (found <= ORDINARY)).any(axis=1)
-    covered = np.where(ordinary, (evidence * pieces.sizes[strange]).sum(axis=1), 0)
-    best = int(covered.argmax())
-    return best if covered[best] else None
+    whole = pieces.texts.take(pa.array(strange)).to_pylist()
+    texts = [text.encode()[:SEARCHED_PIECE].decode(errors="ignore") for text in whole]
+    own = of_own[strange]
+    # Few languages fit a piece well, which is sooner known than how well they fit all of them.
+    limits = np.minimum(own - MARGIN, ORDINARY) + _ROUNDING
+    numbers = np.arange(len(references.unknown))
+    likely = measure_all(texts, references, numbers, limits)[:, :, 0]
+    numbers = np.flatnonzero(((own - likely >= MARGIN) & (likely <= ORDINARY)).any(axis=1))
+    if not len(numbers):
+        return None
+    found = measure_all(texts, references, numbers, own - MARGIN + _ROUNDING)[:, :, 0]
+    covered = ((own - found >= MARGIN) * pieces.sizes[strange]).sum(axis=1)
+    return int(numbers[covered.argmax()])
 
 
-def _pieces(text: pa.Array) -> _Pieces:
-    """Divide a text into pieces, which share its memory."""
-    (begin, end), data = text_buffers(text)
-    data = data[begin:end]
-    starts = np.concatenate([[0], np.flatnonzero(data == _LINE_FEED) + 1])
-    bounds = np.append(starts, len(data))
-    lengths = pc.utf8_length(from_buffers(bounds, data)).to_numpy().astype(np.int64)
-    lengths[:-1] -= 1  # the line feed
-    before = np.concatenate([[0], np.cumsum(lengths)])
-    lines, line = [0], 0
-    while (line := int(np.searchsorted(before, before[line] + PIECE))) < len(before):
-        lines.append(line)
-    lines.append(len(starts))
-    sizes = np.diff(before[lines]) + np.maximum(np.diff(lines) - 1, 0)
-    return _Pieces(from_buffers(bounds[lines], data), sizes)
-
-
-def _joined(texts: pa.Array) -> pa.Array:
-    """Return adjacent texts as one."""
-    offsets, data = text_buffers(texts)
-    return from_buffers(offsets[[0, -1]], data)
+def _pieces(texts: pa.Array) -> tuple[_Pieces, list[int]]:
+    """Divide texts into pieces, which share their memory; also return the first of each text."""
+    buffers = text_buffers(texts)
+    starts, ends, lines = line_spans(buffers)
+    bounds = np.append(starts, buffers.offsets[-1:])
+    lengths = pc.utf8_length(from_buffers(bounds, buffers.data)).to_numpy().astype(np.int64)
+    lengths -= ends < bounds[1:]  # the line feed
+    before = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    chosen, firsts = list[int](), [0]
+    for line, past in itertools.pairwise(lines.tolist()):
+        while line <= past:
+            chosen.append(line)
+            line = bisect.bisect_left(before, before[line] + PIECE)
+        firsts.append(len(chosen))
+    edges = np.array([*chosen, len(starts)])
+    sizes = np.diff(np.array(before)[edges]) + np.maximum(np.diff(edges) - 1, 0)
+    return _Pieces(from_buffers(bounds[edges], buffers.data), sizes), firsts

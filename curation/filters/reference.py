@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,6 @@ from curation.compiled import (
     Uint64s,
     borrowing,
     inlined,
-    kernel,
 )
 from curation.filters.names import REFERENCE
 from curation.filters.scratch import (
@@ -91,6 +90,9 @@ _CACHE_MASK = np.uint64(_CACHE_SLOTS - 1)
 _TAG, _CLASS_AT = np.uint64(24), np.uint64(16)  # bits of a value, and of its cost
 _VALUE, _COST = np.uint64((1 << 24) - 1), np.uint64((1 << 16) - 1)
 _BLANK, _ZERO = 0x20, 0x30
+
+
+_Two: TypeAlias = tuple[Float, Float]
 
 
 @dataclass(frozen=True)
@@ -344,34 +346,40 @@ def _excess(value: Float, at: Int, share: Float, curve: Float64s, part: Int) -> 
 
 
 @borrowing
-def _count_words(doc: Document, space: Scratch) -> Int:
-    total = 0
+def _count_words(doc: Document, space: Scratch) -> _Two:
+    """Return how many words a document has, and the sum of `n * log(n)` over those it repeats."""
+    total, own = 0, 0.0
     for c in range(doc.classes):
         if space.tokens.flags[space.classes.firsts[c]] & IS_WORD:
-            total += space.classes.counts[c]
-    return total
+            count = space.classes.counts[c]
+            total += count
+            if count > 1:
+                own += count * np.log(count)
+    return total, own
 
 
 @borrowing
 def _measure_parts(
-    data: Bytes, doc: Document, references: References, space: Scratch, total: Int, most: Float
+    data: Bytes, doc: Document, references: References, space: Scratch, words: _Two, most: _Two
 ) -> tuple[Float, Float, Float]:
-    """The uncalibrated PARTS of a document of `total` words; all infinite with more outliers than
-    `most`.
+    """The uncalibrated PARTS of a document with these words (`_count_words`).
+
+    All are infinite where the divergence of words, or the number of outliers, is beyond `most`.
 
     Divergences are in nats, outliers a share of the words.
     """
+    total, own = words
     if total == 0:
         return np.nan, np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
     number = doc.reference
     limit, bound = references.limits[number], references.bounds[number]
     cache = references.cache
-    words = references.words[references.word_bounds[number] : references.word_bounds[number + 1]]
-    mask = np.uint64(len(words) - 1)
+    table = references.words[references.word_bounds[number] : references.word_bounds[number + 1]]
+    mask = np.uint64(len(table) - 1)
     outliers = 0
     cross = np.int64(0)
-    own = 0.0
+    dearest = SCALE * total * (most[0] + np.log(total) - own / total)
     for c in range(doc.classes):
         i = classes.firsts[c]
         if not tokens.flags[i] & IS_WORD:
@@ -380,10 +388,10 @@ def _measure_parts(
         h = classes.hashes[c]
         half = h >> _HALF
         slot = _slot(half, mask)
-        value = words[slot]
+        value = table[slot]
         while value and value >> _TAG != half:
             slot = (slot + np.uint64(1)) & mask
-            value = words[slot]
+            value = table[slot]
         if not value:
             key = (h ^ np.uint64(number + 1)) * _SPREAD
             key ^= key >> _HALF
@@ -397,14 +405,11 @@ def _measure_parts(
         cost = np.int64(value & _COST)
         classes.marks[c] = np.int64(value >> _CLASS_AT)
         cross += count * min(cost, limit)
-        if cost > bound:
-            outliers += 1
-            if outliers > most:
-                return np.inf, np.inf, np.inf
-        if count > 1:
-            own += count * np.log(count)
+        outliers += cost > bound
+        if outliers > most[1] or cross > dearest:
+            return np.inf, np.inf, np.inf
     divergence = cross / (SCALE * total) + own / total - np.log(total)
-    table = references.pairs[number]
+    pairs = references.pairs[number]
     fit = np.int64(0)
     before = -1
     for i in range(doc.tokens):
@@ -412,13 +417,13 @@ def _measure_parts(
         if here < 0:
             continue
         if before >= 0:
-            fit += table[before, here]
+            fit += pairs[before, here]
         before = here
     misfit = -fit / (PAIR_SCALE * max(total - 1, 1))
     return divergence, outliers / total, misfit
 
 
-@kernel
+@borrowing
 def measure(
     data: Bytes, doc: Document, references: References, space: Scratch, limit: Float
 ) -> tuple[Float, Float]:
@@ -427,7 +432,8 @@ def measure(
     NaN with fewer than LENGTHS[0] words, or without a reference. Both may be infinite where the
     divergence is beyond `limit`.
     """
-    total = _count_words(doc, space)
+    words = _count_words(doc, space)
+    total = words[0]
     if doc.reference < 0 or total < _FEWEST:
         return np.nan, np.nan
     length = np.log(total)
@@ -437,9 +443,11 @@ def measure(
     width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
     share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
     curve = references.curves[doc.reference]
-    median, spread = _usual(at, share, curve, 1)
-    most = total * (median + spread * limit) + 1  # one more, whatever the rounding
-    divergence, outliers, misfit = _measure_parts(data, doc, references, space, total, most)
+    median, spread = _usual(at, share, curve, 0)
+    usual, more = _usual(at, share, curve, 1)
+    # a little more, whatever the rounding
+    most = median + spread * limit + 1e-6, total * (usual + more * limit) + 1
+    divergence, outliers, misfit = _measure_parts(data, doc, references, space, words, most)
     strange = max(_excess(divergence, at, share, curve, 0), _excess(outliers, at, share, curve, 1))
     return strange + _excess(misfit, at, share, curve, 2), outliers
 
@@ -465,9 +473,9 @@ def _measure_batch(
         for k in range(len(numbers)):
             doc = Document(begin, end, 0, n, kinds, found, 0, 0, -1, -1, numbers[k])
             if out.shape[2] == len(PARTS):
-                total = _count_words(doc, space)
-                found_parts = _measure_parts(data, doc, references, space, total, np.inf)
-                out[k, d, 0], out[k, d, 1], out[k, d, 2] = found_parts
+                words, most = _count_words(doc, space), (np.inf, np.inf)
+                parts = _measure_parts(data, doc, references, space, words, most)
+                out[k, d, 0], out[k, d, 1], out[k, d, 2] = parts
             else:
                 out[k, d, 0], out[k, d, 1] = measure(data, doc, references, space, limits[d])
 
@@ -479,28 +487,16 @@ def measure_references(
 
     With `parts`, the three divergences before the calibration (PARTS): float64 [n, 3].
     """
-    limits = np.full(len(texts), np.inf)
-    return _measured(texts, references, np.array([number]), limits, parts)[0]
+    return measure_all(texts, references, np.array([number]), np.full(len(texts), np.inf), parts)[0]
 
 
-def measure_all_references(
-    texts: Texts, references: References, limits: npt.NDArray[np.float64]
+def measure_all(
+    texts: Texts, references: References, numbers: Int64s, limits: Float64s, parts: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Return the divergence of every text from every reference: float64 [references, n].
+    """Return the same of every text against references of these numbers: float64 [numbers, n, 2].
 
-    Those beyond the limit of a text [n] may be infinite: this is soon known of most languages.
+    Those beyond the limit of a text [n] may be infinite, which is soon known of most languages.
     """
-    numbers = np.arange(len(references.unknown))
-    return _measured(texts, references, numbers, limits, False)[:, :, 0]
-
-
-def _measured(
-    texts: Texts,
-    references: References,
-    numbers: npt.NDArray[np.int64],
-    limits: npt.NDArray[np.float64],
-    parts: bool,
-) -> npt.NDArray[np.float64]:
     offsets, data = text_buffers(texts)
     width = len(PARTS) if parts else len(REFERENCE)
     out = np.empty((len(numbers), len(offsets) - 1, width), np.float64)

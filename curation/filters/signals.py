@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import TextBuffers, Texts
+from curation.arrow import TextBuffers, Texts, cut_out, from_buffers, line_spans, text_buffers
 from curation.compiled import (
     Bool,
     Bytes,
@@ -323,9 +323,7 @@ def as_struct(signals: npt.NDArray[np.float64]) -> pa.StructArray:
 #: Share of the characters that prose must have; a text with less is a table, and measured as one.
 PROSE_SHARE = 1 / 3
 
-# A line with the bars that extraction writes between cells, or a short one that a number begins or
-# ends: a quantity, a score, a count.
-_TABLE_ROW = r"(?m)^(?:(?:.* )?\| .*|[^\pL\n]*\pN.{0,60}|.{0,60}\pN[^\pL\n]*)$\n?"
+_ROW_CHARACTERS = 60  # behind a number that begins a row of a table, or before one that ends it
 
 
 def _of_prose(
@@ -337,10 +335,31 @@ def _of_prose(
     little else.
     """
     found = np.full(len(texts), np.nan)
-    prose = pc.replace_substring_regex(texts, _TABLE_ROW, "")
+    prose = _without_rows(texts)
     size, of_prose = (pc.utf8_length(t).to_numpy(zero_copy_only=False) for t in (texts, prose))
     measured = (of_prose < size) & (of_prose >= PROSE_SHARE * size)
     for number in np.unique(numbers[measured]):
         rows = np.flatnonzero(measured & (numbers == number))
         found[rows] = measure_references(prose.take(pa.array(rows)), references, int(number))[:, 0]
     return found
+
+
+def _without_rows(texts: pa.Array) -> pa.Array:
+    """Return texts without rows of tables.
+
+    They are lines with the bars that extraction writes between cells, and short ones that a number
+    begins or ends: a quantity, a score, a count.
+    """
+    buffers = text_buffers(texts)
+    starts, ends, firsts = line_spans(buffers)
+    edges = np.append(np.stack([starts, ends], axis=1), buffers.offsets[-1:])
+    lines = from_buffers(edges, buffers.data)[::2]
+    row = pc.or_(pc.starts_with(lines, "| "), pc.match_substring(lines, " | "))
+    for number in (r"^[^\pL]*\pN", r"\pN[^\pL]*$"):
+        rest = pc.replace_substring_regex(lines, number, "")
+        short = pc.less_equal(pc.utf8_length(rest), _ROW_CHARACTERS)
+        row = pc.or_(row, pc.and_(short, pc.not_equal(rest, lines)))
+    rows = np.flatnonzero(row)
+    owners = np.repeat(np.arange(len(texts)), np.diff(firsts))[rows]
+    behind = np.minimum(ends[rows] + 1, buffers.offsets[owners + 1])
+    return cut_out(buffers, owners, np.stack([starts[rows], behind], axis=1))[0]

@@ -287,3 +287,16 @@ def test_a_banner_over_columns_makes_no_table_of_a_layout() -> None:
     )
     text = Extractor(default_settings()).extract(page).text
     assert text.startswith("When every town had its noon\nUntil") and "Photos" not in text
+
+
+def test_letters_read_in_another_encoding_are_mended_on_pages_with_listings_and_formulas() -> None:
+    """Text that needs no repair is found where the blocks are laid out, formulas aside."""
+    listing = "<pre>x = 1\ny = 2</pre>"
+    text = "Caf\xc3\xa9s and fa\xc3\xa7ades \xc3\xa0 la carte; that is what the article is about."
+    paragraphs = "".join(f"<p>Part {k}: {text}</p>" for k in range(12))
+    found = extract(f"<article>{paragraphs}{listing}</article>")
+    assert "Cafés and façades" in found.text and "x = 1\ny = 2" in found.text
+    tex = '<annotation encoding="application/x-tex">e\u0301 + 1</annotation>'
+    line = f"An article with a formula: <math><semantics><mi>e</mi>{tex}</semantics></math>."
+    paragraphs = "".join(f"<p>{line} It is number {k}.</p>" for k in range(12))
+    assert "$\u00e9 + 1$" in extract(f"<article>{paragraphs}{listing}</article>").text

@@ -12,7 +12,7 @@ from curation.filters.filter_settings import default_settings
 from curation.filters.mixed import PIECE, STRANGE, divergences
 from curation.filters.reference import (
     load_reference,
-    measure_all_references,
+    measure_all,
     measure_references,
     reference_tables,
 )
@@ -80,7 +80,7 @@ def test_batches_and_all_references_measure_as_each_alone() -> None:
     np.testing.assert_array_equal(together, alone)
     assert np.isfinite(together).tolist() == [True, False, False, True, False]
     limits = np.array([np.inf, 5.0, np.inf, STRANGE, 0.0])
-    by_all = measure_all_references(texts, REFERENCES, limits)
+    by_all = measure_all(texts, REFERENCES, np.arange(3), limits)[:, :, 0]
     for number in range(len(REFERENCES.unknown)):
         by_one = measure_references(texts, REFERENCES, number)[:, 0]
         beyond = np.isinf(by_all[number])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import regex
 
 from curation.filters.filter_settings import default_settings
 from curation.filters.mixed import STRANGE
 from curation.filters.reference import measure_references
-from curation.filters.signals import Meter, _of_prose
+from curation.filters.signals import Meter, _of_prose, _without_rows
 from tests.filters.test_mixed import DE, EN, REFERENCES, gibberish
 from tests.filters.test_reference import ENGLISH, GERMAN
 
@@ -52,6 +54,33 @@ def test_short_lines_with_a_number_at_an_end_are_rows(row: str) -> None:
     long = "\n".join(f"{len(line)} {line * 30}" for line in facts.split("\n")[:20])
     assert np.isnan(divergence(f"{PROSE}\n{long}")), "a numbered paragraph is prose"
     assert np.isnan(divergence(facts)), "a list alone is measured as one"
+
+
+def test_rows_are_lines_of_that_form_whatever_they_hold() -> None:
+    row = regex.compile(
+        r"(?m)^(?:(?:.* )?\| .*|[^\pL\n]*\pN.{0,60}|.{0,60}\pN[^\pL\n]*)$\n?", regex.V1
+    )
+    dice = random.Random(5)
+    signs = [
+        "|",
+        " | ",
+        "| ",
+        "7",
+        "\u0663",
+        "\xbd",
+        "word",
+        "\u6f22",
+        "\U0001f600",
+        ".",
+        " ",
+        "\n",
+        "",
+    ]
+    texts = ["".join(dice.choices(signs, k=dice.randint(0, 90))) for _ in range(300)]
+    texts += ["", "\n", f"7{'x' * 60}", f"7{'x' * 61}", f"{'x' * 60}7\n\n", f"{'x' * 61}7\na"]
+    assert _without_rows(pa.array(texts, pa.large_string())).to_pylist() == [
+        row.sub("", text) for text in texts
+    ]
 
 
 def test_nothing_is_said_of_texts_without_tables_and_of_tables() -> None:
