@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
@@ -18,13 +17,14 @@ from curation.dedup.audit import SHOWN, SOURCES, losses_by_source, most_frequent
 from curation.dedup.dedup_settings import DocumentDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.substrings import (
     BLOCK,
+    GAP,
     Copy,
-    Spans,
+    answer,
+    choose_cuts,
     copies,
     cut_passages,
     evidence,
     grown,
-    joined,
     passages,
     ranks,
     windows,
@@ -103,6 +103,7 @@ class FindCopies(OverRanges):
     settings_key: str
     shards: tuple[str, ...]
     earlier: int
+    width: int  # bytes of a window
     name: str = "copies"
     sends = ("copies",)
 
@@ -117,7 +118,7 @@ class FindCopies(OverRanges):
         """Yield the copies among the windows, which are sorted in parts to bound the memory."""
         low, high = self.key_range(task)
         for part in _parts(list(read_range(folder, self.runs(), "key", low, high)), low, high):
-            some = pa.RecordBatch.from_pydict(copies(part))
+            some = pa.RecordBatch.from_pydict(copies(part, self.width))
             yield some.filter(pc.greater_equal(some["key"], self.earlier << 32))
 
 
@@ -142,10 +143,16 @@ _PART_BYTES, _PART_BLOCKS = 64 << 20, 16
 #: Rows of documents that are looked at together.
 _BLOCK_ROWS = 1 << 12
 _KEY = pa.uint64()
-_WINDOWS = pa.schema([("key", _KEY), ("rank", _KEY), ("number", _KEY), ("start", pa.int64())])
-_NONE = np.zeros(0, np.uint64)
+_INT = pa.int64()
+_WINDOWS = pa.schema({"key": _KEY, "rank": _KEY, "number": _KEY, "start": _INT})
+_COPIES = {"start": _INT, "end": _INT, "kept_id": pa.string(), "original": _KEY, "shift": _INT}
+_SPANS = pa.schema({"key": _KEY} | _COPIES)
+#: How often originals are asked, and then what goes there itself is asked for of theirs: what is
+#: found no later stays.
+_TURNS = 4
 
-
+#: Passages, with the number of the document.
+_Found = list[tuple[int, Copy]]
 #: Rows of documents of a batch that were sent, with its ids, and the text of each.
 _Sent = Iterable[tuple[pa.RecordBatch, list[bytes]]]
 
@@ -155,17 +162,17 @@ class _OverTexts(OfShard):
     """A step over documents with rows that others sent."""
 
     def over(
-        self, task: Task, folder: Folder, rows: Sequence[pa.RecordBatch], key: str, function: Any
+        self, task: Task, folder: Folder, function: Any, rows: Any, *more: Any
     ) -> tuple[list[Any], dict[int, str]]:
-        """Return answers of `function` for rows, batches sorted by document, with the texts."""
+        """Return answers of a function of rows and batches of the documents' texts."""
         index, shard = task.payload
         known = set_aside_by(folder, ChooseWindows.name, shard.name)
-        called = partial(_with_texts, function, rows, key, index << 32)
+        called = partial(function, rows, index << 32, *more)
         return answers(over_documents(_STAGE, shard, called, ["id", "text"], known=known))
 
 
 def _with_texts(
-    function: Any, rows: Any, key: str, number: int, batch: pa.RecordBatch, first_row: int
+    rows: Any, number: int, key: str, function: Any, batch: pa.RecordBatch, first_row: int
 ) -> Any:
     offsets, data = text_buffers(batch.column("text"))
     low, texts = number + first_row, dict[int, bytes]()
@@ -206,9 +213,10 @@ class ClaimPassages(_OverTexts):
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         rows = self.rows(task, folder)
         if rows is None:
-            return Result(run_of(folder, "claims", task.name, {"key": _NONE}))
+            return Result(run_of(folder, "claims", task.name, {"key": np.zeros(0, np.uint64)}))
         found = pa.RecordBatch.from_pydict(passages(rows, self.width))
-        parts, aside = self.over(task, folder, [found], "number", _claims)
+        claims = partial(_claims, self.width + GAP)
+        parts, aside = self.over(task, folder, _with_texts, [found], "number", claims)
         claims = concatenated(chain.from_iterable(parts))
         return Result(run_of(folder, "claims", task.name, claims), noted(aside))
 
@@ -216,22 +224,26 @@ class ClaimPassages(_OverTexts):
 _EVIDENCE = ("digest", "left", "right")
 
 
-def _claims(sent: _Sent) -> list[pa.RecordBatch]:
-    """Return passages of documents with the evidence for them."""
+def _claims(beside: int, sent: _Sent) -> list[pa.RecordBatch]:
+    """Return passages of documents with the evidence for them.
+
+    A repeat that goes on for more bytes than `beside` has another window there.
+    """
     claims = []
     for rows, texts in sent:
-        asked = rows.select(["start", "size", "before", "after"]).to_pylist()
-        found = [evidence(text, **one) for text, one in zip(texts, asked, strict=True)]
-        claim = rows.select(["key", "low", "high", "number", "start", "size", "at"])
-        for i, name in enumerate(_EVIDENCE):
-            claim = with_column(claim, name, pa.array([one[i] for one in found], pa.binary()))
+        asked = rows.select(["start", "size"]).to_pylist()
+        shown = zip(texts, asked, strict=True)
+        proofs = zip(*(evidence(text, **one, beside=beside) for text, one in shown), strict=True)
+        claim = rows.select(["key", "number", "start", "size", "at"])
+        for name, values in zip(_EVIDENCE, proofs, strict=True):
+            claim = with_column(claim, name, pa.array(values, pa.binary()))
         claims.append(claim)
     return claims
 
 
 @dataclass(frozen=True)
 class CheckOriginals(_OverTexts):
-    """For each shard, grow the copies of originals in it that are the same, and note the claims.
+    """For each shard, grow the copies of originals in it that are the same.
 
     A shard may have the originals of most copies of a corpus: its rows are never joined as a whole.
     """
@@ -242,68 +254,134 @@ class CheckOriginals(_OverTexts):
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         rows = list(read_range(folder, self.runs(), "key", *self.key_range(task)))
-        nothing = ([_checked(())], dict[int, str]())
-        parts, aside = self.over(task, folder, rows, "key", _checked) if rows else nothing
-        grown, claims, often = zip(*parts, strict=True)
+        parts, aside = [_checked(())], dict[int, str]()
+        if rows:
+            parts, aside = self.over(task, folder, _with_texts, rows, "key", _checked)
+        grown, often = zip(*parts, strict=True)
         files = run_of(folder, "found", task.name, concatenated(chain.from_iterable(grown)))
-        claimed = scratch("claimed", task.name)
-        files[claimed] = write_columns(folder, claimed, concatenated(claims))
         return Result(files, noted(aside) | {_OFTEN: most_frequent(chain.from_iterable(often))})
 
 
-def _checked(
-    sent: _Sent,
-) -> tuple[list[pa.RecordBatch], pa.RecordBatch, list[dict[str, Any]]]:
-    """Return the copies of documents' passages, what is claimed, and the most frequent ones."""
-    copied, claims = [_spans([])], dict[int, Spans]()
-    names = ("id", "key", "low", "high", "number", "start", "size", "at", *_EVIDENCE)
+def _checked(sent: _Sent) -> tuple[list[pa.RecordBatch], list[dict[str, Any]]]:
+    """Return the copies of documents' passages, and the most frequent ones."""
+    copied = [_spans([])]
+    names = ("id", "key", "number", "start", "size", "at", *_EVIDENCE)
     frequent: dict[tuple[int, int, int], dict[str, Any]] = {}
     for rows, texts in sent:
-        found, kept = list[tuple[int, int, int]](), list[str]()
-        more = defaultdict[int, Spans](list)
+        found = _Found()
         asked = zip(*(rows.column(n).to_pylist() for n in names), strict=True)
         for text, one in zip(texts, asked, strict=True):
-            name, key, low, high, number, start, size, at, *proof = one
+            name, key, number, start, size, at, *proof = one
             longer = grown(text, at, size, proof)
             if longer is not None:
-                found.append((number, start - longer[0], start + size + longer[1]))
-                more[key].append((max(0, low - longer[0]), high + longer[1]))
-                kept.append(name)
+                edges = start - longer[0], start + size + longer[1]
+                found.append((number, Copy(*edges, name, key, at - start)))
                 passage = text[at - longer[0] : at + size + longer[1]]
                 shown = passage[:SHOWN].decode(errors="ignore")
                 nothing = {"passage": shown, "kept_id": name, "bytes": len(passage), "copies": 0}
                 frequent.setdefault((key, at, size), nothing)["copies"] += 1
-        copied.append(_spans(found, kept))
-        claims |= {key: joined(claims.get(key, []) + spans) for key, spans in more.items()}
-    claimed = _spans([(key, *span) for key, spans in claims.items() for span in spans])
-    return copied, claimed, most_frequent(frequent.values())
+        copied.append(_spans(found))
+    return copied, most_frequent(frequent.values())
 
 
-def _spans(spans: Sequence[tuple[int, int, int]], kept: Sequence[str] = ()) -> pa.RecordBatch:
-    """Return spans by document, with the document that has the original of each."""
-    numbers = np.array(spans, np.uint64).reshape(-1, 3).T
-    columns = dict(zip(("key", "start", "end"), numbers, strict=True))
-    names = pa.array(kept or [""] * len(spans), pa.string())
-    return pa.RecordBatch.from_pydict(columns | {"kept_id": names})
+def _spans(spans: _Found) -> pa.RecordBatch:
+    """Return passages by document."""
+    rows = [(key, *one) for key, one in spans]
+    columns = [pa.array([row[i] for row in rows], _SPANS.types[i]) for i in range(len(_SPANS))]
+    return pa.RecordBatch.from_arrays(columns, schema=_SPANS)
+
+
+@dataclass(frozen=True)
+class ChooseCuts(_OverTexts):
+    """For each shard, write what its documents would lose, and ask whether the originals stand."""
+
+    settings: SubstringDedupSettings | None = None
+    name: str = "cuts"
+    gathers: ClassVar[str] = "found"
+    sends: ClassVar[tuple[str, ...]] = ("asked-0",)
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        parts, aside = list[_Found](), dict[int, str]()
+        if found := _by_document(_sent_to(self, task, folder)):
+            parts, aside = self.over(task, folder, _losses, found, self.settings)
+        cuts, own = list(chain.from_iterable(parts)), scratch("cuts", task.name)
+        asked = [(one.original, one.there(number)) for number, one in cuts]
+        files = {own: write_columns(folder, own, _spans(cuts))}
+        return Result(files | run_of(folder, "asked-0", task.name, _spans(asked)), noted(aside))
+
+
+def _losses(
+    found: dict[int, list[Copy]],
+    number: int,
+    settings: SubstringDedupSettings,
+    batch: pa.RecordBatch,
+    first_row: int,
+) -> _Found:
+    first = number + first_row
+    cuts = choose_cuts(batch.column("text"), _in_batch(found, first, batch.num_rows), settings)
+    return [(first + row, one) for row, own in cuts.items() for one in own]
+
+
+@dataclass(frozen=True)
+class AskOriginals(OfShard):
+    """For each shard, say what of its passages stands, and ask further for what goes itself."""
+
+    earlier: int
+    name: str
+    sends: tuple[str, str]  # answers, and what is asked further
+    gathers: ClassVar[str] = ""
+
+    def runs(self) -> list[str]:
+        return [scratch(self.name, s) for s in self.senders]
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        given, further, own = _Found(), _Found(), scratch("cuts", task.name)
+        cuts = _by_document(read_columns(folder, own)) if task.payload[0] >= self.earlier else {}
+        for number, some in _by_document(_sent_to(self, task, folder)).items():
+            for one in some:
+                parts, others = answer(one, number, cuts.get(number, []))
+                given += [(one.original, part) for part in parts]
+                # An empty one tells it that it has an original.
+                given += [(number, Copy(0, 0, "")) for _ in parts[:1]]
+                further += others
+        files = run_of(folder, self.sends[0], task.name, _spans(given))
+        return Result(files | run_of(folder, self.sends[1], task.name, _spans(further)))
 
 
 @dataclass(frozen=True)
 class GatherCuts(OfShard):
-    """For each shard, write what may be cut and what is claimed, by document."""
+    """For each shard, write what is cut, and which documents have originals."""
 
-    name: str = "cuts"
-    gathers: ClassVar[str] = "found"
+    kinds: tuple[str, ...] = ()
+    name: str = "parts"
+    gathers: ClassVar[str] = ""
     sends: ClassVar[tuple[str, ...]] = ()
 
+    def runs(self) -> list[str]:
+        return [scratch(kind, s) for kind in self.kinds for s in self.senders]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        claimed = read_columns(folder, scratch("claimed", task.name))
-        files = {}
-        for kind, rows in (("cuts", self.rows(task, folder)), ("stays", claimed)):
-            name = scratch(kind, task.name)
-            rows = rows or _spans([])
-            order = np.lexsort([rows.column(n).to_numpy() for n in ("end", "start", "key")])
-            files[name] = write_columns(folder, name, rows.take(pa.array(order)))
-        return Result(files)
+        parts = scratch("parts", task.name)
+        return Result({parts: write_columns(folder, parts, _sent_to(self, task, folder))})
+
+
+def _sent_to(step: OfShard, task: Task, folder: Folder) -> pa.RecordBatch:
+    """Return the passages that others sent for the documents of a shard."""
+    rows = read_range(folder, step.runs(), "key", *step.key_range(task))
+    return concatenated(rows, _SPANS)
+
+
+def _by_document(rows: pa.RecordBatch) -> dict[int, list[Copy]]:
+    """Return passages by the number of the document."""
+    found: dict[int, list[Copy]] = {}
+    for key, *one in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        found.setdefault(key, []).append(Copy(*one))
+    return found
+
+
+def _in_batch(found: dict[int, list[Copy]], first: int, rows: int) -> dict[int, list[Copy]]:
+    """Return the passages of as many documents from a number on, by row in their batch."""
+    return {row: found[first + row] for row in range(rows) if first + row in found}
 
 
 @dataclass(frozen=True)
@@ -311,19 +389,15 @@ class CutPassages(Transform):
     """The transform that cuts passages and removes documents left too short."""
 
     settings: SubstringDedupSettings
-    cuts: pa.RecordBatch | None = None
-    claimed: pa.RecordBatch | None = None
+    cuts: dict[int, list[Copy]] = field(default_factory=dict)
 
     def open(self, shard: str, folder: Folder) -> CutPassages:
-        cuts, stays = (read_columns(folder, scratch(name, shard)) for name in ("cuts", "stays"))
-        return replace(self, cuts=cuts, claimed=stays)
+        cuts = _by_document(read_columns(folder, scratch("parts", shard)))
+        return replace(self, cuts={number & 0xFFFFFFFF: own for number, own in cuts.items()})
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        assert self.cuts is not None and self.claimed is not None
-        rows = first_row, first_row + batch.num_rows
-        found, claimed = (_between(table, *rows) for table in (self.cuts, self.claimed))
-        claims = {row: [(one.start, one.end) for one in some] for row, some in claimed.items()}
-        done = cut_passages(batch.column("text"), found, claims, self.settings)
+        found = _in_batch(self.cuts, first_row, batch.num_rows)
+        done = cut_passages(batch.column("text"), found, self.settings)
         ids = batch.column("id")
         edits = edits_of(ids, done.rows, "substring.repeated", done.positions, done.cuts)
         edits = with_column(edits, "kept_id", pa.array(done.kept_ids, pa.string()))
@@ -333,17 +407,6 @@ class CutPassages(Transform):
         extra = {"passages_cut": len(done.rows), "bytes_cut": int(done.sizes.sum())}
         out = with_column(batch, "text", done.texts)
         return Outcome(out, done.verdicts, edits, extra, {AUDIT: losses_by_source(batch, lost)})
-
-
-def _between(table: pa.RecordBatch, first: int, end: int) -> dict[int, list[Copy]]:
-    """Return the spans of a batch's documents, by row in the batch."""
-    rows = row_of(table.column("key").to_numpy())
-    low, high = np.searchsorted(rows, [first, end])
-    own = [table.column(n)[low:high].to_pylist() for n in ("start", "end", "kept_id")]
-    found: dict[int, list[Copy]] = {}
-    for row, *span in zip((rows[low:high] - first).tolist(), *own, strict=True):
-        found.setdefault(row, []).append(Copy(*span))
-    return found
 
 
 def check_indexes(settings: SubstringDedupSettings) -> list[Shard]:
@@ -357,25 +420,34 @@ def run(run: StageRun) -> dict[str, Any]:
     earlier = check_indexes(settings)
     run.begin()
     key, shards, first = run.settings_key, [*earlier, *run.inputs], len(earlier)
+    width = settings.min_bytes
     ranges, every = range_tasks(sum(s.bytes for s in shards)), numbered_tasks(shards)
     names, tasks = tuple(t.name for t in every), every[first:]
-    choose, find = ChooseWindows(key, settings, first), FindCopies(key, names, first)
-    claim = ClaimPassages(key, tuple(t.name for t in ranges), settings.min_bytes)
-    check, gather = CheckOriginals(key, names[first:]), GatherCuts(key, names)
+    choose, find = ChooseWindows(key, settings, first), FindCopies(key, names, first, width)
+    claim = ClaimPassages(key, tuple(t.name for t in ranges), width)
+    check, cut = CheckOriginals(key, names[first:]), ChooseCuts(key, names, settings)
+    kinds = [(f"given-{i}", f"asked-{i + 1}") for i in range(_TURNS)]
+    asks = [
+        AskOriginals(key, names if i else names[first:], first, f"asked-{i}", sent)
+        for i, sent in enumerate(kinds)
+    ]
+    gather = GatherCuts(key, names, tuple(given for given, _ in kinds))
+    asked = tuple(ask.name for ask in asks)
     apply = TransformShards(
         *(run.stage, key, CutPassages(settings)),
         beside={AUDIT: SOURCES},
         counted=(run.folder, choose.name),
     )
-    share = defaults(DocumentDedupSettings).alarms.lost_share
     passes = [
         Pass(choose, every),
         Pass(find, ranges, after=(choose.name,)),
         Pass(claim, tasks, after=(find.name,)),
         Pass(check, every, after=(claim.name,)),
-        Pass(gather, tasks, after=(check.name,)),
+        Pass(cut, tasks, after=(check.name,)),
+        *(Pass(ask, every, after=(*asked[:i], cut.name)) for i, ask in enumerate(asks)),
+        Pass(gather, tasks, after=asked),
         Pass(apply, shard_tasks(run.inputs), beside=gather.name),
-        *loss_passes(run, share, "bytes", gather.name),
+        *loss_passes(run, defaults(DocumentDedupSettings).alarms.lost_share, "bytes", gather.name),
     ]
     run.chain(passes)
     counts = [r["counts"] for r in records_of(run.folder, check, every)]

@@ -3,19 +3,19 @@
 Of each `GAP` windows of `min_bytes` bytes in a row the one with the least hash is chosen
 (winnowing: Schleimer, Wilkerson and Aiken 2003), so every repeat of `min_bytes` + `GAP` - 1 bytes
 has a window that is chosen in all its copies. Windows of one hash are copies; that in the first or
-the best document is the original. What windows of a document cover is checked against their
-originals by a cryptographic hash, grows to the ends of the repeat, and is claimed from the
-originals. Between bytes an original loses nothing that is claimed, so what is cut stands whole in
-its original; between lines and sentences it may, where its own original has the same: one copy of
-every byte stays. Where two passages meet, what goes over both may stand nowhere else. A row of one
-sign is the same at every place: copies of it may stay. And of each `BLOCK` copies one stays, so
-that no worker has to hold all copies of what is on every page.
+the best document is the original. What windows of a document cover that has its originals in one
+place is a passage. It is checked against that place by a cryptographic hash, and grows to the ends
+of the repeat. What is whole in units of it the document would lose. But an original may lose a part
+of itself, because another window of it stands elsewhere. So each document asks its originals: what
+stands there is cut, for what goes there its own original is asked, and what no answer finds within
+a few turns stays. So every cut stands whole in a document that is kept. And of each `BLOCK` copies
+one stays, so that no worker has to hold all copies of what is on every page.
 """
 
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from curation.arrow import Texts, cut_out, large_strings, text_buffers
 from curation.bytes import ascii as by
 from curation.columns import CODE_PATH, document_paths
-from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, Uint64s, kernel
+from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, kernel
 from curation.dedup.dedup_settings import LineDedupSettings, SubstringDedupSettings, defaults
 from curation.dedup.keys import run_lengths, run_starts
 from curation.dedup.lines import too_short
@@ -38,7 +38,6 @@ from curation.text.noise import MOST, noise
 from curation.text.structure import CODE, FORMULA, structure
 
 Ids = npt.NDArray[np.uint64]
-Spans = list[tuple[int, int]]
 
 #: Windows of which one is chosen, and bytes around an original by which its copies may grow.
 GAP = 100
@@ -46,7 +45,6 @@ GAP = 100
 BLOCK = 1 << 17
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _RING = 128  # a power of two above GAP
-_DIGEST = 16  # bytes
 _SECONDS, _SIZE = 36, 28  # bits of a rank
 
 
@@ -120,14 +118,16 @@ def ranks(batch: pa.RecordBatch, keep: str) -> Ids:
     return (newest.astype(np.uint64) << np.uint64(_SIZE)) | longest.astype(np.uint64)
 
 
-def copies(rows: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
+def copies(rows: pa.RecordBatch, width: int) -> dict[str, npt.NDArray[Any]]:
     """Return every window that has an original elsewhere, with that.
+
+    What stands again within its own `width` bytes is a pattern, a row of signs or a table's, and no
+    passage: where it does, it stays.
 
     Args:
         rows: windows with their hash as `key`, `rank` and `number` of the document, and `start`.
 
-    -> `key`, the document's number, and `start`; `original`, the number of another document, and
-    `at`, with its `rank`.
+    -> `key`, the document's number, and `start`; `original`, the number of a document, and `at`.
     """
     column = {name: rows.column(name).to_numpy() for name in ("key", "rank", "number", "start")}
     order = np.argsort(column["key"])
@@ -135,6 +135,10 @@ def copies(rows: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
     shared = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
     shared = shared[np.lexsort([shared, column["key"][shared]])]
     found = {name: values[shared] for name, values in column.items()}
+    again = np.diff(found["start"], append=1 << 62) <= max(width, GAP)
+    again[run_starts(found["key"], found["number"])[1:] - 1] = False
+    lone = ~again & ~np.roll(again, 1)
+    shared, found = shared[lone], {name: values[lone] for name, values in found.items()}
     starts = run_starts(found["key"])
     places = np.arange(len(shared)) - np.repeat(starts, run_lengths(starts, len(shared)))
     starts = np.flatnonzero(places % BLOCK == 0)
@@ -147,102 +151,41 @@ def copies(rows: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
     return {
         "key": found["number"][lost],
         "start": found["start"][lost],
-        "rank": found["rank"][originals],
         "original": found["number"][originals],
         "at": found["start"][originals],
     }
 
 
 def passages(rows: pa.RecordBatch, width: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the passages that windows of documents cover, each with the original of its bytes.
-
-    Where windows overlap, the original of the least rank counts.
+    """Return the passages that windows cover which have their originals in one place, too.
 
     Args:
         rows: columns as `copies` returns them, in any order.
         width: bytes of a window.
 
-    -> `key`, the original's number, with `low` and `high`, what is claimed of it; `number` and
-    `start` of the copy, its `size` and `at`, where it begins in the original; `before` and
-    `after`, whether the repeat may be longer on that side.
+    -> `key`, the original's number; `number` and `start` of the copy, its `size`, and `at`, where
+    it begins in the original.
     """
-    names = ("key", "start", "rank", "original", "at")
-    column = {name: rows.column(name).to_numpy() for name in names}
-    order = np.lexsort([column["start"], column["key"]])
-    column = {name: values[order] for name, values in column.items()}
-    worth = np.empty(len(order), np.int64)
-    worth[np.lexsort([column["at"], column["original"], column["rank"]])] = np.arange(len(order))
-    shift = column["at"] - column["start"]
-    number, original = column["key"], column["original"]
-    source, starts, ends = _cover(number, column["start"], worth, original, shift, width)
-    joined = (np.diff(number[source]) == 0) & (starts[1:] == ends[:-1])
-    before, after = np.insert(~joined, 0, True), np.append(~joined, True)
-    # Windows over the place where two passages meet have the second's original, too: it keeps them.
-    low, high = starts - ~before * (width - 1), ends + ~after * (width - 1)
-    moved = shift[source]
-    return {
-        "key": original[source],
-        "low": low + moved,
-        "high": high + moved,
-        "number": number[source],
-        "start": starts,
-        "size": ends - starts,
-        "at": starts + moved,
-        "before": before,
-        "after": after,
-    }
+    names = ("key", "original", "start", "at")
+    number, original, start, at = (rows.column(name).to_numpy() for name in names)
+    order = np.lexsort([start, at - start, original, number])
+    number, original, start, at = (some[order] for some in (number, original, start, at))
+    gaps = np.cumsum(np.diff(start, prepend=start[:1]) > width)
+    first = run_starts(number, original, at - start, gaps)
+    last = np.append(first[1:], len(start))[: len(first)] - 1
+    found = {"key": original[first], "number": number[first], "start": start[first]}
+    return found | {"size": start[last] + width - start[first], "at": at[first]}
 
 
-@kernel
-def _cover(
-    numbers: Uint64s, starts: Int64s, worth: Int64s, originals: Uint64s, shifts: Int64s, width: Int
-) -> tuple[Int64s, Int64s, Int64s]:
-    """Divide what windows cover by the best of those over each byte: its row, start and end.
-
-    Windows are sorted by document and start; the least `worth` is best.
-    """
-    source = np.zeros(2 * len(starts) + 1, np.int64)
-    begins = np.empty(2 * len(starts), np.int64)
-    ends = np.empty(2 * len(starts), np.int64)
-    n = 0
-    low = 0  # windows over `at` are low to high
-    high = 0
-    at = np.int64(0)
-    while low < len(starts):
-        if low == high:
-            at = starts[low]
-        while high < len(starts) and numbers[high] == numbers[low] and starts[high] <= at:
-            high += 1
-        best = low
-        for k in range(low + 1, high):
-            if worth[k] < worth[best]:
-                best = k
-        stop = starts[low] + width
-        if high < len(starts) and numbers[high] == numbers[low]:
-            stop = min(stop, starts[high])
-        last = source[max(n - 1, 0)]
-        joins = n > 0 and numbers[last] == numbers[best] and ends[n - 1] == at
-        if joins and originals[last] == originals[best] and shifts[last] == shifts[best]:
-            ends[n - 1] = stop
-        else:
-            source[n], begins[n], ends[n] = best, at, stop
-            n += 1
-        at = stop
-        while low < high and starts[low] + width <= at:
-            low += 1
-    return source[:n], begins[:n], ends[:n]
-
-
-def evidence(text: bytes, start: int, size: int, before: bool, after: bool) -> tuple[bytes, ...]:
+def evidence(text: bytes, start: int, size: int, beside: int) -> tuple[bytes, bytes, bytes]:
     """Return what shows that an original is the same: hash of the copy, and the bytes beside it."""
-    left = text[max(0, start - GAP) : start] if before else b""
-    right = text[start + size : start + size + GAP] if after else b""
-    return digest(text[start : start + size]), left, right
+    end = start + size
+    return digest(text[start:end]), text[max(0, start - beside) : start], text[end : end + beside]
 
 
 def digest(passage: bytes) -> bytes:
     """Return the hash by which an original and its copy are the same: 16 bytes of BLAKE2b."""
-    return hashlib.blake2b(passage, digest_size=_DIGEST).digest()
+    return hashlib.blake2b(passage, digest_size=16).digest()
 
 
 def grown(text: bytes, at: int, size: int, shown: Sequence[bytes]) -> tuple[int, int] | None:
@@ -273,6 +216,13 @@ class Copy(NamedTuple):
     start: int  # bytes of the text
     end: int
     kept_id: str  # document that has the original
+    original: int = 0  # its number
+    shift: int = 0  # bytes by which the original begins later in it
+
+    def there(self, number: int) -> "Copy":
+        """Return the passage as it is in the original, seen from the document of that number."""
+        start, end = self.start + self.shift, self.end + self.shift
+        return Copy(start, end, self.kept_id, number, -self.shift)
 
 
 class Cutting(NamedTuple):
@@ -287,140 +237,155 @@ class Cutting(NamedTuple):
     verdicts: Verdicts  # [documents]
 
 
-def cut_passages(
-    texts: Texts,
-    found: Mapping[int, Sequence[Copy]],
-    claimed: Mapping[int, Spans],
-    settings: SubstringDedupSettings,
-) -> Cutting:
-    """Cut passages out of texts, at the ends of their units.
+def choose_cuts(
+    texts: Texts, found: Mapping[int, Sequence[Copy]], settings: SubstringDedupSettings
+) -> dict[int, list[Copy]]:
+    """Return what texts would lose of passages of which there are originals, in whole units.
 
     Args:
-        found: passages of each document of which there are originals.
-        claimed: bytes of each document that are originals of copies elsewhere.
+        found: passages of each document, in any order.
+    """
+    offsets, data = text_buffers(texts)
 
-    A document that lost text and has too little left is removed (`substring.too_short`), unless
-    something that is left of it is claimed.
+    def whole(row: int, stays: Iterable[Copy]) -> list[Copy]:
+        raw = data[offsets[row] : offsets[row + 1]].tobytes()
+        return _whole(raw, some[row], stays, settings.unit)
+
+    some = {row: _repeats(found[row]) for row in sorted(found)}
+    # Where no unit is whole, nothing goes, and it need not be known what is code.
+    going = {row: some[row] for row in some if whole(row, [])}
+    exempt = _exempt(texts, going) if not settings.paths.get("code") else {}
+    least = settings.min_bytes // 2
+    return {row: _apart(whole(row, _repeats(exempt.get(row, []))), least) for row in going}
+
+
+def answer(
+    asked: Copy, number: int, cuts: Sequence[Copy]
+) -> tuple[list[Copy], list[tuple[int, Copy]]]:
+    """Return the parts of a passage that stand in its original, and where the others may stand.
+
+    Args:
+        asked: the passage in its original, as `there` returns it.
+        number: of the original's document.
+        cuts: what that loses, in order and apart.
+
+    -> parts as they are in the copy; and, with the number of the document, as in the originals of
+    what this one loses.
+    """
+    low = bisect_right(cuts, asked.start, key=lambda cut: cut.end)
+    cuts = cuts[low : bisect_left(cuts, asked.end, key=lambda cut: cut.start)]
+    given = [part.there(number) for part in _outside(asked, cuts)]
+    further = []
+    for cut in cuts:
+        part = cut._replace(start=max(cut.start, asked.start), end=min(cut.end, asked.end))
+        moved = part.there(asked.original)._replace(shift=asked.shift - cut.shift)
+        further.append((cut.original, moved))
+    return given, further
+
+
+def cut_passages(
+    texts: Texts, found: Mapping[int, Sequence[Copy]], settings: SubstringDedupSettings
+) -> Cutting:
+    """Cut passages out of texts.
+
+    Args:
+        found: parts of what `choose_cuts` returned that stand in their originals, by document; and
+            an empty one in documents that have originals of others' passages.
+
+    A document that lost text and has too little left is removed (`substring.too_short`), unless it
+    has originals.
     """
     buffers = text_buffers(texts)
-    offsets, data = buffers
-
-    def text(row: int) -> bytes:
-        return data[offsets[row] : offsets[row + 1]].tobytes()
-
-    spans_of = ((row, joined((c.start, c.end) for c in found[row])) for row in sorted(found))
-    # Where no unit is whole, nothing goes, and it need not be known what is code.
-    going = {row: spans for row, spans in spans_of if _whole(text(row), spans, settings.unit)}
-    exempt = _exempt(texts, {r: found[r] for r in going}) if not settings.paths.get("code") else {}
-    cuts, free = list[tuple[tuple[int, int, int], str]](), list[int]()
-    for row, spans in going.items():
-        raw, claims = text(row), claimed.get(row, [])
-        stays = claims if settings.unit == "bytes" else []
-        copies = _outer(found[row])
-        spans = _without(spans, [*exempt.get(row, ()), *stays])
-        # A whole line or two of a repeat that keeps its ends are no passage.
-        whole = _without(_whole(raw, spans, settings.unit), stays)
-        least = settings.min_bytes // 2
-        spans = [s for s in whole if settings.unit == "bytes" or s[1] - s[0] >= least]
-        if not _without(joined(claims), spans):
-            free.append(row)
-        places = [_character(raw, one.start, 1) for one in copies]
-        own, name, following = list[tuple[tuple[int, int, int], str]](), "", -1
-        for start, end in reversed(_parted(spans, places)):
-            # What few windows have that begin before a longer passage is cut there, too.
-            if settings.unit == "bytes" or not following == end < start + GAP:
-                name = copies[bisect_right(places, start) - 1].kept_id
-            own.append(((row, start, end), name))
-            following = start
-        cuts += reversed(own)
-    rows, starts, ends = np.array([place for place, _ in cuts], np.int64).reshape(-1, 3).T
+    offsets, least = buffers.offsets, settings.min_bytes // 2
+    cuts = [(r, c) for r in sorted(found) for c in _apart(_repeats(found[r]), least)]
+    rows, starts, ends = np.array([(r, c.start, c.end) for r, c in cuts], np.int64).reshape(-1, 3).T
     out, gone = cut_out(buffers, rows, np.stack([starts, ends], 1) + offsets[rows, None])
     lost = np.bincount(rows, pc.utf8_length(gone), len(offsets) - 1).astype(np.int64)
-    lost[np.setdiff1d(rows, free)] = 0
+    lost[[r for r in found if any(c.start == c.end for c in found[r])]] = 0
     short = too_short(out, lost, defaults(LineDedupSettings), "substring.too_short")
-    return Cutting(out, rows, starts, gone, ends - starts, [name for _, name in cuts], short)
+    return Cutting(out, rows, starts, gone, ends - starts, [c.kept_id for _, c in cuts], short)
 
 
-def _exempt(texts: Texts, found: Mapping[int, Sequence[Copy]]) -> dict[int, Spans]:
+def _exempt(texts: Texts, found: Mapping[int, Sequence[Copy]]) -> dict[int, list[Copy]]:
     """Return the bytes of these documents in lines of code and formulas; all of code as a whole."""
     rows, column = sorted(found), large_strings(texts)
     some = column.take(pa.array(rows, pa.int64()))
     listings = structure(some, np.zeros((len(rows), 1)))
     offsets = text_buffers(some).offsets
-    spans: dict[int, Spans] = {row: [] for row in rows}
+    spans: dict[int, list[Copy]] = {row: [] for row in rows}
     for i in np.flatnonzero(document_paths(listings) == CODE_PATH).tolist():
-        spans[rows[i]].append((0, int(offsets[i + 1] - offsets[i])))
+        spans[rows[i]].append(Copy(0, int(offsets[i + 1] - offsets[i]), ""))
     lines = np.flatnonzero(np.isin(listings.kinds, (CODE, FORMULA)))
     documents = np.searchsorted(listings.doc_offsets, lines, side="right") - 1
     edges = np.stack([listings.starts[lines], listings.ends[lines]], 1)
     edges -= offsets[documents][:, None]
     for i, (start, end) in zip(documents.tolist(), edges.tolist(), strict=True):
-        spans[rows[i]].append((start, end))
+        spans[rows[i]].append(Copy(start, end, ""))
     # Noise looks like code, and is slow to find: it is looked for where a listing would lose.
     # Escapes, the third kind, are no sign of it: programs have them, too.
     losing = [
         row
         for row, own in spans.items()
-        if any(one.start < end and start < one.end for start, end in own for one in found[row])
+        if any(one.start < o.end and o.start < one.end for o in own for one in found[row])
     ]
     noisy = noise(column.take(pa.array(losing, pa.int64())))[:, [0, 1, 3]].sum(1) > MOST
     return spans | {row: [] for row, is_noise in zip(losing, noisy, strict=True) if is_noise}
 
 
-def _outer(found: Iterable[Copy]) -> list[Copy]:
-    """Return passages in order, without those inside others; those of a repeat as one."""
-    outer: list[Copy] = []
-    for one in sorted(found, key=lambda c: (c.start, -c.end, c.kept_id)):
-        last = outer[-1] if outer else Copy(0, 0, "")
-        if one.start < last.end < one.end and one.kept_id == last.kept_id:
-            outer[-1] = last._replace(end=one.end)
-        elif one.end > last.end:
-            outer.append(one)
-    return outer
-
-
-def joined(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Return spans in order, those that touch as one."""
-    joined: Spans = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end)
-        elif start < end:
-            joined.append((start, end))
+def _repeats(found: Iterable[Copy]) -> list[Copy]:
+    """Return passages, those that overlap and go on in their original, too, as one."""
+    joined: list[Copy] = []
+    for one in sorted(found, key=lambda c: (c.original, c.shift, c.start)):
+        last = joined[-1] if joined else one
+        if one[2:] == last[2:] and one.start <= last.end:
+            joined[-1:] = [last._replace(end=max(one.end, last.end))]
+        else:
+            joined.append(one)
     return joined
 
 
-def _without(spans: Spans, others: Iterable[tuple[int, int]]) -> Spans:
-    """Return what is left of joined spans outside others."""
-    left: Spans = []
-    borders = [border for other in joined(others) for border in other]
-    for start, end in spans:
-        low, high = bisect_right(borders, start), bisect_left(borders, end)
-        # An odd number of borders before a place: it is inside another span.
-        edges = [start] * (low % 2 == 0) + borders[low:high] + [end] * (high % 2 == 0)
-        left += zip(edges[::2], edges[1::2], strict=True)
-    return left
+def _apart(found: Iterable[Copy], least: int) -> list[Copy]:
+    """Return cuts in order, each of one passage: of those that overlap, up to the next.
+
+    What is left of a repeat that keeps most, less than `least` bytes, is no passage.
+    """
+    runs: list[list[Copy]] = []
+    for one in sorted(found, key=lambda c: (c.start, -c.end, c.kept_id)):
+        if not runs or one.start > runs[-1][-1].end:
+            runs.append([one])
+        elif one.end > (last := runs[-1][-1]).end:
+            runs[-1][-1:] = [last._replace(end=one.start), one]
+    long = (run for run in runs if run[-1].end - run[0].start >= max(least, 1))
+    return [one for run in long for one in run if one.start < one.end]
 
 
-def _parted(spans: Spans, places: Sequence[int]) -> Spans:
-    """Return joined spans, divided at ascending places: a cut each for repeats that touch."""
-    parted: Spans = []
-    for start, end in spans:
-        inside = places[bisect_right(places, start) : bisect_left(places, end)]
-        parted += pairwise([start, *dict.fromkeys(inside), end])
-    return parted
+def _outside(one: Copy, others: Iterable[Copy]) -> list[Copy]:
+    """Return what is left of a passage outside others, which are in order and apart."""
+    borders = [border for other in others for border in other[:2]]
+    low, high = bisect_right(borders, one.start), bisect_left(borders, one.end)
+    # An odd number of borders before a place: it is inside another span.
+    edges = [one.start] * (low % 2 == 0) + borders[low:high] + [one.end] * (high % 2 == 0)
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return [one._replace(start=start, end=end) for start, end in pairs]
 
 
-def _whole(raw: bytes, spans: Spans, unit: str) -> Spans:
-    """Return spans trimmed to whole characters, lines or sentences, with the space behind them."""
-    if unit == "bytes":
-        trimmed = [(_character(raw, a, 1), _character(raw, b, -1)) for a, b in spans]
-    elif unit == "lines":
-        trimmed = [_lines(raw, a, b) for a, b in spans]
-    else:
+def _whole(raw: bytes, found: Iterable[Copy], stays: Iterable[Copy], unit: str) -> list[Copy]:
+    """Return what doesn't stay of passages, trimmed to whole characters, lines or sentences."""
+    ends = np.zeros(0, np.int64)
+    if unit == "sentences":
         ends = _sentences(np.frombuffer(raw, np.uint8), properties())
-        trimmed = [_sentence_span(raw, a, b, ends) for a, b in spans]
-    return joined(trimmed)
+    whole = []
+    for one in chain.from_iterable(_outside(one, stays) for one in found):
+        start, end = one.start, one.end
+        if unit == "bytes":
+            start, end = _character(raw, start, 1), _character(raw, end, -1)
+        elif unit == "lines":
+            start, end = _lines(raw, start, end)
+        else:
+            start, end = _sentence_span(raw, start, end, ends)
+        if start < end:
+            whole.append(one._replace(start=start, end=end))
+    return whole
 
 
 def _character(raw: bytes, i: int, step: int) -> int:
