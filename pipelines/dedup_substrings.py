@@ -335,17 +335,23 @@ class AskOriginals(OfShard):
         return [scratch(self.name, s) for s in self.senders]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        given, further, own = _Found(), _Found(), scratch("cuts", task.name)
-        cuts = _by_document(read_columns(folder, own)) if task.payload[0] >= self.earlier else {}
-        for number, some in _by_document(_sent_to(self, task, folder)).items():
-            for one in some:
-                parts, others = answer(one, number, cuts.get(number, []))
-                given += [(one.original, part) for part in parts]
-                # An empty one tells it that it has an original.
-                given += [(number, Copy(0, 0, "")) for _ in parts[:1]]
-                further += others
-        files = run_of(folder, self.sends[0], task.name, _spans(given))
-        return Result(files | run_of(folder, self.sends[1], task.name, _spans(further)))
+        index, own = task.payload[0], scratch("cuts", task.name)
+        cuts = _by_document(read_columns(folder, own)) if index >= self.earlier else {}
+        given, more, here = [_spans([])], [_spans([])], set[int]()
+        # A shard may have the originals of most copies of a corpus: they are never all objects.
+        for asked in _blocks(read_range(folder, self.runs(), "key", *self.key_range(task))):
+            parts, others = _Found(), _Found()
+            for number, one in _passages(asked):
+                stands, further = answer(one, number, cuts.get(number, []))
+                parts += [(one.original, part) for part in stands]
+                others += further
+                here |= {number for _ in stands}
+            given.append(_spans(parts))
+            more.append(_spans(others))
+        # An empty one tells a document that it has an original.
+        given.append(_spans([(number, Copy(0, 0, "")) for number in sorted(here)]))
+        files = run_of(folder, self.sends[0], task.name, concatenated(given))
+        return Result(files | run_of(folder, self.sends[1], task.name, concatenated(more)))
 
 
 @dataclass(frozen=True)
@@ -374,9 +380,14 @@ def _sent_to(step: OfShard, task: Task, folder: Folder) -> pa.RecordBatch:
 def _by_document(rows: pa.RecordBatch) -> dict[int, list[Copy]]:
     """Return passages by the number of the document."""
     found: dict[int, list[Copy]] = {}
-    for key, *one in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        found.setdefault(key, []).append(Copy(*one))
+    for number, one in _passages(rows):
+        found.setdefault(number, []).append(one)
     return found
+
+
+def _passages(rows: pa.RecordBatch) -> Iterator[tuple[int, Copy]]:
+    for number, *one in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        yield number, Copy(*one)
 
 
 def _in_batch(found: dict[int, list[Copy]], first: int, rows: int) -> dict[int, list[Copy]]:

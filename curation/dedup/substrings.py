@@ -366,7 +366,7 @@ def _outside(one: Copy, others: Iterable[Copy]) -> list[Copy]:
     # An odd number of borders before a place: it is inside another span.
     edges = [one.start] * (low % 2 == 0) + borders[low:high] + [one.end] * (high % 2 == 0)
     pairs = zip(edges[::2], edges[1::2], strict=True)
-    return [one._replace(start=start, end=end) for start, end in pairs]
+    return [one._replace(start=start, end=end) for start, end in pairs if start < end]
 
 
 def _whole(raw: bytes, found: Iterable[Copy], stays: Iterable[Copy], unit: str) -> list[Copy]:

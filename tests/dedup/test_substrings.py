@@ -343,3 +343,5 @@ def test_what_an_original_loses_is_cut_where_its_own_original_stands() -> None:
     done = cut(texts)
     assert done.rows.tolist() == [1, 2, 2] and done.kept_ids == ["0", "1", "0"]
     assert "".join(done.texts.to_pylist()) == f"{second}{third}.{first}?{fourth}!"
+    done = cut([f"{first}.", f"{second}!", f"{third}{first}{second}?", f"{first}{second}"])
+    assert done.verdicts.reason.to_pylist()[3] == "substring.too_short"  # nobody's original
