@@ -103,6 +103,7 @@ _LATIN = (_DEFAULT, "windows-1250", "windows-1254", "windows-1257", "iso-8859-2"
 _FEW_SIGNS, _KINDS = 3, 8  # bytes beyond ASCII
 _NO_LETTERS = bytes(byte for byte in range(256) if byte >= 0x80 or not chr(byte).isalpha())
 _NO_SIGNS = bytes(range(128)) + _SHARED_SIGNS
+_WORD = re.compile(rb"[\x80-\xff]{3,}")  # lists of letters (Ç Ğ İ) and French in capitals have none
 # A label is wrong if another encoding fits with this confidence, and this many times better.
 _SURE, _CONTRADICTED = 0.25, 0.6
 _TWINS = {"windows-1250", "iso-8859-2"}  # so alike that they fit equally; the order tells them
@@ -245,7 +246,8 @@ def _is_contradicted(content: bytes, named: str) -> bool:
     content = _telling(content)
     if _beyond(content) < _FEW_SIGNS:
         return False
-    signs, letters = content.translate(None, _NO_SIGNS), content.translate(None, _NO_LETTERS)
+    signs = b"".join(_WORD.findall(content)).translate(None, _NO_SIGNS)
+    letters = content.translate(None, _NO_LETTERS)
     if named in _LATIN and len({*signs}) >= _KINDS and 2 * len(signs) > len(letters):
         return True  # most Latin letters are of ASCII
     found = {name: fit for name, fit in _fits(content).items() if name in _OF_THE_WEB}

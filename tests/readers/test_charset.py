@@ -319,6 +319,8 @@ def test_few_words_of_other_letters_contradict_a_label_of_latin_ones(encoding: s
     assert decode_html(html.encode(named), "iso-8859-1")[0] == html
     row = "<p>" + 40 * "»" + " Où ?"
     assert decode_html(row.encode("cp1252"), "iso-8859-1")[0] == row
+    letters = "<p>Ç Ğ İ Ö Ş Ü ç ğ ı ö ş ü Â Î Û"
+    assert decode_html(letters.encode("cp1254"), "windows-1254")[0] == letters
 
 
 @pytest.mark.parametrize("encoding", _FOUND)
