@@ -6,6 +6,7 @@ its header. A body that visibly lacks its declared coding is taken as it is.
 
 import io
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -38,6 +39,7 @@ _STEP = 1 << 18  # bytes of output at once
 _FINE_STEP = 1 << 3  # of broken bodies, whose last step is lost
 _INPUT = 1 << 14  # bytes that a decoder is fed at once: it copies what it leaves of them
 _LONGEST_HEAD = 1 << 18  # bytes, the most that browsers take
+_Step = Callable[[], int]  # of the bytes of output that come next
 _MOST_CODINGS = 16  # of one body; curl undoes 5
 _SNIFFED = 1024  # bytes that tell what a body is, as in the MIME Sniffing standard (1445 there)
 
@@ -214,7 +216,7 @@ def _opened(body: bytes, max_bytes: int) -> Body | None:
         step = _decompress(body, "gzip", max_bytes)
         return step if step.content or step.too_large else None
     for name in ("gzip", "br", "zstd"):
-        content, failed, too_large = _collect(body, name, max_bytes, _STEP)
+        content, failed, too_large = _collect(body, name, max_bytes)
         if not (failed or too_large) and len(content) > len(body) and not is_binary(content):
             return Body(content, "", True)
     return None
@@ -247,7 +249,7 @@ def _unchunk(body: bytes) -> Body:
         at = behind.end()
 
 
-def _inflate(body: bytes, step: int, window: int) -> Iterator[bytes]:
+def _inflate(body: bytes, step: _Step, window: int) -> Iterator[bytes]:
     """Output of all zlib streams of one kind that follow each other in `body`."""
     at = 0
     while at < len(body):
@@ -256,11 +258,12 @@ def _inflate(body: bytes, step: int, window: int) -> Iterator[bytes]:
             piece = body[at : at + _INPUT]
             at += len(piece)
             while True:
-                out = decoder.decompress(piece, step)
+                most = step()
+                out = decoder.decompress(piece, most)
                 piece = decoder.unconsumed_tail
                 if out:
                     yield out
-                if decoder.eof or not (piece or len(out) == step):
+                if decoder.eof or not (piece or len(out) == most):
                     break
         if not decoder.eof:
             raise zlib.error("the body ends inside the stream")
@@ -269,7 +272,7 @@ def _inflate(body: bytes, step: int, window: int) -> Iterator[bytes]:
             return
 
 
-def _deflate(body: bytes, step: int) -> Iterator[bytes]:
+def _deflate(body: bytes, step: _Step) -> Iterator[bytes]:
     """RFC 9110 says zlib, some servers send raw deflate, some gzip for it or it for gzip."""
     if body.startswith(_GZIP):
         return _inflate(body, step, 31)
@@ -278,10 +281,10 @@ def _deflate(body: bytes, step: int) -> Iterator[bytes]:
     return _inflate(body, step, -15)
 
 
-def _brotli(body: bytes, step: int) -> Iterator[bytes]:
+def _brotli(body: bytes, step: _Step) -> Iterator[bytes]:
     decoder = brotli.Decompressor()
     for at in range(0, len(body), _INPUT):
-        out = decoder.process(body[at : at + _INPUT], output_buffer_limit=step)
+        out = decoder.process(body[at : at + _INPUT], output_buffer_limit=step())
         while True:
             if out:
                 yield out
@@ -289,11 +292,11 @@ def _brotli(body: bytes, step: int) -> Iterator[bytes]:
                 return
             if not out and decoder.can_accept_more_data():
                 break
-            out = decoder.process(b"", output_buffer_limit=step)
+            out = decoder.process(b"", output_buffer_limit=step())
     raise brotli.error("the body ends inside the stream")
 
 
-def _zstd(body: bytes, step: int) -> Iterator[bytes]:
+def _zstd(body: bytes, step: _Step) -> Iterator[bytes]:
     raw = RawFile(io.BytesIO(body), "body")
     context = zstandard.ZstdDecompressor()
     at = 0
@@ -304,7 +307,7 @@ def _zstd(body: bytes, step: int) -> Iterator[bytes]:
             at = end
 
 
-_DECODERS: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {
+_DECODERS: dict[str, Callable[[bytes, _Step], Iterator[bytes]]] = {
     "gzip": _deflate,
     "deflate": _deflate,
     "br": _brotli,
@@ -316,22 +319,31 @@ _ERRORS = (zlib.error, brotli.error, zstandard.ZstdError, ZstdFrameError)
 def _decompress(body: bytes, name: str, max_bytes: int) -> Body:
     if not body:
         return Body(b"", "", True)
-    content, failed, too_large = _collect(body, name, max_bytes, _STEP)
+    content, failed, too_large = _collect(body, name, max_bytes)
     if too_large:
         return Body(b"", "record.too_large", False, too_large=True)
     if not failed:
         return Body(content, "", True)
     if looks_like_html(body) or (not content and not is_binary(body)):
         return Body(body, "", False)  # the crawler undid the coding and kept the header
-    content, _, _ = _collect(body, name, max_bytes, _FINE_STEP)
+    content, _, _ = _collect(body, name, max_bytes, len(content))
     opened = None if name == "gzip" and body.startswith(_GZIP) else _opened(body, max_bytes)
     return opened or Body(content, f"http.bad_{name}", False)
 
 
-def _collect(body: bytes, name: str, max_bytes: int, step: int) -> tuple[bytes, bool, bool]:
-    """(output, whether decoding failed, whether it grew too large)."""
+def _collect(
+    body: bytes, name: str, max_bytes: int, sound: int = sys.maxsize
+) -> tuple[bytes, bool, bool]:
+    """(output, whether decoding failed, whether it grew too large).
+
+    Steps are fine from near the end of the output that is known to be `sound`.
+    """
     parts: list[bytes] = []
     total = 0
+
+    def step() -> int:
+        return _STEP if total + _STEP <= sound else _FINE_STEP
+
     try:
         for part in _DECODERS[name](body, step):
             parts.append(part)

@@ -83,6 +83,18 @@ def test_gzip_under_any_header_is_gzip(named: str) -> None:
     assert len(TEXT) - len(wrong.content) <= 8
 
 
+def test_of_a_large_body_only_the_end_is_decoded_in_fine_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps, real = list[int](), http._DECODERS["gzip"]
+    counted = lambda body, step: (steps.append(len(p)) or p for p in real(body, step))  # noqa: E731
+    monkeypatch.setitem(http._DECODERS, "gzip", counted)
+    whole = gzip.compress(b"<p>Text." * (1 << 20), 1)
+    wrong = decode(whole[:-8] + bytes(4) + whole[-4:], "gzip", limit=1 << 24)
+    assert len(wrong.content) >= (1 << 23) - 8
+    assert len(steps) < 1 << 17
+
+
 @pytest.mark.parametrize("named", ["", "gzip", "br", "brotli"])
 def test_what_no_coding_opens(named: str) -> None:
     noise = bytes(at * at * 7 % 251 for at in range(5000))
