@@ -23,6 +23,7 @@ from pydantic import BaseModel
 import models.commands
 import pipelines
 from curation.dedup.lines import LineTotals
+from curation.dedup.substrings import Copy
 from curation.errors import InputError
 from curation.mix.mix_settings import Mixture
 from curation.mix.plan import MixPlan
@@ -43,7 +44,7 @@ from pipelines.storage.files import Folder
 from tests.engine.toys import WriteName
 
 #: What a transform gets when it is opened, and never takes along.
-_OPENED = (pa.RecordBatch, MixPlan, LineTotals)
+_OPENED = (pa.RecordBatch, MixPlan, LineTotals, dict[int, list[Copy]])
 
 
 def _classes() -> list[type]:
