@@ -152,11 +152,10 @@ def _weights(
     bits = background.token_bits(tokens.hashes).astype(np.float32) + _BASE_BITS
     digits = np.minimum(tokens.ends - tokens.starts, _MOST_DIGITS)
     bits[tokens.numbers] = _BASE_BITS + _DIGIT_BITS * digits[tokens.numbers]
-    factors = np.full(len(bits), -1, np.float32)
-    for k in range(
-        int((ends - np.arange(len(ends))).max(initial=0))
-    ):  # the greatest of its n-grams
-        at = np.flatnonzero(np.arange(k, len(ends) + k) < ends)
+    factors = np.full(len(bits), -1, np.float32)  # of each token, the greatest of its n-grams
+    lengths = ends - np.arange(len(ends))
+    for k in range(int(lengths.max(initial=0))):
+        at = np.flatnonzero(k < lengths)
         factors[at + k] = np.maximum(factors[at + k], rarity[at])
     factors[factors < 0] = 1  # of patterns shorter than an n-gram
     weights = np.round(bits * factors * tokens.sizes / WORD * STEPS)

@@ -80,7 +80,6 @@ LONGEST_TOKEN = 16
 
 _FEWEST = LENGTHS[0]
 _LOG_LENGTHS = np.log(np.array(LENGTHS))
-_ENDING = 3  # characters
 _ENDING_SEED = np.uint64(0x452821E638D01377)
 _HALF = np.uint64(32)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)

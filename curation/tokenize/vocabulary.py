@@ -25,10 +25,7 @@ MAX_TOKENS = 1 << 21
 
 
 class Tables(NamedTuple):
-    """Flat arrays over a vocabulary of n tokens; slots are open-addressed, sizes powers of two.
-
-    Most pairs make no token, so `pair_bits` (small enough for a processor's cache) says no first.
-    """
+    """Flat arrays over a vocabulary of n tokens; slots are open-addressed, sizes powers of two."""
 
     blob: npt.NDArray[np.uint8]  # bytes of all tokens end to end
     offsets: npt.NDArray[np.int64]  # [n + 1] into blob
