@@ -29,7 +29,7 @@ from models.training.tokenizer import TokenizerTraining, base_ranks, train, trai
 from models.training.tokenizer.corpus import read_corpus
 from models.training.tokenizer.piece_counts import WordCounts
 from models.training.tokenizer.shares import WebShares, group_weights, read_shares
-from tests.tokenize.pieces import piece_ends
+from tests.tokenize.pieces import merged_parts, piece_ends
 
 TEXT = (
     "low lower lowest newer newest wider widest slow slower slowest\n"
@@ -63,16 +63,7 @@ def reference(text: str, base: list[bytes], size: int) -> list[bytes]:
         counts: collections.Counter[tuple[int, int]] = collections.Counter()
         for piece, count in pieces.items():
             parts = [piece] if piece in ranks else [bytes([b]) for b in piece]
-            while True:
-                known = [
-                    (ranks[a + b], k)
-                    for k, (a, b) in enumerate(itertools.pairwise(parts))
-                    if a + b in ranks
-                ]
-                if not known:
-                    break
-                _, k = min(known)
-                parts[k : k + 2] = [parts[k] + parts[k + 1]]
+            parts = merged_parts(parts, ranks)
             for a, b in itertools.pairwise(parts):
                 counts[ranks[a], ranks[b]] += count
         if not counts:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+
 import numpy as np
 import tiktoken
 
@@ -28,3 +31,17 @@ def to_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
         mergeable_ranks={token: rank for rank, token in enumerate(tokenizer.tokens)},
         special_tokens=tokenizer.special_tokens,
     )
+
+
+def merged_parts(parts: list[bytes], ranks: Mapping[bytes, int]) -> list[bytes]:
+    """Merge the adjacent pair of lowest rank, leftmost first, until none is a token."""
+    while True:
+        pairs = [
+            (ranks[a + b], k)
+            for k, (a, b) in enumerate(itertools.pairwise(parts))
+            if a + b in ranks
+        ]
+        if not pairs:
+            return parts
+        _, k = min(pairs)
+        parts[k : k + 2] = [parts[k] + parts[k + 1]]

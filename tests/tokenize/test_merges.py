@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 import numpy as np
@@ -15,24 +14,14 @@ from curation.tokenize.card import special_tokens
 from curation.tokenize.pretokenize import pattern
 from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import Tables
+from tests.tokenize.pieces import merged_parts
 
 ALPHABET = "ab éèя中丁丂一🙂"
 BYTES = [bytes([b]) for b in range(256)]
 
 
 def merged(piece: bytes, ranks: dict[bytes, int]) -> list[int]:
-    """Merge the adjacent pair of lowest rank, leftmost first, until none is a token."""
-    parts = [bytes([b]) for b in piece]
-    while True:
-        pairs = [
-            (ranks[a + b], k)
-            for k, (a, b) in enumerate(itertools.pairwise(parts))
-            if a + b in ranks
-        ]
-        if not pairs:
-            return [ranks[part] for part in parts]
-        _, k = min(pairs)
-        parts[k : k + 2] = [parts[k] + parts[k + 1]]
+    return [ranks[part] for part in merged_parts([bytes([b]) for b in piece], ranks)]
 
 
 def vocabulary(seed: int) -> list[bytes]:
