@@ -42,7 +42,7 @@ from curation.dedup.urls import hosts
 from curation.hashing import mix64, unmix64, xxh64
 from curation.schema import Verdicts
 from curation.text.characters import ALPHA, SPACE, properties
-from curation.text.lines import characters
+from curation.text.lines import breadth, characters
 from curation.text.structure import PROSE, structure
 from curation.text.words import is_dense
 
@@ -355,7 +355,7 @@ def too_short(
     rows = np.flatnonzero((lost > 0) & (characters < settings.min_characters) & gutted)
     offsets, data = text_buffers(texts.take(pa.array(rows)))
     left = np.full(len(lost), np.inf)
-    left[rows] = [patterns.size(data, a, b, properties()) for a, b in pairwise(offsets)]
+    left[rows] = [breadth(data, a, b, properties(), 0) for a, b in pairwise(offsets)]
     least = float(settings.min_characters)
     return Verdicts.where(left < least, reason, left, least)
 

@@ -30,8 +30,7 @@ from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, borrowing, kern
 from curation.dedup.dedup_settings import VERDICTS
 from curation.text import characters as ch
 from curation.text.characters import properties
-from curation.text.lines import strip_left, strip_right
-from curation.text.words import is_dense
+from curation.text.lines import breadth, strip_left, strip_right
 
 if TYPE_CHECKING:
     from curation.dedup.lines import LineHashes, LineTotals
@@ -135,18 +134,6 @@ def _begins_as_item(data: Bytes, base: Int, span: Int64s, properties: Uint16s) -
 
 
 @borrowing
-def size(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Int:
-    """Characters of a line, a letter of Han, kana and bopomofo counting as three."""
-    n = 0
-    i = start
-    while i < end:
-        c, size = code_point(data, i)
-        n += 3 if is_dense(properties[c]) else 1
-        i += size
-    return n
-
-
-@borrowing
 def _is_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s) -> Bool:
     """Whether a line ends in the mark of a sentence, quotes and brackets aside.
 
@@ -221,7 +208,7 @@ def _decide(
                 continue
             a = strip_left(data, base + spans[line, 0], base + spans[line, 1], properties)
             b = strip_right(data, a, base + spans[line, 1], properties)
-            length = size(data, a, b, properties)
+            length = breadth(data, a, b, properties, 0)
             sentence = _is_sentence(data, a, b, properties)
             if line < first or line > last:  # the run at the top or at the bottom
                 heading = not sentence and length <= limits.heading_characters

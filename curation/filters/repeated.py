@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from curation.bytes.code_points import code_point
 from curation.bytes.hash_tables import intern
 from curation.compiled import Bool, Bools, Bytes, Int, Int32s, Uint16s, borrowing
 from curation.filters.filter_settings import CopySettings
 from curation.filters.scratch import begin, number_tokens, token_characters
 from curation.hashing import xxh64
 from curation.text import characters as ch
-from curation.text.lines import strip_left, strip_right
-from curation.text.words import is_dense
+from curation.text.lines import breadth, strip_left, strip_right
 
 if TYPE_CHECKING:
     from curation.filters.scratch import Scratch
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 REASON = "copies.passage"
 
 _SPACE = ch.SPACE
-#: Characters that a letter of Han, kana or bopomofo counts as, as in dedup-lines.
-_DENSE = 3
 
 
 class Copies(NamedTuple):
@@ -44,21 +40,6 @@ def copies(settings: CopySettings | None) -> Copies:
     if settings is None:
         return Copies(False, 0, 0.0)
     return Copies(True, settings.min_characters, settings.max_share)
-
-
-@borrowing
-def _characters(data: Bytes, start: Int, end: Int, properties: Uint16s, rule: Copies) -> Int:
-    """Characters but white space; a letter of Han, kana or bopomofo counts as several."""
-    n = 0
-    i = start
-    while i < end:
-        c, size = code_point(data, i)
-        if is_dense(properties[c]):
-            n += _DENSE
-        elif not properties[c] & _SPACE:
-            n += 1
-        i += size
-    return n
 
 
 @borrowing
@@ -97,7 +78,7 @@ def find_copies(data: Bytes, lines: Int, properties: Uint16s, rule: Copies, spac
     for j in range(n):
         if firsts[first[j]] == j:
             line = place[j]
-            size[first[j]] = _characters(data, starts[line], ends[line], properties, rule)
+            size[first[j]] = breadth(data, starts[line], ends[line], properties, _SPACE)
         total += size[first[j]]
     lost = _mark_runs(n, first, firsts, size, place, rule.min_characters, copied)
     if lost <= rule.max_share * total:

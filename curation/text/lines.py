@@ -10,6 +10,7 @@ from curation.bytes import ascii
 from curation.bytes.code_points import code_point, is_tail, last_character
 from curation.compiled import Bool, Bytes, Int, Int32s, Uint16s, borrowing, merged
 from curation.text import characters as ch
+from curation.text.words import is_dense
 
 _SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
 _ALPHA = ch.ALPHA
@@ -25,6 +26,7 @@ _COLON, _WORDSPACE = 0x3A, 0x1361
 _ARMENIAN = (0x0531, 0x0588)
 _ETHIOPIC = ((0x1200, 0x13A0), (0x2D80, 0x2DE0), (0xAB00, 0xAB30))
 _ASCII = 0x80
+_DENSE = 3
 
 
 @borrowing
@@ -33,6 +35,20 @@ def characters(data: Bytes, start: Int, end: Int) -> Int:
     n = 0
     for i in range(np.uint64(start), np.uint64(end)):  # compiled to vector instructions
         n += not is_tail(data[i])
+    return n
+
+
+@borrowing
+def breadth(data: Bytes, start: Int, end: Int, properties: Uint16s, left_out: Int) -> Int:
+    """Number of characters without a property of `left_out`; a letter of Han, kana or bopomofo,
+    being as much text, counts as several."""
+    n = 0
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        if not properties[c] & left_out:
+            n += _DENSE if is_dense(properties[c]) else 1
+        i += size
     return n
 
 
