@@ -11,7 +11,8 @@ import numpy as np
 
 from curation.bytes.ascii import byte_set
 from curation.bytes.code_points import code_point
-from curation.compiled import Bool, Bytes, Float, Int, Record, Uint16s, borrowing
+from curation.bytes.search import stands_at, word
+from curation.compiled import Bytes, Float, Int, Record, Uint16s, borrowing
 from curation.filters.lexicon import FLAGGED, first_bits
 from curation.filters.scratch import token_characters
 from curation.text.lines import strip_left, strip_right
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 DIALECTS = ("datatrove", "dclm", "unicode")
 DATATROVE, DCLM = 0, 1
 
-_HASH, _DOT, _DASH, _BLANK = 0x23, 0x2E, 0x2D, 0x20
+_HASH, _DASH = 0x23, 0x2D
+_ELLIPSIS, _STOPS, _SPACED = word("…".encode()), word(b"..."), word(b". . .")
 _SYMBOLS = byte_set("#.")
 _SYMBOLS[0xE2] = True  # lead byte of the ellipsis
 _BULLET, _DISC, _STAR = 0x2022, 0x25CF, 0x2A
@@ -42,32 +44,13 @@ def count_symbols(data: Bytes, start: Int, end: Int) -> tuple[Int, Int, Int]:
         if not _SYMBOLS[b]:
             continue
         hashes += b == _HASH
-        if i >= free and ends_in_ellipsis(data, i, min(i + 3, end)):
+        if i >= free and (stands_at(data, i, end, _ELLIPSIS) or stands_at(data, i, end, _STOPS)):
             ellipses += 1
             free = i + 3
-        if i >= free_spaced and ends_in_spaced_ellipsis(data, i, min(i + 5, end)):
+        if i >= free_spaced and stands_at(data, i, end, _SPACED):
             spaced += 1
             free_spaced = i + 5
     return hashes, ellipses, spaced
-
-
-@borrowing
-def ends_in_ellipsis(data: Bytes, start: Int, end: Int) -> Bool:
-    """Whether data[start:end] ends in `…` or `...`."""
-    if end - start < 3:
-        return False
-    a, b, c = data[end - 3], data[end - 2], data[end - 1]
-    return (a == _DOT and b == _DOT and c == _DOT) or (a == 0xE2 and b == 0x80 and c == 0xA6)
-
-
-@borrowing
-def ends_in_spaced_ellipsis(data: Bytes, start: Int, end: Int) -> Bool:
-    if end - start < 5:
-        return False
-    for k in range(5):  # noqa: SIM110
-        if data[end - 5 + k] != (_BLANK if k % 2 else _DOT):
-            return False
-    return True
 
 
 @borrowing
@@ -89,7 +72,9 @@ def line_shares(
         filled += 1
         c = code_point(data, a)[0]
         bullets += c == _DASH or c == _BULLET or (wide and (c == _STAR or c == _DISC))
-        ellipses += ends_in_ellipsis(data, a, b) or (wide and ends_in_spaced_ellipsis(data, a, b))
+        last = max(a, b - len(_STOPS))
+        ended = stands_at(data, last, b, _ELLIPSIS) or stands_at(data, last, b, _STOPS)
+        ellipses += ended or (wide and stands_at(data, max(a, b - len(_SPACED)), b, _SPACED))
     total = max(filled if wide else n, 1)
     return bullets / total, ellipses / total
 
