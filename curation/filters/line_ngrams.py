@@ -19,7 +19,7 @@ import numpy as np
 
 from curation.bytes.hash_tables import intern, scrambled
 from curation.compiled import Bool, Float, Int, borrowing, inlined
-from curation.filters.scratch import begin, begin_counts, count_up, token_characters, with_room
+from curation.filters.scratch import begin, begin_counts, token_characters, with_room
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ def _count_pairs(size: Int, scratch: Scratch, most: Int) -> None:
     for i in range(size):
         if tokens.flags[i] & HAS_ALPHA:
             here = np.int64(distinct.classes[tokens.ids[i]])
-            scratch.grams.at[i] = scrambled(np.uint64(before << 32 | here)) & seen
-            count_up(counts, scratch.grams.at[i], most)
+            place = scrambled(np.uint64(before << 32 | here)) & seen
+            scratch.grams.at[i] = place
+            counts[place] += counts[place] < most
             before = here
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from curation.bytes.hash_tables import intern, scrambled
 from curation.compiled import Bytes, Float, Float64s, Int, Record, borrowing, inlined
-from curation.filters.scratch import begin, begin_counts, count_up, with_room
+from curation.filters.scratch import begin, begin_counts, with_room
 from curation.hashing import xxh64
 from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE
@@ -81,7 +81,7 @@ def _drop_single(n: Int, active: Int, size: Int, space: Scratch) -> Int:
         wanted = space.distinct.counts[tokens.ids[np.uint64(i + n - 1)]] > 1
         place = scrambled(_key(n, i, tokens, grams)) & mask
         places[np.uint64(kept)] = place
-        count_up(counts, place, 2 * wanted)
+        counts[place] += counts[place] < 2 * wanted
         kept += wanted
     active, kept = kept, 0
     for a in range(active):

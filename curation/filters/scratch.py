@@ -234,11 +234,6 @@ def begin_counts(counts: Bytes, keys: Int) -> Int:
 
 
 @inlined
-def count_up(counts: Bytes, place: Int, most: Int) -> None:
-    counts[place] += counts[place] < most
-
-
-@inlined
 def token_characters(tokens: Tokens, i: Int) -> Int:
     """Characters of token i."""
     return tokens.before[i + 1] - tokens.before[i]
