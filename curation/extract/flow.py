@@ -188,17 +188,9 @@ def _has_no_blanks(point: Int) -> Bool:
 
 
 @inlined
-def _last_point(text: Bytes, o: Int) -> Int:
-    """The character that ends at o, 0 where it is one of ASCII."""
-    if text[o - 1] < 0x80:
-        return np.int64(0)
-    return code_point(text, last_character(text, o - 4, o))[0]
-
-
-@inlined
 def _parted(text: Bytes, o: Int, due: Int, point: Int) -> Int:
     """Write the white space that is `due` between two characters; return where the text ends."""
-    last = _last_point(text, o)
+    last = code_point(text, last_character(text, o - 4, o))[0]
     if due == NO_WIDTH:
         if _has_no_blanks(last) and _has_no_blanks(point):
             return put(text, o, np.int64(0x200B))
@@ -621,15 +613,11 @@ def _words_meet(src: Bytes, i: Int, text: Bytes, now: State) -> Bool:
     """Whether a word ends at the end of the text and another begins in src[i:], by the letters and
     digits on both sides."""
     o = now.length
-    last, first = _last_point(text, o), np.int64(src[i])
-    size = 1
-    if last == 0:
-        last = np.int64(text[o - 1])
-        before = o - 2
-    else:
-        before = last_character(text, now.start, o) - 1
+    before = last_character(text, now.start, o) - 1
     if before < now.start:
         return False
+    last, first = code_point(text, before + 1)[0], np.int64(src[i])
+    size = 1
     if first >= 0x80:
         first, size = code_point(src, i)
     second = np.int64(src[i + size])
