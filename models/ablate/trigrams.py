@@ -66,12 +66,6 @@ def _count(stream: Uint32s, boundary: Int, step: Int, tables: _Tables) -> None:
         older, newer = newer, token
 
 
-@borrowing
-def _kept(count: Int, discount: Float) -> Float:
-    """Return what discounting leaves of a count."""
-    return count - discount if count > 0 else 0.0
-
-
 @kernel
 def _loss(stream: Uint32s, boundary: Int, discount: Float, tables: _Tables) -> Float:
     """Return the mean negative log-probability (nats) of the stream's tokens."""
@@ -87,15 +81,16 @@ def _loss(stream: Uint32s, boundary: Int, discount: Float, tables: _Tables) -> F
             continue
         chance = uniform
         if total > 0:
-            chance = (_kept(unigrams[token], discount) + discount * kinds * uniform) / total
+            kept = max(unigrams[token] - discount, 0.0)
+            chance = (kept + discount * kinds * uniform) / total
         if contexts[newer, 0] > 0:
             row = _row(pair_keys, (newer << np.uint64(21) | token) + np.uint64(1))
-            kept = _kept(pairs[row, 0], discount)
+            kept = max(pairs[row, 0] - discount, 0.0)
             chance = (kept + discount * contexts[newer, 1] * chance) / contexts[newer, 0]
         context = _row(pair_keys, (older << np.uint64(21) | newer) + np.uint64(1))
         if pairs[context, 1] > 0:
             key = (older << np.uint64(42) | newer << np.uint64(21) | token) + np.uint64(1)
-            kept = _kept(triples[_row(triple_keys, key)], discount)
+            kept = max(triples[_row(triple_keys, key)] - discount, 0.0)
             chance = (kept + discount * pairs[context, 2] * chance) / pairs[context, 1]
         loss -= np.log(chance)
         count += 1
