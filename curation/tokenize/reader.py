@@ -19,30 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import Int, Int64s, Uint64s, kernel
 from curation.errors import ConfigError, InputError, require
-from curation.hashing import mix64, scramble
+from curation.hashing import mix64
 from curation.tokenize.megatron import read_index
 
 _ROUNDS = 6
-
-
-@kernel
-def _permute(places: Int64s, n: Int, half: Int, keys: Uint64s) -> Int64s:
-    bits = np.uint64(half)
-    low = (np.uint64(1) << bits) - np.uint64(1)
-    out = np.empty(len(places), np.int64)
-    for k in range(len(places)):
-        x = np.uint64(places[k])
-        while True:
-            left, right = x >> bits, x & low
-            for key in keys:
-                left, right = right, left ^ (scramble(right ^ key) & low)
-            x = left << bits | right
-            if x < np.uint64(n):
-                break
-        out[k] = x
-    return out
 
 
 def permute(places: npt.NDArray[np.int64], n: int, seed: int) -> npt.NDArray[np.int64]:
@@ -52,9 +33,17 @@ def permute(places: npt.NDArray[np.int64], n: int, seed: int) -> npt.NDArray[np.
     on along their cycle until they are inside (Black and Rogaway 2002, "Ciphers with arbitrary
     finite domains"), fewer than four steps on average.
     """
-    half = max(1, -(-max(n - 1, 1).bit_length() // 2))
+    half = np.uint64(max(1, -(-max(n - 1, 1).bit_length() // 2)))
+    low = (np.uint64(1) << half) - np.uint64(1)
     keys = mix64(np.uint64(seed) + mix64(np.arange(1, _ROUNDS + 1, dtype=np.uint64)))
-    return _permute(places, n, half, keys)
+    out, outside = places.astype(np.uint64), np.arange(len(places))
+    while len(outside):
+        left, right = out[outside] >> half, out[outside] & low
+        for key in keys:
+            left, right = right, left ^ (mix64(right ^ key) & low)
+        out[outside] = left << half | right
+        outside = outside[out[outside] >= n]
+    return out.astype(np.int64)
 
 
 #: Name of a shard that tells how many there are: `tokens-00000-of-00004.bin`.
