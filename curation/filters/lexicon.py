@@ -10,7 +10,7 @@ at most as often as the unmarked ones of the same document, so that a text on po
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +23,13 @@ from curation.compiled import (
     Float,
     Int,
     Int64s,
-    Uint16s,
-    Uint32s,
     Uint64s,
     borrowing,
     inlined,
-    kernel,
 )
 from curation.filters.scratch import DIGITS
 from curation.text import characters as ch
-from curation.text.words import IS_WORD, describe, finish, words
+from curation.text.words import IS_WORD, describe_words, words
 
 if TYPE_CHECKING:
     from curation.filters.scratch import Document, Scratch
@@ -46,6 +43,7 @@ EVERYDAY = 8
 
 _EVERYDAY_MARK = "?"
 _FIRSTS = 1 << 12
+_LISTS = np.uint64(0x5851F42D4C957F2D)
 
 
 class Lists(NamedTuple):
@@ -57,14 +55,10 @@ class Lists(NamedTuple):
 
 @inlined
 def chain(h: Int, token: Int) -> Int:
-    """Hash of a phrase that goes on with the token of this hash."""
-    return finish((h * np.uint64(0x9E3779B97F4A7C15)) ^ token)
-
-
-@borrowing
-def list_seed(number: Int) -> Int:
-    """Hash with which the phrases of list `number` begin."""
-    return finish(np.uint64(number) + np.uint64(0x5851F42D4C957F2D))
+    """Hash of a phrase that goes on with the token of this hash; first is its list's number."""
+    h = (h * np.uint64(0x9E3779B97F4A7C15)) ^ token
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return h ^ (h >> np.uint64(32))
 
 
 def dirty_phrases(entries: Iterable[str], allowed: Iterable[str]) -> dict[int, list[str]]:
@@ -97,9 +91,11 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Lists:
     ]
     numbers, bits = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
     texts = pa.array([phrase for _, _, phrase in rows], pa.large_string())
-    tables, spans = (ch.properties(), ch.lower_case()), words(texts)
-    keys, values = _phrase_keys(text_buffers(texts).data, spans, numbers, bits, *tables)
-    firsts, some = np.zeros((len(lists), _FIRSTS), np.bool_), np.diff(spans.doc_offsets) > 0
+    spans = words(texts)
+    keys = _phrase_keys(text_buffers(texts).data, spans, numbers)
+    values, some = np.full(len(keys), CONTINUES), np.diff(spans.doc_offsets) > 0
+    values[spans.doc_offsets[1:][some] - 1] = bits[some]
+    firsts = np.zeros((len(lists), _FIRSTS), np.bool_)
     firsts[numbers[some], keys[spans.doc_offsets[:-1][some]] % _FIRSTS] = True
     entries = dict.fromkeys(keys.tolist(), 0)
     for key, bit in zip(keys.tolist(), values.tolist(), strict=True):
@@ -107,27 +103,22 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Lists:
     return Lists(of_hashes(entries), firsts)
 
 
-@kernel
-def _phrase_keys(
-    data: Bytes, spans: Spans, numbers: Int64s, bits: Int64s, properties: Uint16s, lower: Uint32s
-) -> tuple[Uint64s, Int64s]:
-    """Hash of every beginning of each phrase, and the bits that it carries."""
-    keys = np.empty(len(spans.starts), np.uint64)
-    values = np.empty(len(spans.starts), np.int64)
-    for row in range(len(numbers)):
-        h = list_seed(numbers[row])
-        for i in range(spans.doc_offsets[row], spans.doc_offsets[row + 1]):
-            h = chain(h, describe(data, spans.starts[i], spans.ends[i], properties, lower)[3])
-            keys[i] = h
-            last = i + 1 == spans.doc_offsets[row + 1]
-            values[i] = bits[row] if last else CONTINUES
-    return keys, values
+def _phrase_keys(data: Bytes, spans: Spans, numbers: Int64s) -> Uint64s:
+    """Return the hash of every beginning of each phrase, word by word of all of them."""
+    chain_all: Any = chain.py_func  # of arrays as of numbers
+    _, keys = describe_words(data, spans, ch.properties(), ch.lower_case())
+    h = chain_all(numbers.astype(np.uint64), _LISTS)
+    places, ends = spans.doc_offsets[:-1].copy(), spans.doc_offsets[1:]
+    while (going := places < ends).any():
+        h[going] = keys[places[going]] = chain_all(h[going], keys[places[going]])
+        places += 1
+    return keys
 
 
 @inlined
 def first_bits(token: Int, number: Int, lists: Lists) -> Int:
     """Bits with which the token of this hash begins phrases of list `number`: most begin none."""
-    h = chain(list_seed(number), token)
+    h = chain(chain(np.uint64(number), _LISTS), token)
     some = lists.firsts[number, h % np.uint64(_FIRSTS)]
     return max(find(lists.table.keys, lists.table.values, h), 0) if some else np.int64(0)
 
@@ -143,7 +134,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
         return np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
     table, held = kit.dirty_words, kit.dirty_words.table
-    seed = list_seed(doc.dirty_words)
+    seed = chain(np.uint64(doc.dirty_words), _LISTS)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
         classes.marks[c] = -1 if h == DIGITS else first_bits(h, doc.dirty_words, table)

@@ -21,7 +21,18 @@ import numpy.typing as npt
 
 from curation.bytes import ascii
 from curation.bytes.code_points import code_point
-from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, Uint32s, borrowing, inlined
+from curation.compiled import (
+    Bool,
+    Bytes,
+    Int,
+    Int64s,
+    Uint16s,
+    Uint32s,
+    Uint64s,
+    borrowing,
+    inlined,
+    kernel,
+)
 from curation.text import characters as ch
 
 if TYPE_CHECKING:
@@ -154,6 +165,19 @@ def describe(
     if not common & _PUNCTUATION:
         flags |= NOT_PUNCTUATION
     return chars, flags, finish(h), finish(low)
+
+
+@kernel
+def describe_words(
+    data: Bytes, spans: Spans, properties: Uint16s, lower: Uint32s
+) -> tuple[Int64s, Uint64s]:
+    """Return flags and hash of the lower-case form of every word."""
+    flags = np.empty(len(spans.starts), np.int64)
+    lows = np.empty(len(spans.starts), np.uint64)
+    for i in range(len(spans.starts)):
+        start, end = spans.starts[i], spans.ends[i]
+        _, flags[i], _, lows[i] = describe(data, start, end, properties, lower)
+    return flags, lows
 
 
 @borrowing

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.compiled import Bytes, Int32s, Int64s, Uint16s, Uint32s, Uint64s, kernel
+from curation.compiled import Bytes, Int32s, Int64s, Uint32s, Uint64s, kernel
 from curation.filters.reference import load_vocabulary, word_tokens
 from curation.filters.scratch import DIGITS, Room, room
 from curation.text import characters as ch
-from curation.text.words import HAS_ALPHA, HAS_NUMBER, describe, words
+from curation.text.words import HAS_ALPHA, HAS_NUMBER, Spans, describe_words, words
 from curation.tokenize.vocabulary import Tables
 
 Ints = npt.NDArray[np.int64]
@@ -25,16 +25,9 @@ Hashes = npt.NDArray[np.uint64]
 vocabulary = functools.cache(load_vocabulary)
 
 
-@kernel
-def _hash_words(
-    data: Bytes, starts: Int64s, ends: Int64s, properties: Uint16s, lower: Uint32s
-) -> tuple[Uint64s, Int64s]:
-    hashes = np.empty(len(starts), np.uint64)
-    flags = np.empty(len(starts), np.int64)
-    for i in range(len(starts)):
-        _, flags[i], _, low = describe(data, starts[i], ends[i], properties, lower)
-        hashes[i] = DIGITS if flags[i] & HAS_NUMBER and not flags[i] & HAS_ALPHA else low
-    return hashes, flags
+def _hash_words(data: Bytes, spans: Spans) -> tuple[Uint64s, Int64s]:
+    flags, lows = describe_words(data, spans, ch.properties(), ch.lower_case())
+    return np.where(flags & (HAS_NUMBER | HAS_ALPHA) == HAS_NUMBER, DIGITS, lows), flags
 
 
 @kernel
@@ -106,7 +99,7 @@ def count_words(texts: Texts, weights: Sequence[float] | None = None) -> Words:
     """Count the words of a batch; `weights` counts every text that often."""
     spans = words(texts)
     _, data = text_buffers(texts)
-    hashes, flags = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
+    hashes, flags = _hash_words(data, spans)
     kept, firsts, places = np.unique(hashes, return_index=True, return_inverse=True)
     repeated = (
         np.repeat(np.asarray(weights, np.float64), np.diff(spans.doc_offsets))
@@ -206,7 +199,7 @@ class PairCounts:
         """Count the pairs of a batch of the corpus that the words were counted in."""
         spans = words(texts)
         _, data = text_buffers(texts)
-        hashes, _ = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
+        hashes, _ = _hash_words(data, spans)
         units = self._units.of_words[np.searchsorted(self._held.hashes, hashes)]
         adjacent = np.ones(max(len(units) - 1, 0), bool)
         ends = spans.doc_offsets[1:-1]
