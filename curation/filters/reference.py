@@ -250,7 +250,7 @@ def _no_vocabulary() -> Tables:
     none = np.zeros(0, np.int32)
     bits = np.zeros(0, np.uint64)
     offsets = np.zeros(1, np.int64)
-    return Tables(np.zeros(0, np.uint8), offsets, none, bits, none, none)
+    return Tables(np.zeros(0, np.uint8), offsets, none, bits, none, none.reshape(0, 0))
 
 
 @borrowing

@@ -10,27 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curation.compiled import Bytes, Int, Int32s, Int64s, Uint32s, borrowing, inlined, kernel
-from curation.tokenize.vocabulary import find_pair
+from curation.compiled import Bytes, Int, Int64s, Uint32s, borrowing, kernel
+from curation.tokenize.vocabulary import NO_TOKEN, find_pair
 
 if TYPE_CHECKING:
     from curation.tokenize.vocabulary import Tables
 
-_NONE = np.int64(0x7FFFFFFF)  # rank of a pair that makes no token
 _LINEAR = 96  # bytes up to which scanning for the minimum beats a heap
 WORK = 2 * _LINEAR  #: numbers of scratch memory that `merge_piece` needs
-
-
-@inlined
-def _rank(left: Int, right: Int, tables: Tables) -> Int:
-    found = find_pair(left, right, tables.pairs)
-    return _NONE if found < 0 else found
-
-
-@inlined
-def _byte_rank(data: Bytes, k: Int, byte_pairs: Int32s) -> Int:
-    found = np.int64(byte_pairs[np.int64(data[k]) << 8 | np.int64(data[k + 1])])
-    return _NONE if found < 0 else found
 
 
 @borrowing
@@ -42,7 +29,7 @@ def _merge_short(
     for k in range(n):
         work[ids + k] = tables.byte_ids[data[start + k]]
     for k in range(n - 1):
-        work[ranks + k] = _byte_rank(data, start + k, tables.byte_pairs)
+        work[ranks + k] = tables.byte_pairs[data[start + k], data[start + k + 1]]
     while n > 1:
         best = np.int64(0)
         token = work[ranks]
@@ -50,7 +37,7 @@ def _merge_short(
             if work[ranks + k] < token:
                 token = work[ranks + k]
                 best = np.int64(k)
-        if token == _NONE:
+        if token == NO_TOKEN:
             break
         work[ids + best] = token
         for k in range(best + 1, n - 1):
@@ -58,9 +45,9 @@ def _merge_short(
             work[ranks + k] = work[ranks + k + 1]
         n -= 1
         if best + 1 < n:
-            work[ranks + best] = _rank(token, work[ids + best + 1], tables)
+            work[ranks + best] = find_pair(token, work[ids + best + 1], tables.pairs)
         if best > 0:
-            work[ranks + best - 1] = _rank(work[ids + best - 1], token, tables)
+            work[ranks + best - 1] = find_pair(work[ids + best - 1], token, tables.pairs)
     for k in range(n):
         out[at + k] = work[ids + k]
     return n
@@ -79,9 +66,9 @@ def _merge_long(data: Bytes, start: Int, end: Int, tables: Tables, out: Uint32s,
         ids[k] = tables.byte_ids[data[start + k]]
         after[k] = k + 1
         before[k] = k - 1
-    for k in range(n):
-        ranks[k] = _NONE if k + 1 == n else _byte_rank(data, start + k, tables.byte_pairs)
-        if ranks[k] != _NONE:
+        last = k + 1 == n
+        ranks[k] = NO_TOKEN if last else tables.byte_pairs[data[start + k], data[start + k + 1]]
+        if ranks[k] != NO_TOKEN:
             heappush(heap, ranks[k] << 32 | k)
     while len(heap):
         least = heappop(heap)
@@ -94,16 +81,16 @@ def _merge_long(data: Bytes, start: Int, end: Int, tables: Tables, out: Uint32s,
         ids[gone] = -1
         right = after[gone]
         after[k] = right
-        ranks[k] = _NONE
+        ranks[k] = NO_TOKEN
         if right < n:
             before[right] = k
-            ranks[k] = _rank(token, ids[right], tables)
-            if ranks[k] != _NONE:
+            ranks[k] = find_pair(token, ids[right], tables.pairs)
+            if ranks[k] != NO_TOKEN:
                 heappush(heap, ranks[k] << 32 | k)
         left = before[k]
         if left >= 0:
-            ranks[left] = _rank(ids[left], token, tables)
-            if ranks[left] != _NONE:
+            ranks[left] = find_pair(ids[left], token, tables.pairs)
+            if ranks[left] != NO_TOKEN:
                 heappush(heap, ranks[left] << 32 | left)
     count = 0
     k = 0

@@ -22,6 +22,8 @@ _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ID_BITS = np.uint64(21)
 #: Ids of a vocabulary stay below this.
 MAX_TOKENS = 1 << 21
+#: In place of the id of a pair that makes no token: beyond all of them.
+NO_TOKEN = np.int64(0x7FFFFFFF)
 
 
 class Tables(NamedTuple):
@@ -32,7 +34,7 @@ class Tables(NamedTuple):
     slots: npt.NDArray[np.int32]  # token by hash of its bytes, -1 where empty
     pairs: npt.NDArray[np.uint64]  # left id, right id, token: 21 bits each; all ones where empty
     byte_ids: npt.NDArray[np.int32]  # [256] id of each single byte
-    byte_pairs: npt.NDArray[np.int32]  # [65536] token of first byte << 8 | second, -1 for none
+    byte_pairs: npt.NDArray[np.int32]  # [256, 256] token of two bytes, or NO_TOKEN
 
 
 @inlined
@@ -66,7 +68,7 @@ def _pair_hash(left: Int, right: Int) -> tuple[Int, Int]:
 
 @inlined
 def find_pair(left: Int, right: Int, pairs: Uint64s) -> Int:
-    """Return the token that two tokens make, or -1."""
+    """Return the token that two tokens make, or NO_TOKEN."""
     both, h = _pair_hash(left, right)
     mask = np.uint64(len(pairs) - 1)
     slot = h >> np.uint64(32) & mask
@@ -74,7 +76,7 @@ def find_pair(left: Int, right: Int, pairs: Uint64s) -> Int:
         if pairs[slot] >> _ID_BITS == both:
             return np.int64(pairs[slot] & np.uint64(MAX_TOKENS - 1))
         slot = (slot + np.uint64(1)) & mask
-    return np.int64(-1)
+    return NO_TOKEN
 
 
 def _power_of_two(least: int) -> int:
