@@ -64,27 +64,24 @@ def _pair(before: Int, after: Int) -> Int:
     return both * np.uint64(0x9E3779B97F4A7C15) >> _SHIFT
 
 
-def no_seams() -> Seams:
-    """Return bits for `add_token` to set."""
-    return Seams(*(np.zeros(1 << (bits - 6), np.uint64) for bits in (_PAIR_BITS, 16)))
-
-
 @borrowing
-def add_token(blob: Bytes, start: Int, end: Int, seams: Seams) -> None:
-    """Set the bits of what the token blob[start:end] reaches across."""
-    for i in range(start + 1, end):
-        if blob[i] >> 4 != 0xE or not is_tail(blob[i - 1]):
-            continue
-        if i - 3 >= start and _wide(blob, i - 3, i) and _wide(blob, i, end):
-            set_bit(seams.pairs, _pair(code_point(blob, i - 3)[0], code_point(blob, i)[0]))
-            continue
-        # The token has one of the characters in part, and may have it in others' place.
-        edge = np.uint64(blob[i - 1] & 0x3F) << np.uint64(10)
-        edge |= np.uint64(blob[i] & 0x0F) << np.uint64(6)
-        if i + 1 < end:
-            set_bit(seams.edges, edge | np.uint64(blob[i + 1] & 0x3F))
-        else:
-            seams.edges[edge >> np.uint64(6)] = ~np.uint64(0)
+def _add_tokens(blob: Bytes, offsets: Int64s, seams: Seams) -> None:
+    """Set the bits of what the tokens reach across."""
+    for token in range(len(offsets) - 1):
+        start, end = offsets[token], offsets[token + 1]
+        for i in range(start + 1, end):
+            if blob[i] >> 4 != 0xE or not is_tail(blob[i - 1]):
+                continue
+            if i - 3 >= start and _wide(blob, i - 3, i) and _wide(blob, i, end):
+                set_bit(seams.pairs, _pair(code_point(blob, i - 3)[0], code_point(blob, i)[0]))
+                continue
+            # The token has one of the characters in part, and may have it in others' place.
+            edge = np.uint64(blob[i - 1] & 0x3F) << np.uint64(10)
+            edge |= np.uint64(blob[i] & 0x0F) << np.uint64(6)
+            if i + 1 < end:
+                set_bit(seams.edges, edge | np.uint64(blob[i + 1] & 0x3F))
+            else:
+                seams.edges[edge >> np.uint64(6)] = ~np.uint64(0)
 
 
 @borrowing
@@ -114,17 +111,11 @@ class Encoder(NamedTuple):
     seams: Seams
 
 
-@borrowing
-def _add_tokens(data: Bytes, offsets: Int64s, seams: Seams) -> None:
-    for token in range(len(offsets) - 1):
-        add_token(data, offsets[token], offsets[token + 1], seams)
-
-
 def encoder(tables: Tables) -> Encoder:
     """Return what `encode_texts` needs of a vocabulary."""
-    made = Encoder(tables, no_seams())
-    _add_tokens(tables.blob, tables.offsets, made.seams)
-    return made
+    seams = Seams(*(np.zeros(1 << (bits - 6), np.uint64) for bits in (_PAIR_BITS, 16)))
+    _add_tokens(tables.blob, tables.offsets, seams)
+    return Encoder(tables, seams)
 
 
 class Memory(NamedTuple):
