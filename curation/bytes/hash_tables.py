@@ -1,6 +1,6 @@
-"""Hash tables with open addressing over flat arrays, for use inside kernels.
+"""Hash tables with open addressing over flat arrays, and sets of bits, for use inside kernels.
 
-Their length is a power of two; a key is in the first free slot from its hash on.
+The tables' length is a power of two; a key is in the first free slot from its hash on.
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,12 @@ class Table(NamedTuple):
 
     keys: npt.NDArray[np.uint64]  # [2^k]
     values: npt.NDArray[np.int32]  # [2^k]
+
+
+@inlined
+def has_bit(bits: Uint64s, k: Int) -> Bool:
+    """Return whether a bit, by its number, is set."""
+    return bits[k >> np.uint64(6)] >> (k & np.uint64(63)) & np.uint64(1) != np.uint64(0)
 
 
 @inlined

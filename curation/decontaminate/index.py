@@ -24,7 +24,6 @@ import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as
 from curation.arrow import read_only
-from curation.compiled import Int, inlined
 from curation.decontaminate.normalize import WORD, Tokens, ngrams, sums, tokenize
 from curation.models import ModelFile, locate
 
@@ -76,6 +75,8 @@ _DIGIT_BITS, _MOST_DIGITS = 3, 5
 #: Steps of a weight per bit, and the flag of numbers in it.
 STEPS = 4
 NUMBER = 0x80
+#: Bit of an n-gram's hash from which on the filter knows it.
+FILTERED = np.uint64(20)
 
 
 class Index(NamedTuple):
@@ -86,7 +87,7 @@ class Index(NamedTuple):
     offsets: npt.NDArray[np.int64]  # [patterns + 1]
     totals: npt.NDArray[np.int32]  # [patterns] sum of the weights
     sizes: npt.NDArray[np.int32]  # [patterns] in quarters of a word
-    filter: npt.NDArray[np.uint64]  # bits of the n-grams that are there
+    filter: npt.NDArray[np.uint64]  # bits of the n-grams that are there, by those from FILTERED on
     keys: npt.NDArray[np.uint64]  # [n-grams] ascending
     starts: npt.NDArray[np.int32]  # [n-grams + 1] postings of each
     patterns: npt.NDArray[np.int32]  # [postings] sorted by n-gram, pattern, position
@@ -165,16 +166,9 @@ def _weights(
 def _filter(grams: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return 16 bits for each n-gram, of which its own is set."""
     bits = np.zeros(1 << max(4, int(np.ceil(np.log2(max(1, len(grams)) * 16 / 64)))), np.uint64)
-    at = grams >> np.uint64(20) & np.uint64(len(bits) * 64 - 1)
+    at = grams >> FILTERED & np.uint64(len(bits) * 64 - 1)
     np.bitwise_or.at(bits, at >> np.uint64(6), np.uint64(1) << (at & np.uint64(63)))
     return bits
-
-
-@inlined
-def may_have(index: Index, g: Int) -> Int:
-    """1 where the index has the n-gram, and seldom for another; else 0."""
-    bit = (g >> np.uint64(20)) & np.uint64(len(index.filter) * 64 - 1)
-    return (index.filter[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
 
 
 def save_index(index: Index, folder: Path) -> None:

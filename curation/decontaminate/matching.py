@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import repeated
+from curation.bytes.hash_tables import has_bit
 from curation.compiled import Float, Int, Int32s, Int64s, Uint64s, kernel
-from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, may_have
+from curation.decontaminate.index import FILTERED, MOST_PATTERNS, NUMBER, STEPS, Index
 from curation.decontaminate.normalize import (
     SIZE,
     WORD,
@@ -96,9 +97,10 @@ def find_runs(tokens: Scratch, n: Int, index: Index, out: Int32s) -> Int:
     # Apart from the rest, so that the reads, far from each other, overlap.
     chosen = np.empty(n + 1, np.int32)
     candidates = 0
+    bits = np.uint64(len(index.filter) * 64 - 1)
     for i in range(n):
         chosen[candidates] = i
-        candidates += int(may_have(index, grams[i]) and stops[i] >= 0)
+        candidates += int(has_bit(index.filter, grams[i] >> FILTERED & bits) and stops[i] >= 0)
     for i in chosen[:candidates]:
         g, stop = grams[i], stops[i]
         number = place_of(g, index.keys)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point
+from curation.bytes.hash_tables import has_bit
 from curation.compiled import (
     Bool,
     Bytes,
@@ -95,7 +96,8 @@ class Familiarity:
         offsets, data = text_buffers(lines)
         counts = np.zeros((5, len(labels)))
         scratch = _scratch(offsets)
-        _count(offsets, data, firsts, labels, self.table, self.everywhere, scratch, counts)
+        table = self.table.view(np.uint64)
+        _count(offsets, data, firsts, labels, table, self.everywhere, scratch, counts)
         return counts
 
 
@@ -103,12 +105,7 @@ class Familiarity:
 def _place(run: Int, label: Int) -> Int:
     h = run ^ ((np.uint64(label) + np.uint64(1)) * _LABEL)
     h = (h ^ (h >> _SHIFT)) * _SECOND
-    return np.int64((h ^ (h >> _SHIFT)) * _THIRD >> _PLACE)
-
-
-@inlined
-def _has(table: Bytes, place: Int) -> Int:
-    return (table[place >> 3] >> (place & 7)) & 1
+    return (h ^ (h >> _SHIFT)) * _THIRD >> _PLACE
 
 
 @merged
@@ -151,7 +148,7 @@ def _count(
     data: Bytes,
     firsts: Int64s,
     labels: Int64s,
-    table: Bytes,
+    table: Uint64s,
     everywhere: Int,
     scratch: Uint64s,
     counts: Float64s,
@@ -166,10 +163,10 @@ def _count(
             for k in range(n):
                 if labels.shape[1] > 1 and not scratch[k, 1]:
                     continue
-                known = _has(table, _place(scratch[k, 0], everywhere))
+                known = has_bit(table, _place(scratch[k, 0], everywhere))
                 for label in labels[text]:
                     if not known:
-                        known = _has(table, _place(scratch[k, 0], label))
+                        known = has_bit(table, _place(scratch[k, 0], label))
                 hits += known
                 if scratch[k, 1]:
                     place = scratch[k, 0] >> _NOT_SEEN

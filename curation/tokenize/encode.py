@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.bytes.code_points import code_point, is_tail
+from curation.bytes.hash_tables import has_bit
 from curation.bytes.search import eight_at
 from curation.compiled import Bool, Bytes, Int, Int64s, Uint32s, Uint64s, borrowing, inlined
 from curation.tokenize.bpe import WORK, merge_piece
@@ -38,12 +39,6 @@ class Seams(NamedTuple):
     pairs: npt.NDArray[np.uint64]  # 2^17 bits by hash of two whole characters
     edges: npt.NDArray[np.uint64]  # 2^16 bits, where a token begins or ends within a character: by
     # six bits of the byte before, four of the first byte after and six of the next
-
-
-@inlined
-def has_bit(bits: Uint64s, k: Int) -> Bool:
-    """Return whether a bit, by its number, is set."""
-    return bits[k >> np.uint64(6)] >> (k & np.uint64(63)) & np.uint64(1) != np.uint64(0)
 
 
 @inlined
