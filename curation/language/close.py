@@ -10,6 +10,7 @@ one by one and in pairs.
 
 import functools
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -180,23 +181,13 @@ def _add(
                 out[row, member] /= scale
 
 
-@borrowing
-def _all_keys(offsets: Int64s, data: Bytes, scratch: Uint32s, out: Uint32s, counts: Int64s) -> None:
-    n = 0
-    for line in range(len(counts)):
-        counts[line] = _keys(data, offsets[line], offsets[line + 1], scratch)
-        for k in range(counts[line]):
-            out[n] = scratch[k]
-            n += 1
-
-
 def keys(lines: Texts) -> tuple[npt.NDArray[np.uint32], Ints]:
     """Hashes of the words of every line, one line after the other, and how many each has."""
     offsets, data = text_buffers(lines)
-    out = np.empty(int(offsets[-1] - offsets[0]), np.uint32)
-    counts = np.zeros(len(offsets) - 1, np.int64)
-    _all_keys(offsets, data, _scratch(offsets), out, counts)
-    return out[: counts.sum()], counts
+    out, ends = np.empty(int(offsets[-1] - offsets[0]), np.uint32), [0]
+    for begin, end in pairwise(offsets.tolist()):
+        ends.append(ends[-1] + int(_keys(data, begin, end, out[ends[-1] :])))
+    return out[: ends[-1]], np.diff(ends)
 
 
 def _scratch(offsets: Ints) -> npt.NDArray[np.uint32]:

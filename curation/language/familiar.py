@@ -8,6 +8,8 @@ one language, English, are on pages of all others: its runs are known everywhere
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -181,25 +183,15 @@ def _count(
         counts[4, text] = times
 
 
-@borrowing
-def _all_places(
-    offsets: Int64s, data: Bytes, labels: Int64s, scratch: Uint64s, out: Int64s, counts: Int64s
-) -> None:
-    n = 0
-    for line in range(len(labels)):
-        counts[line] = _runs(data, offsets[line], offsets[line + 1], scratch, 0)
-        for k in range(counts[line]):
-            out[n] = _place(scratch[k, 0], labels[line])
-            n += 1
-
-
 def places(lines: Texts, labels: Ints) -> tuple[Ints, Ints]:
     """Places of the runs of every line, one line after the other, and how many each has."""
     offsets, data = text_buffers(lines)
-    out = np.empty(_most(int(offsets[-1] - offsets[0]), len(labels)), np.int64)
-    counts = np.zeros(len(labels), np.int64)
-    _all_places(offsets, data, labels, _scratch(offsets), out, counts)
-    return out[: counts.sum()], counts
+    runs, ends = np.empty((_most(int(offsets[-1] - offsets[0]), len(labels)), 2), np.uint64), [0]
+    for begin, end in pairwise(offsets.tolist()):
+        ends.append(int(_runs(data, begin, end, runs, ends[-1])))
+    place: Any = _place.py_func  # of arrays as of numbers
+    counts = np.diff(ends)
+    return place(runs[: ends[-1], 0], np.repeat(labels, counts)).astype(np.int64), counts
 
 
 def _scratch(offsets: Ints) -> npt.NDArray[np.uint64]:
