@@ -22,12 +22,11 @@ import numpy.typing as npt
 
 from curation.archive import read_as, read_headed
 from curation.arrow import Texts, text_buffers
-from curation.compiled import Float64s, kernel
 from curation.errors import ConfigError
 from curation.language.close import CloseLanguages
 from curation.language.evidence import KNOTS, Evidence
 from curation.language.familiar import Familiarity
-from curation.language.fasttext import FastText, prepare
+from curation.language.fasttext import FastText, add_products, prepare
 from curation.language.fasttext_file import FastTextFile
 
 VERSION = 4
@@ -86,9 +85,11 @@ class Corrector:
 
     def logarithms(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
         """Log evidence of either model for every label: [texts, K] each."""
+        expected = np.zeros((len(first), len(self.given)))
         # the labels of an answer side by side
-        one = np.log(expected(first, np.asfortranarray(self.given)) + self.floor)
-        return np.asarray(one), np.asarray(np.log(second + self.floor))
+        given = np.ascontiguousarray(self.given.T)
+        add_products(np.where(first > _NEGLIGIBLE, first, 0.0), given, expected)
+        return np.log(expected + self.floor), np.asarray(np.log(second + self.floor))
 
     def seen(
         self, one: Floats, two: Floats, probabilities: Floats, lines: Texts, firsts: Ints
@@ -114,22 +115,6 @@ def softmax(scores: Floats) -> Floats:
     """Probabilities of every row's scores."""
     out = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
     return np.asarray(out / out.sum(1, keepdims=True))
-
-
-@kernel
-def expected(first: Float64s, given: Float64s) -> Float64s:
-    """Probability of the first model's answers under each label: [texts, k + 1].
-
-    Sums go in one order, so that no bit depends on the size of a batch or on the BLAS.
-    """
-    out = np.zeros((first.shape[0], given.shape[0]))
-    for text in range(first.shape[0]):
-        for j in range(first.shape[1]):
-            if first[text, j] > _NEGLIGIBLE:
-                share = first[text, j]
-                for label in range(given.shape[0]):
-                    out[text, label] += share * given[label, j]
-    return out
 
 
 def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:

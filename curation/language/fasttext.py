@@ -109,7 +109,7 @@ class FastText:
         for begin in range(0, len(hidden), _TOGETHER):
             some = slice(begin, begin + _TOGETHER)
             scores = np.zeros(out[some].shape, np.float32)
-            _scores(hidden[some], self.outputs, scores)
+            add_products(hidden[some], self.outputs, scores)
             shares = scores.astype(np.float64)
             if file.loss == "softmax":
                 shares -= shares.max(1, keepdims=True)
@@ -322,12 +322,18 @@ def _hidden(
 
 
 @kernel
-def _scores(hidden: Float32s, outputs: Float32s, out: Float32s) -> None:
-    """Products of the lines with all columns, each summed in the order of the dimensions."""
-    for line in range(len(hidden)):
-        for k in range(hidden.shape[1]):
-            for label in range(out.shape[1]):
-                out[line, label] += hidden[line, k] * outputs[k, label]
+def add_products(
+    rows: Float32s | Float64s, columns: Float32s | Float64s, out: Float32s | Float64s
+) -> None:
+    """Add the products of rows [n, k] with columns [k, m] to `out` [n, m].
+
+    Sums go in the order of k, so that no bit depends on the size of a batch or on the BLAS.
+    """
+    for row in range(len(rows)):
+        for k in range(rows.shape[1]):
+            if rows[row, k]:
+                for column in range(out.shape[1]):
+                    out[row, column] += rows[row, k] * columns[k, column]
 
 
 @kernel
