@@ -337,13 +337,6 @@ def _usual(at: Int, share: Float, curve: Float64s, part: Int) -> tuple[Float, Fl
     return low[0] + share * (high[0] - low[0]), low[1] + share * (high[1] - low[1])
 
 
-@inlined
-def _excess(value: Float, at: Int, share: Float, curve: Float64s, part: Int) -> Float:
-    """Spreads by which a value exceeds the median of its length, at least 0."""
-    median, spread = _usual(at, share, curve, part)
-    return max((value - median) / spread, 0.0)
-
-
 @borrowing
 def _count_words(doc: Document, space: Scratch) -> _Two:
     """Return how many words a document has, and the sum of `n * log(n)` over those it repeats."""
@@ -447,8 +440,9 @@ def measure(
     # a little more, whatever the rounding
     most = median + spread * limit + 1e-6, total * (usual + more * limit) + 1
     divergence, outliers, misfit = _measure_parts(data, doc, references, space, words, most)
-    strange = max(_excess(divergence, at, share, curve, 0), _excess(outliers, at, share, curve, 1))
-    return strange + _excess(misfit, at, share, curve, 2), outliers
+    strange = max((divergence - median) / spread, (outliers - usual) / more, 0.0)
+    median, spread = _usual(at, share, curve, 2)
+    return strange + max((misfit - median) / spread, 0.0), outliers
 
 
 @borrowing
