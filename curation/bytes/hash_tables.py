@@ -65,19 +65,6 @@ def find(keys: Uint64s, values: Int32s, key: Int) -> Int:
     return np.int64(values[slot_of(keys, key, key, _NOTHING)])
 
 
-@kernel
-def first_keys(keys: Uint64s, hashes: Uint64s, count: Int) -> Uint64s:
-    """Return what is in the first slot of each of the first `count` hashes.
-
-    Large tables are in slow memory: reads that don't wait for each other's outcome overlap.
-    """
-    mask = np.uint64(len(keys) - 1)
-    out = np.empty(count, np.uint64)
-    for k in range(count):
-        out[k] = keys[hashes[k] & mask]
-    return out
-
-
 @inlined
 def intern(key: Int, slots: Int32s, keys: Uint64s, mask: Int, fresh: Int) -> Int:
     """Return the id of `key` in an emptied table, `fresh` if it is new there.

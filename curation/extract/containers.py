@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.bytes.hash_tables import first_keys, intern, slot_of
+from curation.bytes.hash_tables import intern, slot_of
 from curation.compiled import (
     Bool,
     Float,
@@ -48,7 +48,11 @@ def scores_of(
     m = len(starts) - 1
     score = np.zeros(m, np.float32)
     regions = np.zeros(m, np.int32)
-    first = first_keys(keys, hashes, starts[m])
+    # Large tables are in slow memory: reads that don't wait for each other's outcome overlap.
+    mask = np.uint64(len(keys) - 1)
+    first = np.empty(starts[m], np.uint64)
+    for k in range(starts[m]):
+        first[k] = keys[hashes[k] & mask]
     for e in range(m):
         total = np.float32(0)
         hits = 0
