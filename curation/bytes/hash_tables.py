@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.bytes.search import same
-from curation.compiled import Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined, kernel
+from curation.compiled import Bool, Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined
 
 _NOTHING = np.uint64(0)
 
@@ -45,18 +45,27 @@ def slot_of(keys: Any, key: Int, start: Int, free: Int) -> Int:
     return slot
 
 
+def filled(size: int, hashes: Uint64s) -> Int32s:
+    """Return the number of the entry in each of `size` slots, -1 where it is free.
+
+    All entries are placed at once, round by round: those whose slot is taken try the next one. Of
+    several the first gets it.
+    """
+    slots = np.full(size, len(hashes), np.int32)
+    left, at = np.arange(len(hashes)), (hashes & np.uint64(size - 1)).astype(np.int64)
+    while len(left):
+        free = slots[at] == len(hashes)
+        np.minimum.at(slots, at[free], left[free])
+        waiting = slots[at] != left
+        left, at = left[waiting], (at[waiting] + 1) & (size - 1)
+    return np.where(slots == len(hashes), np.int32(-1), slots)
+
+
 def of_hashes(entries: Mapping[int, int]) -> Table:
     """Return a table of 64-bit hashes, at most half full, for `find`."""
-    size = 16
-    while size < 2 * len(entries) + 2:
-        size *= 2
-    keys, values = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-    for key, value in entries.items():
-        slot = key & (size - 1)
-        while keys[slot]:
-            slot = (slot + 1) & (size - 1)
-        keys[slot], values[slot] = key, value
-    return Table(keys, values)
+    keys, values = np.array([*entries], np.uint64), np.array([*entries.values()], np.int32)
+    slots = filled(1 << max(4, (2 * len(keys) + 1).bit_length()), keys)
+    return Table(np.append(keys, _NOTHING)[slots], np.append(values, np.int32(-1))[slots])
 
 
 @borrowing

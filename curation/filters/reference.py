@@ -33,6 +33,7 @@ import numpy.typing as npt
 from curation.archive import read_arrays, read_as
 from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import code_point, put
+from curation.bytes.hash_tables import filled
 from curation.compiled import (
     Bytes,
     Float,
@@ -41,7 +42,6 @@ from curation.compiled import (
     Int64s,
     Uint16s,
     Uint32s,
-    Uint64s,
     borrowing,
     inlined,
 )
@@ -210,9 +210,11 @@ def reference_tables(references: Sequence[Reference]) -> References:
     bounds = np.cumsum([0, *sizes]).astype(np.int64)
     words = np.zeros(bounds[-1], np.uint64)
     for number, held in enumerate(references):
-        values = held.word_classes.astype(np.uint64) << _CLASS_AT
+        keys = held.words.astype(np.uint64)
+        values = keys << _TAG | held.word_classes.astype(np.uint64) << _CLASS_AT
         values |= np.maximum(held.word_costs, 1).astype(np.uint64)
-        _fill(held.words, values, words[bounds[number] : bounds[number + 1]])
+        slots = filled(sizes[number], keys * _SPREAD >> _HALF)
+        words[bounds[number] : bounds[number + 1]] = np.append(values, np.uint64(0))[slots]
     return References(
         words,
         bounds,
@@ -229,21 +231,6 @@ def reference_tables(references: Sequence[Reference]) -> References:
         np.array([r.curve for r in references], np.float64).reshape(n, len(LENGTHS), len(PARTS), 2),
         np.zeros(_CACHE_SLOTS, np.uint64),
     )
-
-
-@inlined
-def _slot(key: Int, mask: Int) -> Int:
-    return (np.uint64(key) * _SPREAD) >> _HALF & mask
-
-
-@borrowing
-def _fill(keys: Uint32s, values: Uint64s, slots: Uint64s) -> None:
-    mask = np.uint64(len(slots) - 1)
-    for i in range(len(keys)):
-        slot = _slot(np.uint64(keys[i]), mask)
-        while slots[slot]:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = np.uint64(keys[i]) << _TAG | values[i]
 
 
 def _no_vocabulary() -> Tables:
@@ -379,7 +366,7 @@ def _measure_parts(
             continue
         h = classes.hashes[c]
         half = h >> _HALF
-        slot = _slot(half, mask)
+        slot = half * _SPREAD >> _HALF & mask
         value = table[slot]
         while value and value >> _TAG != half:
             slot = (slot + np.uint64(1)) & mask

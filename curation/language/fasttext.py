@@ -9,14 +9,14 @@ its probabilities are the same.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import is_tail
-from curation.bytes.hash_tables import slot_of_bytes
+from curation.bytes.hash_tables import filled, slot_of_bytes
 from curation.bytes.search import same
 from curation.compiled import (
     Bool,
@@ -135,8 +135,8 @@ def prepare(file: FastTextFile) -> FastText:
     word_bytes = np.frombuffer(b"".join(file.words) or b"\0", np.uint8)
     word_starts = np.zeros(len(file.words) + 1, np.int64)
     np.cumsum([len(w) for w in file.words], out=word_starts[1:])
-    slots = np.full(1 << (2 * len(file.words) + 1).bit_length(), -1, np.int32)
-    _fill(word_starts, word_bytes, slots)
+    hashes = _hashes(word_starts, word_bytes)
+    slots = filled(1 << (2 * len(file.words) + 1).bit_length(), hashes)
     pruned = np.zeros(0, np.int32) if file.pruned is None else file.pruned
     buckets = Buckets(file.buckets, len(file.words), pruned)
     end_row = file.words.index(_EOS) if _EOS in file.words else -1
@@ -189,14 +189,14 @@ def _step(h: Int, byte: Int) -> Int:
     return (h ^ np.uint32(np.int8(byte))) * _PRIME
 
 
-@borrowing
-def _fill(starts: Int64s, data: Bytes, slots: Int32s) -> None:
-    for word in range(len(starts) - 1):
-        h = _OFFSET
-        for i in range(starts[word], starts[word + 1]):
-            h = np.uint32(_step(h, data[i]))
-        first, last = starts[word], starts[word + 1]
-        slots[slot_of_bytes(data, first, last, h, data, starts, slots)] = word
+def _hashes(starts: Int64s, data: Bytes) -> npt.NDArray[np.uint64]:
+    """Return the hash of each word, letter by letter of all of them."""
+    step: Any = _step.py_func  # of arrays as of numbers
+    h, longer = np.full(len(starts) - 1, _OFFSET), np.arange(len(starts) - 1)
+    for k in range(int(np.diff(starts).max(initial=0))):
+        longer = longer[starts[longer] + k < starts[longer + 1]]
+        h[longer] = step(h[longer], data[starts[longer] + k])
+    return h.astype(np.uint64)
 
 
 @inlined

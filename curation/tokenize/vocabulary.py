@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.bytes.hash_tables import slot_of_bytes
+from curation.bytes.hash_tables import filled, slot_of_bytes
 from curation.compiled import Bytes, Int, Int32s, Int64s, Uint64s, borrowing, inlined
 from curation.errors import InputError
 from curation.hashing import hash_spans, xxh64
@@ -110,32 +110,21 @@ def splits(tokens: Sequence[bytes]) -> npt.NDArray[np.int64]:
     return np.array(found, np.int64).reshape(-1, 3)
 
 
-def _filled(size: int, places: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return the number of the entry in each slot, -1 where none is: each goes to the first free
-    one from its place on."""
-    slots = [-1] * size
-    for number, slot in enumerate((places & np.uint64(size - 1)).tolist()):
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (size - 1)
-        slots[slot] = number
-    return np.array(slots)
-
-
 def tables(tokens: Sequence[bytes]) -> Tables:
     """Look-up tables of a vocabulary (tokens by rank; all 256 single bytes among them)."""
     ranks = {token: rank for rank, token in enumerate(tokens)}
     blob, offsets = flatten(tokens)
     hashes = hash_spans(blob, offsets[:-1], offsets[1:], _SEED)
-    slots = _filled(_power_of_two(3 * len(tokens)), hashes).astype(np.int32)
+    slots = filled(_power_of_two(3 * len(tokens)), hashes)
     found = splits(tokens)
     hash_all: Any = _pair_hash.py_func  # of arrays as of numbers
     both, h = hash_all(found[:, 0].astype(np.uint64), found[:, 1].astype(np.uint64))
-    held = _filled(_power_of_two(len(found) * 3 // 2), h >> np.uint64(32))
+    held = filled(_power_of_two(len(found) * 3 // 2), h >> np.uint64(32))
     pairs = np.append(both << _ID_BITS | found[:, 2].astype(np.uint64), _EMPTY)[held]
     byte_ids = np.array([ranks[bytes([b])] for b in range(256)], np.int32)
-    byte_pairs = np.full(1 << 16, -1, np.int32)
+    byte_pairs = np.full((256, 256), NO_TOKEN, np.int32)
     for token in (t for t in tokens if len(t) == 2):
-        byte_pairs[token[0] << 8 | token[1]] = ranks[token]
+        byte_pairs[token[0], token[1]] = ranks[token]
     return Tables(blob, offsets, slots, pairs, byte_ids, byte_pairs)
 
 

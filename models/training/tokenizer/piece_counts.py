@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.bytes.hash_tables import slot_of_bytes
+from curation.bytes.hash_tables import filled, slot_of_bytes
 from curation.bytes.search import copy_bytes
 from curation.compiled import Bytes, Int, Int64s, borrowing, kernel
 from curation.hashing import xxh64
@@ -72,14 +72,6 @@ def _count(
             words = more
         start = stop
     return start, words
-
-
-@borrowing
-def _rehash(table: Table, words: Int) -> None:
-    arena, offsets, slots = table.arena, table.offsets, table.slots
-    for word in range(words):
-        start, end, h = offsets[word], offsets[word + 1], table.hashes[word]
-        slots[slot_of_bytes(arena, start, end, h, arena, offsets, slots)] = word
 
 
 @kernel
@@ -177,6 +169,6 @@ class WordCounts:
             }
             table = table._replace(**longer)
         if 4 * self.size >= len(table.slots):
-            table = table._replace(slots=np.full(2 * len(table.slots), -1, np.int32))
-            _rehash(table, self.size)
+            slots = filled(2 * len(table.slots), table.hashes[: self.size])
+            table = table._replace(slots=slots)
         self._table = table
