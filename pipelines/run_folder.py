@@ -20,6 +20,7 @@ from pipelines.storage.files import SCRATCH, Folder, room_for
 from pipelines.storage.manifest import (
     MANIFEST,
     complete_manifest,
+    has_manifest,
     inner_stages,
     manifest_sha256,
     read_manifest,
@@ -71,7 +72,7 @@ def refuse_own(place: Folder, root: bool = False) -> None:
         for end in range(len(parts), last, -1):
             name, folder = parts[end - 1], Folder("/".join(parts[: end - 1]))
             own |= is_file and name in _BESIDE and _has_recipe(folder)
-            own |= (folder / name).exists(f".{MANIFEST}")
+            own |= has_manifest(folder / name)
     if own:
         raise ConfigError(f"{place.shown}: belongs to a run: give another --output")
 
@@ -191,7 +192,7 @@ def _has_recipe(folder: Folder) -> bool:
 def runs_below(folder: Folder) -> Iterator[Folder]:
     """Yield a folder if it is that of a run, and those below it, without links."""
     stages = [name for name in inner_stages(folder) if not _has_recipe(folder / name)]
-    if _has_recipe(folder) or any((folder / name).exists(f".{MANIFEST}") for name in stages):
+    if _has_recipe(folder) or any(has_manifest(folder / name) for name in stages):
         yield folder
     else:
         stages = []  # what looks like one has files of a run at work, such as a folder of receipts

@@ -168,16 +168,44 @@ def test_pages_of_parquet_have_checksums(sample_run: Path) -> None:
 
 
 def test_manifests_in_the_wrong_folders(sample_run: Path, tmp_path: Path) -> None:
-    """A sound manifest of another stage is a damaged copy, and so are two that say nothing."""
+    """A sound manifest of another stage is a damaged one."""
     output = tmp_path / "out"
     shutil.copytree(sample_run, output)
     one, other = (output / stage / "manifest.json" for stage in ("filter", "dedup-lines"))
     held = one.read_bytes()
     one.write_bytes(other.read_bytes())
     other.write_bytes(held)
-    for name in ("manifest.json", ".manifest.json"):
-        (output / "classify" / name).write_bytes(b"[]")
-        shutil.copy(output / "extract" / name, output / "mix" / name)
+    shutil.copy(output / "extract" / "manifest.json", output / "mix" / "manifest.json")
     assert main(["verify", "--run", str(output)]) == 1
     assert main(["run", "sample", "--output", str(output), "--workers", "0", "--quiet"]) == 0
+    assert differences(sample_run, output) == []
+
+
+def test_a_damaged_manifest_is_named_and_its_stage_made_again(
+    sample_run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What stands behind it stays, and a file of the user's own among its files is refused."""
+    output = tmp_path / "out"
+    shutil.copytree(sample_run, output)
+    for stage, damaged in {"dedup-lines": bytes(200), "classify": b"[]"}.items():
+        (output / stage / "manifest.json").write_bytes(damaged)
+    held = read_manifest(Folder(str(output / "filter")))
+    assert main(["verify", "--run", str(output), "--sample", "0"]) == 1
+    wrong = [line for line in capsys.readouterr().out.splitlines() if "damaged" in line]
+    assert wrong == [
+        f"wrong: {stage}/manifest.json: damaged; run the stage again"
+        for stage in ("classify", "dedup-lines")
+    ]
+    assert main(["report", "--run", str(output)]) == 0
+    assert f"{output / 'classify'}/manifest.json: damaged; the same run makes it again" in caplog.text
+    again = ["run", "sample", "--output", str(output), "--workers", "0", "--quiet"]
+    (output / "dedup-lines" / "index" / "mine.txt").write_text("notes")
+    assert main(again) == 2
+    assert "dedup-lines/index/mine.txt: not written by curate" in capsys.readouterr().err
+    (output / "dedup-lines" / "index" / "mine.txt").unlink()
+    assert main(again) == 0
+    assert read_manifest(Folder(str(output / "filter"))) == held
     assert differences(sample_run, output) == []

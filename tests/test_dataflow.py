@@ -128,7 +128,7 @@ def test_the_launcher_submits_the_next_job(capsys: pytest.CaptureFixture[str]) -
     assert launcher.main([*run, *OPTIONS, "--job_name=named-by-the-service"]) == 0
     assert "submitted: extract-shards" in capsys.readouterr().out
     assert launcher.main([*run, *OPTIONS, "--stages=filter"]) == 2
-    assert "extract: no manifest.json: the stage is not complete" in capsys.readouterr().err
+    assert "extract: no intact manifest.json: the stage is not complete" in capsys.readouterr().err
 
 
 def test_the_template_offers_what_the_launcher_takes() -> None:

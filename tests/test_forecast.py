@@ -117,7 +117,6 @@ def test_a_new_run_and_one_that_starts_over(home: Path, capsys: pytest.CaptureFi
     )
     shutil.rmtree(home / "out/filter/documents")
     (home / "out/filter/manifest.json").unlink()
-    (home / "out/filter/.manifest.json").unlink()
     assert forecast(capsys)["filter"]["why"] == "interrupted"
 
 
@@ -194,7 +193,6 @@ def test_runs_are_listed(home: Path, capsys: pytest.CaptureFixture[str]) -> None
         run(*short[:-1], "extract", "--set", "extract.min_characters=9999999", "--output", "b") == 0
     )
     (home / "deep/in/a/dedup-urls/manifest.json").unlink()
-    (home / "deep/in/a/dedup-urls/.manifest.json").unlink()
     (home / "other").mkdir()
     (home / "other/manifest.json").write_text("{}")  # of something else
     (home / "other/recipe.yaml").write_text("soup: {salt: 1}")

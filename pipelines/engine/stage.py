@@ -32,7 +32,6 @@ from pipelines.storage.manifest import (
     complete_manifest,
     files_of,
     is_stage,
-    is_whole,
     named_files,
     read_manifest,
     remove_manifest,
@@ -137,7 +136,8 @@ class StageRun:
         updated: the outputs do not depend on them.
         """
         manifest = read_manifest(self.folder)
-        if manifest.get("key") != self.key(inputs) or not is_whole(self.folder, manifest):
+        named = named_files(manifest)
+        if manifest.get("key") != self.key(inputs) or not self.folder.holds(named, MANIFEST, None):
             return None
         manifest |= {"recipe": self.recipe, **self._after()}
         scratch = partial(self.folder.remove, SCRATCH)
@@ -259,7 +259,7 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
             shards += manifest_shards(folder, manifest)
         elif folder.exists("documents") or is_stage(folder):
             raise InputError(
-                f"{path}: no {MANIFEST}: the stage is not complete; run it again to finish it"
+                f"{path}: no intact {MANIFEST}: the stage is not complete; run it again"
             )
         else:
             shards += _loose_shards(path)

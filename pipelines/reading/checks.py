@@ -44,8 +44,8 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import (
     MANIFEST,
     Manifest,
-    damaged_copies,
     files_of,
+    is_damaged,
     is_stage,
     named_files,
     read_manifest,
@@ -272,10 +272,11 @@ def _left_out(place: Folder, name: str, hosts: Withdrawn, rows: Collection[int])
 def _stages(folder: Folder, complete: Sequence[str]) -> Iterator[str]:
     """Yield incomplete stages, and manifests that differ from the run's checksums."""
     for stage in all_stages(folder):
-        if stage not in complete and is_stage(folder / stage):
+        place = folder / stage
+        if is_damaged(place):
+            yield f"{stage}/{MANIFEST}: damaged; run the stage again"
+        elif stage not in complete and is_stage(place):
             yield f"{stage}: incomplete or stale: files are missing or its input has changed"
-        for name in damaged_copies(folder / stage) if stage in complete else ():
-            yield f"{stage}/{name}: damaged or missing"
     given = folder.read_bytes(SUMS) if folder.exists(SUMS) else b""
     # by file: what each line says
     named, found = (

@@ -254,7 +254,7 @@ class Folder:
             return {}
         content = unsealed(data)
         if content is None:
-            _LOG.warning("%s: damaged; computing its content again", redact(self.url_of(name)))
+            _LOG.warning("%s: damaged; the same run makes it again", redact(self.url_of(name)))
             return {}
         return content
 
@@ -431,6 +431,11 @@ def _json(value: Any) -> bytes:
 
 
 _SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",?')
+
+
+def is_own(data: bytes) -> bool:
+    """Return whether `write_own_json` wrote this, be it damaged further down."""
+    return _SEAL.match(data) is not None
 
 
 def unsealed(data: bytes) -> dict[str, Any] | None:

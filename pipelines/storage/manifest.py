@@ -3,8 +3,6 @@
 A stage is complete if its files match the manifest, and if its input is what the manifest of the
 stage before it records now. So a stage whose input has been rewritten is recognized as stale
 without any change to it.
-
-The manifest is stored twice, so that a damaged copy is replaced instead of the stage being rerun.
 """
 
 import contextlib
@@ -13,75 +11,58 @@ from collections.abc import Sequence
 from typing import Any
 
 from curation.errors import StoreError
-from pipelines.storage.files import SCRATCH, Folder, fingerprint, unsealed
+from pipelines.storage.files import SCRATCH, Folder, fingerprint, is_own, unsealed
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.json"
 #: In the timings of a run's first stage: where its inputs are, by name.
 PATHS = "paths"
-_SPARE = f".{MANIFEST}"
 
 Manifest = dict[str, Any]
 
 
 def read_manifest(folder: Folder) -> Manifest:
-    """Return the manifest of a stage, from either copy; empty if there is none.
-
-    A copy of another stage's, as repairs of a disk may leave it, counts only without a better one.
-    """
-    first = folder.read_own_json(MANIFEST)
-    if first and _is_of(folder, first):
-        return first
-    spare = folder.read_own_json(_SPARE)
-    return spare if spare and (not first or _is_of(folder, spare)) else first
-
-
-def _is_of(folder: Folder, manifest: Manifest) -> bool:
-    return folder.url.endswith(f"/{manifest['stage']}")
+    """Return the manifest of a stage; empty if there is none, or a damaged one."""
+    return folder.read_own_json(MANIFEST)
 
 
 def write_manifest(folder: Folder, manifest: Manifest) -> None:
-    """Write the manifest and its copy, if they are missing, damaged or different."""
-    for name in (_SPARE, MANIFEST):
-        if folder.read_own_json(name) != manifest:
-            folder.write_own_json(name, manifest)
+    """Write the manifest, if it is missing, damaged or different."""
+    if read_manifest(folder) != manifest:
+        folder.write_own_json(MANIFEST, manifest)
 
 
 def manifest_sha256(folder: Folder) -> str:
-    """Return the SHA-256 of the file, or of its copy. Raises StoreError if neither is intact.
+    """Return the SHA-256 of the file. Raises StoreError unless it is intact.
 
     It hashes the bytes that were checked: a second read might be cut short.
     """
-    manifest = read_manifest(folder)
-    for name in (MANIFEST, _SPARE):
-        with contextlib.suppress(FileNotFoundError):
-            data = folder.read_bytes(name)
-            if manifest and unsealed(data) == manifest:
-                return hashlib.sha256(data).hexdigest()
+    with contextlib.suppress(FileNotFoundError):
+        data = folder.read_bytes(MANIFEST)
+        if unsealed(data) is not None:
+            return hashlib.sha256(data).hexdigest()
     raise StoreError(f"{folder.shown}/{MANIFEST}: damaged, or can't be read")
 
 
-def damaged_copies(folder: Folder) -> list[str]:
-    """Return the names of the copies of a manifest that are missing or damaged."""
-    manifest = read_manifest(folder)
-    return [name for name in (MANIFEST, _SPARE) if folder.read_own_json(name) != manifest]
+def is_damaged(folder: Folder) -> bool:
+    """Return whether there is a manifest, but not as it was written."""
+    return folder.exists(MANIFEST) and not read_manifest(folder)
+
+
+def has_manifest(folder: Folder) -> bool:
+    """Return whether there is a manifest that a run wrote, damaged or not."""
+    return folder.exists(MANIFEST) and is_own(folder.read_bytes(MANIFEST))
 
 
 def remove_manifest(folder: Folder) -> None:
     """Remove the manifest: the stage no longer exists for others."""
-    for name in (_SPARE, MANIFEST, TIMINGS):
+    for name in (MANIFEST, TIMINGS):
         folder.remove(name)
 
 
 def named_files(manifest: Manifest) -> dict[str, dict[str, Any]]:
     """Return every file in a manifest, including commit records, with bytes and SHA-256."""
     return {**manifest.get("files", {}), **manifest.get("records", {})}
-
-
-def is_whole(folder: Folder, manifest: Manifest) -> bool:
-    """Return whether every file is intact, by the cheap checks of `Folder.holds`."""
-    witness = MANIFEST if folder.exists(MANIFEST) else _SPARE
-    return folder.holds(named_files(manifest), witness, None)
 
 
 def documents_of(manifest: Manifest) -> list[tuple[str, str]]:
@@ -108,7 +89,8 @@ def complete_manifest(folder: Folder, known: dict[str, Manifest] | None = None) 
     """Return the manifest of a complete stage; empty if the stage is not complete.
 
     It is incomplete if a file is missing or of another size, or if the preceding stage is running
-    again or has other documents now. A preceding stage whose folder was removed is not checked.
+    again or has other documents now. A preceding stage is not checked if its folder was removed or
+    its manifest is damaged.
     `known` caches the answers, by folder.
     """
     known = {} if known is None else known
@@ -126,7 +108,7 @@ def _counts(folder: Folder, manifest: Manifest, known: dict[str, Manifest]) -> b
     if follows is None:
         return True
     before = Folder(folder.url.removesuffix(f"/{manifest['stage']}")) / follows["stage"]
-    if not is_stage(before):
+    if not is_stage(before) or is_damaged(before):
         return True
     earlier = complete_manifest(before, known)
     return bool(earlier) and after(follows["stage"], documents_of(earlier)) == follows
@@ -134,7 +116,7 @@ def _counts(folder: Folder, manifest: Manifest, known: dict[str, Manifest]) -> b
 
 def is_stage(folder: Folder) -> bool:
     """Return whether a run has worked on a stage in this folder."""
-    return any(folder.exists(name) for name in (MANIFEST, _SPARE, "shards", SCRATCH))
+    return any(folder.exists(name) for name in (MANIFEST, "shards", SCRATCH))
 
 
 def inner_stages(folder: Folder) -> list[str]:

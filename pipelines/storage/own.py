@@ -1,10 +1,12 @@
 """Ownership: which files of a stage folder a run wrote. Only these are ever removed.
 
 A run owns a file if the manifest or a commit record names it, or if its name is that of a task
-which a run has planned here. Anything else was put there by someone else and raises an error.
+which a run has planned here or left a record of. Anything else was put there by someone else and
+raises an error.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Set
 from pathlib import PurePath
 from typing import Any
 
@@ -23,6 +25,8 @@ from pipelines.storage.manifest import (
 #: twice, since nothing else records the tasks that were killed.
 _NOTES = (f"{SCRATCH}/own.json", f"{SCRATCH}/.own.json")
 _RECORDS = "shards/"
+#: Tasks over key ranges, whose records are in the scratch folder only, leave indexes.
+_RANGE = re.compile(r"range-\d{5}-of-\d{5}")
 #: Files that file managers leave behind, besides hidden ones.
 _LITTER = {"desktop.ini", "Thumbs.db"}
 
@@ -53,18 +57,20 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
     noted, manifest = _noted(folder), read_manifest(folder)
     tasks, files = set(noted.get("tasks", ())), {TIMINGS, *noted.get("files", ())}
     files |= {MANIFEST, *named_files(manifest)} if manifest else set()
-    foreign = [
-        n
-        for n in names
-        if n not in files
-        and tasks.isdisjoint(each for part in n.split("/") for each in (part, PurePath(part).stem))
-    ]
-    if foreign:  # without notes (the scratch folder was removed), only the records tell
+    foreign = [n for n in names if n not in files and not _is_of(n, tasks)]
+    if foreign:  # without notes and manifest, which may be damaged, only the records tell
         records = [n for n in names if n.startswith(_RECORDS) and n.endswith(".json")]
         for name, record in zip(records, folder.each(folder.read_own_json, records), strict=True):
             files |= {name, MANIFEST, *record["files"]} if record else set()
-        foreign = [n for n in foreign if n not in files]
+            tasks |= {PurePath(name).stem} if record else set()
+        foreign = [n for n in foreign if n not in files and not _is_of(n, tasks)]
     return [n for n in foreign if not _is_blank(folder, n)]
+
+
+def _is_of(name: str, tasks: Set[str]) -> bool:
+    """Return whether a file or its folder has the name of one of these tasks, or of a key range."""
+    own = [each for part in name.split("/") for each in (part, PurePath(part).stem)]
+    return any(each in tasks or _RANGE.fullmatch(each) for each in own)
 
 
 def unnamed_files(folder: Folder) -> list[str]:
