@@ -200,7 +200,7 @@ def test_a_damaged_manifest_is_named_and_its_stage_made_again(
         for stage in ("classify", "dedup-lines")
     ]
     assert main(["report", "--run", str(output)]) == 0
-    assert f"{output / 'classify'}/manifest.json: damaged; the same run makes it again" in caplog.text
+    assert f"{output}/classify/manifest.json: damaged; the same run makes it again" in caplog.text
     again = ["run", "sample", "--output", str(output), "--workers", "0", "--quiet"]
     (output / "dedup-lines" / "index" / "mine.txt").write_text("notes")
     assert main(again) == 2
