@@ -1,4 +1,4 @@
-"""The report: alarms, pictures, and what it reads of large runs."""
+"""The report: alarms, and what it reads of large runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from pipelines.reading import ledger
 from pipelines.reading.funnel import plural
 from pipelines.reading.ledger import Source
 from pipelines.report.collect import Alarms, alarms, collect
-from pipelines.report.pictures import compact, river
-from pipelines.report.render import _cut
+from pipelines.report.render import _cut, compact
 
 _NOISE = {"binary": 0.005, "repaired": 0.05, "undecodable": 0.02, "und": 0.2}
 _LIMITS = Alarms(0.01, 0.9, 0.25, 0.9, 100, _NOISE)
@@ -139,14 +138,6 @@ def test_large_runs_are_read_in_part() -> None:
 )
 def test_compact(number: float, shown: str) -> None:
     assert compact(number) == shown
-
-
-def test_pictures_show_every_document() -> None:
-    funnel = [entry("extract", 100, {"x.y": 40}), entry("identify-language", 60, {})]
-    drawn = river(funnel)
-    assert "−40" in drawn and "60 kept" in drawn and "identify-" in drawn
-    # 60 of 100 documents: three fifths of the river's height go on.
-    assert "V133.0" in drawn
 
 
 def test_the_report_of_a_run(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,6 @@ from curation.html_page import head
 from curation.schema import VALUE_TEXT
 from curation.stages import counted_columns, find
 from pipelines.reading.funnel import plural, ranked_reasons, records_text
-from pipelines.report.pictures import compact, river, track
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.terminal import value_text
@@ -67,7 +66,7 @@ def _template() -> CodeType:
 
 
 class _Raw(str):
-    """HTML that is not escaped: a picture, or a formatted number."""
+    """HTML that is not escaped: a bar, or a formatted number."""
 
 
 def _text(value: Any) -> str:
@@ -80,6 +79,27 @@ def _is_number(value: Any) -> bool:
     """Return whether a cell stands to the right, as numbers do."""
     raw = isinstance(value, _Raw) and not value.startswith("<") and bool(value)
     return raw or isinstance(value, int | float)
+
+
+def track(kept: int, removed: int, of: int) -> str:
+    """Draw a bar of two colours: shares of a whole."""
+    if not of:
+        return ""
+    first, second = 100 * kept / of, 100 * removed / of
+    return (
+        f"<svg class='track meter' aria-hidden=true><rect class=kept width='{first:.2f}%' "
+        f"height='100%'/><rect class=removed x='{first:.2f}%' width='{second:.2f}%' "
+        "height='100%'/></svg>"
+    )
+
+
+def compact(number: float) -> str:
+    """Format a number as `9,999`, `12.3K`, `4.5M`."""
+    size = abs(number)
+    for unit, name in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e4, "K")):
+        if size >= unit:
+            return f"{number / (unit if name != 'K' else 1e3):.3g}{name}"
+    return f"{number:,.0f}"
 
 
 def _about(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,7 +341,6 @@ _KNOWN: dict[str, Any] = {
     "clipped": lambda value: dumps(value)[:2000],
     "is_table": lambda value: isinstance(value, list) and value and isinstance(value[0], dict),
     "compact": compact,
-    "river": river,
     "records_text": records_text,
     "ranked_reasons": ranked_reasons,
     "steps_of": _steps,
