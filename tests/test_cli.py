@@ -173,7 +173,7 @@ def test_a_missing_model_stops_before_anything_runs(
         "filter.signals.stop_words=builtin:no/words",
         "filter.blocklists.lists.adult=no/adult",
         "filter.blocklists.allow=[no/allowed]",
-        "filter.blocklists.hard_words=no/hard.txt",
+        "filter.blocklists.soft_words=no/soft.txt",
         "dedup-urls.canonical.tracking_parameters=no/names.txt",
         "dedup-urls.index.against=[no/run]",
         "dedup-documents.index.against=[no/run]",
@@ -195,7 +195,6 @@ def test_a_missing_list_stops_before_anything_runs(
     [
         "identify-language.languages=[xx]",
         "filter.by_language.xx.gopher.word_count.min=3",
-        "filter.rules.gopher.word_count.languages=[xx]",
         "filter.default_languages=[xx]",
         "classify.multilingual_excludes=[xx]",
     ],

@@ -286,7 +286,7 @@ OF_ALL_STAGES = {
         },
     },
     "filter": {
-        "blocklists": {"hard_words": "words.txt"},
+        "blocklists": {"soft_words": "words.txt"},
         "rules": dict.fromkeys(
             ("gopher", "repetition", "c4", "fineweb", "llama3", "code", "mathematics")
         )

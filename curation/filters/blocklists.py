@@ -79,8 +79,7 @@ class UrlBlocker:
         self._pages = _Hashes.of([e.pages for e in entries.values()])
         self._exceptions = _Hashes.of([e.exceptions for e in entries.values()])
         self._allowed = _Hashes.of([read_entries(path).hosts for path in settings.allow])
-        self._hard, self._soft = _words(settings.hard_words), _words(settings.soft_words)
-        self._least = settings.min_soft_words
+        self._soft, self._least = _words(settings.soft_words), settings.min_soft_words
 
     def __len__(self) -> int:
         """Hosts and pages in the lists."""
@@ -109,10 +108,8 @@ class UrlBlocker:
         for number in (*self._of_hosts(names), *self._of_pages(page, path)):
             if not any(number in self._exceptions.holding(name) for name in names):
                 return self._names[number]
-        words = {*_WORD.findall(rest + path)} if self._hard or self._soft else set()
-        if words & self._hard:
-            return "hard_word"
-        return "soft_words" if self._soft and len(words & self._soft) >= self._least else None
+        words = self._soft.intersection(_WORD.findall(rest + path)) if self._soft else ()
+        return "soft_words" if len(words) >= self._least else None
 
     def _of_hosts(self, names: Sequence[bytes]) -> Iterator[int]:
         for name in names:

@@ -71,8 +71,7 @@ class SignalSettings(Settings):
     )
     reference: ArrayFolder | None = Field(description="folder of <language>.npz word distributions")
     unlabelled_language: str | None = Field(
-        description="language of the texts where there is no language column at all, for lists "
-        "and for rules with `languages`"
+        description="language of the texts where there is no language column at all, for lists"
     )
 
 
@@ -107,10 +106,6 @@ class Rule(Settings):
         validate_default=True,
         description="arguments of that function by name, or of its class",
     )
-    languages: tuple[str, ...] | None = Field(
-        None, description="only these languages; `zh` is also zh-Hant, as in by_language"
-    )
-    except_languages: tuple[str, ...] | None = Field(None, description="not these languages")
 
     @model_validator(mode="after")
     def _bounds(self) -> Rule:
@@ -186,7 +181,6 @@ class BlockListSettings(Settings):
         "lists, AdBlock domain rules; of several UT1 categories the one that the reason names"
     )
     allow: tuple[NamedPath, ...] = Field(description="files of hosts that are never blocked")
-    hard_words: NamedFile | None = Field(description="file of words of which one in a URL suffices")
     soft_words: NamedFile | None = Field(description="file of words that block a URL together")
     min_soft_words: Positive = Field(description="different soft words that block a URL")
 
@@ -297,10 +291,6 @@ class FilterSettings(Settings):
         """Every language that these settings name, with the key that names it."""
         yield from (("by_language", language) for language in self.by_language)
         yield from (("default_languages", language) for language in self.default_languages)
-        for where, family, name, rule in self.each_rule():
-            for key in ("languages", "except_languages"):
-                for language in getattr(rule, key) or ():
-                    yield f"{where}.{family}.{name}.{key}", language
 
     @property
     def custom_signals(self) -> dict[str, CustomSignal]:

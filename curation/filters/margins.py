@@ -114,9 +114,9 @@ def only(settings: FilterSettings, limit: Limit, threshold: float | None = None)
 
 
 def _measured_by_code(rules: Rules, signal: str) -> Rules:
-    """The rule that makes a signal of the user's own, judging no language: it names the signal."""
+    """The rule that makes a signal of the user's own, without limits: it names the signal."""
     return {
-        family: {name: rule.model_copy(update={"languages": ()})}
+        family: {name: rule.model_copy(update={"min": None, "max": None})}
         for family, members in rules.items()
         for name, rule in (members or {}).items()
         if rule is not None and rule.python is not None and rule.signal == signal

@@ -70,7 +70,6 @@ class RuleBook:
         }
         self._exempt = settings.exemptions
         self._overrule = settings.overrule
-        self._unlabelled = settings.signals.unlabelled_language
         self._meant_for = {*settings.default_languages, *settings.by_language}
         self.signals = self._signals([*NAMES, *settings.custom_signals])
 
@@ -133,7 +132,6 @@ class RuleBook:
                 for passed_over, of_kind in exempt:
                     if rule.family in passed_over or rule.reason in passed_over:
                         fails &= ~of_kind
-                fails &= self._in_scope(rule.rule, languages, rows)
                 number = catalogue.setdefault(rule.reason, len(catalogue))
                 if self._can_be_overruled(rule):
                     good = fails & (values["quality"] >= self._overrule.quality)  # type: ignore[union-attr]
@@ -147,20 +145,6 @@ class RuleBook:
     def _can_be_overruled(self, rule: NamedRule) -> bool:
         held = self._overrule
         return held is not None and (rule.family in held.rules or rule.reason in held.rules)
-
-    def _in_scope(self, rule: Rule, languages: pa.Array | None, rows: int) -> npt.NDArray[np.bool_]:
-        """Return where the rule's `languages` and `except_languages` let it judge."""
-        scope = np.ones(rows, bool)
-        for wanted, named in ((True, rule.languages), (False, rule.except_languages)):
-            if named is None:
-                continue
-            if languages is None:
-                scope &= (closest(self._unlabelled, named) is not None) == wanted
-            else:
-                labels = pc.unique(languages).to_pylist()
-                found = [n for n in labels if closest(n, named) is not None]
-                scope &= _equals(languages, found) == wanted
-        return scope
 
     def _groups(
         self, languages: pa.Array | None, rows: int

@@ -154,7 +154,7 @@ def _measures(settings: Mapping[str, Any]) -> Iterator[str]:
     lists = settings.get("blocklists") or {}
     if lists.get("lists"):
         yield f"hosts and addresses of block lists are removed ({', '.join(lists['lists'])})"
-    if lists.get("hard_words") or lists.get("soft_words"):
+    if lists.get("soft_words"):
         yield "pages are removed for words in their address"
     rules = settings.get("rules") or {}
     active = [name for own in rules.values() for name, rule in (own or {}).items() if rule]

@@ -19,7 +19,7 @@ from curation.filters.filter_settings import BlockListSettings, default_settings
 
 
 def blocker(lists: dict[str, str], allow: tuple[str, ...] = (), **words: object) -> UrlBlocker:
-    held = {"hard_words": None, "soft_words": None, "min_soft_words": 2} | words
+    held = {"soft_words": None, "min_soft_words": 2} | words
     return UrlBlocker(BlockListSettings.model_validate({"lists": lists, "allow": allow, **held}))
 
 
@@ -100,9 +100,9 @@ def test_batches_nulls_and_pickles(files: Path) -> None:
     assert len(held) == 3
 
 
-def test_hard_words_and_thresholds(files: Path) -> None:
-    held = blocker({}, hard_words=str(files / "soft"))
-    assert held.check(["a.b/Nude.html", "a.b/nudes"]).to_pylist() == ["blocklist.hard_word", None]
+def test_soft_words_and_thresholds(files: Path) -> None:
+    held = blocker({}, soft_words=str(files / "soft"), min_soft_words=1)
+    assert held.check(["a.b/Nude.html", "a.b/nudes"]).to_pylist() == ["blocklist.soft_words", None]
     held = blocker({}, soft_words=str(files / "soft"), min_soft_words=3)
     assert held.check(["a.b/nude-sex", "sex.hot/nude"]).to_pylist() == [
         None,

@@ -70,13 +70,7 @@ def test_languages_override_and_switch_off() -> None:
     assert verdicts.threshold.to_pylist()[4] == 10
 
 
-def test_scopes_and_exemptions() -> None:
-    rule = {"signal": "gopher_word_count", "min": 50}
-    scoped = book(
-        rules={"g": {"a": rule | {"languages": ["en"]}, "b": rule | {"except_languages": ["en"]}}}
-    )
-    found = signals(gopher_word_count=[1.0, 1.0])
-    assert scoped.decide(found, pa.array(["en", "fr"])).reason.to_pylist() == ["g.a", "g.b"]
+def test_exemptions() -> None:
     exempt = {"code": {"signal": "code_share", "min": 0.5, "rules": ["gopher"]}}
     found = signals(gopher_word_count=[1.0, 1.0], code_share=[0.6, 0.4])
     verdicts = book(rules=WORDS, exempt=exempt).decide(found, None)
@@ -203,27 +197,6 @@ def test_a_rule_reads_the_signal_of_its_name() -> None:
 def test_an_unknown_signal_is_an_error(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         book(**changes)
-
-
-def test_scopes_know_base_languages_and_missing_ones() -> None:
-    only = {"signal": "gopher_word_count", "max": 0, "languages": ("zh", "de")}
-    but = {"signal": "gopher_word_count", "max": 0, "except_languages": ("en", "zh")}
-    found = signals(gopher_word_count=[1.0] * 5)
-    languages = pa.array(["zh-Hant", "zh_Hans", "de", "en", None])
-    fired = [
-        [
-            r is not None
-            for r in book(rules={"g": {"a": rule}}).decide(found, given).reason.to_pylist()
-        ]
-        for rule in (only, but)
-        for given in (languages, None)
-    ]
-    assert fired == [
-        [True, True, True, False, False],
-        [False] * 5,  # no language column: they are taken for English
-        [False, False, True, False, True],
-        [False] * 5,
-    ]
 
 
 def test_documents_of_unknown_language_are_counted() -> None:

@@ -22,7 +22,7 @@ _SIGNALS = ("gopher_word_count", "fineweb_line_punct", "quality", "math_ratio")
 _LANGUAGES = ("en", "de", "zh", "zh-Hant", None)
 _RULES = {
     "gopher": {"word_count": {"min": 30, "max": 80}},
-    "fineweb": {"line_punct": {"min": 40, "except_languages": ["zh"]}},
+    "fineweb": {"line_punct": {"min": 40}},
 }
 _BY_LANGUAGE = {
     "de": {"gopher": {"word_count": {"min": 50}}},
