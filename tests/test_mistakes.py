@@ -218,7 +218,6 @@ INPUTS = [
     _m("extract-file picture.png", USAGE, "picture.png"),
     _m("extract-file odd", USAGE, "odd"),
     _m("extract-file rows.jsonl@7", FAILED, "rows.jsonl", "7"),
-    _m("extract-file page.html --charset klingon", USAGE, "--charset", "klingon"),
     _m("extract-file page.html --engine justxt", USAGE, "justxt"),
 ]
 ROWS = [{"text": f"Text {n} on bees, wasps and other insects. " * 3, "n": n} for n in range(3)]

@@ -160,7 +160,7 @@ def test_the_report_of_a_run(sample_run: Path, capsys: pytest.CaptureFixture[str
     for title in ("Alarms", "Funnel", "Rules", "Kept", "Hosts", "Duplicates", "Seconds"):
         assert f"<h2>{title}</h2>" in page
     # Written again, it still knows the command.
-    assert main(["report", "--run", str(sample_run), "--all-documents"]) == 0
+    assert main(["report", "--run", str(sample_run)]) == 0
     capsys.readouterr()
     again = json.loads((sample_run / "report.json").read_text())
     same = {"written": "", "run": str(sample_run)}

@@ -8,8 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import webencodings
-
 from curation.credentials import without_userinfo
 from curation.errors import ConfigError, InputError
 from curation.extract.engines import check_installed
@@ -39,7 +37,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="an HTML or PDF file, - for standard input, or a record of an archive as FILE@OFFSET",
     )
     parser.add_argument("--url", metavar="URL", help="URL of the page")
-    parser.add_argument("--charset", metavar="NAME", help="encoding from the HTTP header")
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
     parser.add_argument("--engine", metavar="NAME", help="engine to use instead of the recipe's")
     add_flag(parser, "--markdown", "print Markdown instead of plain text")
@@ -62,8 +59,6 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, option) and settings.engine != "curation":
             raise ConfigError(f"--{option} needs the engine curation, not {settings.engine}")
     check_installed(settings.engine)
-    if options.charset and webencodings.lookup(options.charset) is None:
-        raise ConfigError(f"--charset {options.charset}: unknown encoding")
     page = _page(options, recipe.readers.model_copy(update={"pdf": True}))
     found = _extraction(options.page, page, settings)
     explained = _explained(options.page, page, settings) if options.explain else None
@@ -114,9 +109,9 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
 
 
 def _html(content: bytes, options: argparse.Namespace) -> Page:
-    if is_binary(content, options.charset):
+    if is_binary(content):
         raise ConfigError(f"{options.page}: a binary file, neither HTML nor text")
-    return Page(options.url or "", content=content, charset=options.charset)
+    return Page(options.url or "", content=content)
 
 
 def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:

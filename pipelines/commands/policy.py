@@ -6,8 +6,8 @@ from pathlib import Path
 
 from curation.errors import ConfigError
 from curation.policy import ALL, Approval
-from pipelines.commands.options import add_dry_run, add_run, add_set, count, end_dry_run
-from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, POLICY_HEAD, made, policy_text
+from pipelines.commands.options import add_dry_run, add_run, add_set, end_dry_run
+from pipelines.reading.policies import POLICY_HEAD, made, policy_text
 from pipelines.terminal import say
 
 
@@ -17,20 +17,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--output", default="policy.yaml", metavar="FILE", help="default: %(default)s"
     )
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=MARGIN,
-        metavar="SHARE",
-        help="how much a share may differ later (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--least-documents",
-        type=count,
-        default=LEAST_DOCUMENTS,
-        metavar="N",
-        help="languages with fewer documents are not compared (default: %(default)s)",
-    )
     add_set(parser, "a threshold of the filter", "filter.rules.gopher.word_count.min=30")
     parser.add_argument("--by", metavar="NAME", help="who approves it")
     parser.add_argument("--notes", metavar="TEXT", help="reason for the choices")
@@ -39,13 +25,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count what each rule removes and write the policy."""
-    if not 0 <= options.margin <= 1:
-        raise ConfigError(f"--margin {options.margin}: expected a share from 0 to 1")
     policy = made(
         options.run,
         options.assignments,
-        options.margin,
-        max(options.least_documents, 1),
         Approval(
             by=options.by,
             date=datetime.now(UTC).date().isoformat() if options.by else None,

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from curation.config import read_yaml
-from pipelines.commands.options import add_dry_run, add_flag, add_json, add_run, end_dry_run
+from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.console import PlainConsole
 from pipelines.reading.summary import RunFacts, summary_files
 from pipelines.report.collect import collect
@@ -26,8 +26,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     add_run(parser)
     add_dry_run(parser)
     if name == "report":
-        text = "read every document of a large run instead of a sample of files"
-        add_flag(parser, "--all-documents", text)
         return
     parser.set_defaults(command=_summarize)
     parser.add_argument("--output", metavar="DIR", help=f"folder (default: {SUMMARY} in the run)")
@@ -44,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Collect the report, write it and print the funnel."""
     folder, _ = load_run(options.run)
     end_dry_run(options, folder / REPORT_PAGE, folder / REPORT_DATA)
-    facts = collect(options.run, all_documents=options.all_documents)
+    facts = collect(options.run)
     path = write_report(folder, facts)
     print_funnel(facts, PlainConsole())
     say(f"report: {path}")

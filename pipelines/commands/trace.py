@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from curation.errors import ConfigError
-from pipelines.commands.options import add_json, add_run, count, read_text
+from pipelines.commands.options import add_json, add_run, count
 from pipelines.terminal import say, say_json, tell, value_text
 
 if TYPE_CHECKING:  # loads kernels
@@ -20,9 +19,8 @@ _SHOWN = 300
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
-    parser.add_argument("passage", nargs="?", metavar="TEXT", help="20 words or more; -: stdin")
+    parser.add_argument("passage", metavar="TEXT", help="20 words or more; -: standard input")
     add_run(parser)
-    parser.add_argument("--file", metavar="PATH", help="read the passage from a file")
     parser.add_argument(
         "--limit", type=count, default=20, metavar="N", help="documents (default: %(default)s)"
     )
@@ -34,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from pipelines.reading.trace import trace
     from pipelines.run_folder import load_run
 
-    passage = _passage(options)
+    passage = sys.stdin.read() if options.passage == "-" else options.passage
     (answer,) = trace(*load_run(options.run), [passage], options.limit, tell)
     if options.json:
         found = [one.facts() for one in answer.found]
@@ -42,18 +40,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         say("\n".join(_lines(answer)))
     return 0
-
-
-def _passage(options: argparse.Namespace) -> str:
-    if options.passage and options.file:
-        raise ConfigError("give a passage or --file, not both")
-    if options.passage == "-":
-        return sys.stdin.read()
-    if options.passage:
-        return str(options.passage)
-    if not options.file:
-        raise ConfigError("give a passage or --file")
-    return read_text(options.file)
 
 
 def _lines(answer: Answer) -> Iterator[str]:

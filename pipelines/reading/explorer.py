@@ -22,7 +22,7 @@ from pipelines.reading.compare import Comparison
 from pipelines.reading.document import Inputs
 from pipelines.reading.funnel import token_facts
 from pipelines.reading.ledger import DIMENSIONS, load, write_ledger
-from pipelines.reading.policies import LEAST_DOCUMENTS, MARGIN, made, measured_stages, policy_text
+from pipelines.reading.policies import made, measured_stages, policy_text
 from pipelines.reading.search import FATE, Masks
 from pipelines.reading.signals import Signals, measuring_stage
 from pipelines.reading.sums import Bins, bins_for, histogram
@@ -400,7 +400,7 @@ class Explorer:
         """The policy of a measured run with the thresholds `set` (KEY=VALUE, one on a line)."""
         changes = query.get("set", "").splitlines()
         nobody = Approval(by=None, date=None, notes=None)
-        policy = made(self._directory, changes, MARGIN, LEAST_DOCUMENTS, nobody)
+        policy = made(self._directory, changes, nobody)
         return {"policy": policy_text(policy, self.folder.shown)}
 
     def _by_language(self, rows: Any) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The stage whose rules can be applied again, from its stored signals.
 FILTER = "filter"
 #: Default margin of a share, and the fewest documents for which a language is compared.
-MARGIN, LEAST_DOCUMENTS = 0.02, 100
+_MARGIN, _LEAST_DOCUMENTS = 0.02, 100
 _HEAD = """\
 # Thresholds for approval, and the share of the documents that each rule removes: {documents:,}
 # documents in {run}. A document counts for the first reason of the first stage that removes it.
@@ -46,9 +46,7 @@ def policy_text(policy: Policy, run: str) -> str:
     return _HEAD.format(documents=policy.corpus.documents, run=run) + values
 
 
-def made(
-    run: str, assignments: Sequence[str], margin: float, least_documents: int, approval: Approval
-) -> Policy:
+def made(run: str, assignments: Sequence[str], approval: Approval) -> Policy:
     """Build the policy of a measured run, with assigned thresholds in place of its filter's.
 
     Raises ConfigError for a run that measured nothing and for a key that is not a threshold.
@@ -67,11 +65,11 @@ def made(
         recipe=recipe["name"],
         corpus=Corpus(documents=found.documents[ALL], root=root_hash(folder, stages)),
         approved=approval,
-        margin=margin,
+        margin=_MARGIN,
         margins={},
-        least_documents=least_documents,
+        least_documents=_LEAST_DOCUMENTS,
         settings={stage: _deciding(settings[stage], stage) for stage in judges},
-        removes=found.shares(least_documents),
+        removes=found.shares(_LEAST_DOCUMENTS),
     )
 
 

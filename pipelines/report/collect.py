@@ -167,21 +167,19 @@ def copies_together(stage: str, counters: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def collect(
-    directory: str, command: str | None = None, all_documents: bool = False
-) -> dict[str, Any]:
+def collect(directory: str, command: str | None = None) -> dict[str, Any]:
     """Return the facts of a run: `counts`, and its documents (`pipelines.report.collect`).
 
     Also `command` (the run's, as given or as in an earlier report), `software`, `inputs`, `written`
-    (a time) and `alarms`. For large runs, documents are read from a sample of files unless
-    `all_documents`. Raises ConfigError if the folder is not a run.
+    (a time) and `alarms`. For large runs, documents are read from a sample of files. Raises
+    ConfigError if the folder is not a run.
     """
     facts = counts(directory)
     folder, stages = load_run(directory)
     first, last = (read_manifest(folder / stage) for stage in (stages[0], stages[-1]))
     limits = _limits()
     try:
-        read = documents(directory, None if all_documents else limits["documents"])
+        read = documents(directory, limits["documents"])
     except (OSError, pa.ArrowException, InputError) as error:
         read = nothing()
         reason = first_line(error)
@@ -219,8 +217,8 @@ _LINE = 300
 _COLUMNS = ("id", "url", "title", "text", "language", "value", VALUE_TEXT, "threshold", "kept_id")
 
 
-def documents(directory: str, most: int | None) -> dict[str, Any]:
-    """Return facts of a run's documents, at most about `most` of them unless that is None.
+def documents(directory: str, most: int) -> dict[str, Any]:
+    """Return facts of a run's documents, at most about `most` of them.
 
     Returns `read` (documents), `signals`, `hosts`, `clusters`, `samples` by stage and reason, and
     `meanings` of reasons and signals.

@@ -113,8 +113,7 @@ def test_more_documents_than_the_limit_are_counted(
     ("arguments", "message"),
     [
         (["too short a passage"], "at least 20 words"),
-        ([], "give a passage"),
-        (["--file", "no-such-file"], "no-such-file: can't be read"),
+        ([], "required: TEXT"),
     ],
 )
 def test_mistakes(
