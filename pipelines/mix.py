@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from curation.columns import LABEL_COLUMNS
@@ -24,6 +25,7 @@ from curation.mix.mix_table import advice, lacking
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import varieties
 from curation.schema import PLACES
+from curation.tokenize.shard import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, noted, over_documents
@@ -31,6 +33,7 @@ from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Applied, Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, read_record
+from pipelines.storage.damage import check_content
 from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
 from pipelines.storage.files import SCRATCH, Folder, fingerprint
 from pipelines.storage.manifest import read_manifest
@@ -39,11 +42,14 @@ from pipelines.storage.manifest import read_manifest
 COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
 COLUMNS += ["cluster_size", "minhash_cluster_size", "rights"]
 _PLAN = f"{SCRATCH}/data/plan.json"
+#: Folder for the token ids of a mix's documents, in the order of `documents`.
+TOKENS = "tokens"
+_LITTLE = np.dtype("<u4")
 
 
 @dataclass(frozen=True)
 class CountTokens:
-    """Map: the narrow columns of every document needed for drawing."""
+    """Map: the narrow columns of every document needed for drawing, and its token ids."""
 
     settings_key: str
     tokenize: EncodeSettings
@@ -57,21 +63,31 @@ class CountTokens:
         wanted = [c for c in (*COLUMNS, *self.views) if c in present]
         batches: list[pa.RecordBatch] = []
         aside: dict[int, str] = {}
-        for part in over_documents("mix", shard, self.narrow, wanted):
-            batches.append(part.answer)
-            aside |= part.aside
-            progress(part.batch.num_rows, part.batch.num_rows)
+        with folder.create(_ids_name(shard.name)) as ids:
+            for part in over_documents("mix", shard, self.narrow, wanted):
+                rows, tokens = part.answer
+                ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
+                batches.append(rows)
+                aside |= part.aside
+                progress(part.batch.num_rows, part.batch.num_rows)
         table = concatenated(batches, NARROW)
         name = scratch("narrow", shard.name)
         files = {name: write_columns(folder, name, table.select(NARROW.names))}
+        files[_ids_name(shard.name)] = ids.record(table.num_rows)
         return Result(files, noted(aside))
 
-    def narrow(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """Return columns NARROW of documents."""
+    def narrow(
+        self, batch: pa.RecordBatch, first_row: int
+    ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
+        """Return columns NARROW of documents, and their token ids end to end."""
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
         counts = np.diff(offsets) + self.tokenize.marks
-        return narrow(batch, counts, self.sources, varieties(tokens, offsets), self.views)
+        return narrow(batch, counts, self.sources, varieties(tokens, offsets), self.views), tokens
+
+
+def _ids_name(shard: str) -> str:
+    return f"{SCRATCH}/data/ids/{shard}.u32"
 
 
 @dataclass(frozen=True)
@@ -96,14 +112,26 @@ class DrawDocuments(Transform):
     """The transform that draws: adds `tokens` and `repeats` (how often a document is used)."""
 
     counts: Folder
+    marks: int
 
     def open(self, shard: str, folder: Folder) -> Applied:
         narrow = read_columns(self.counts, scratch("narrow", shard))
-        return partial(self._draw, _read_plan(folder), narrow)
+        ids, record = _ids_name(shard), f"{SCRATCH}/records/{CountTokens.name}/{shard}.json"
+        written = read_record(self.counts, record)["files"][ids]
+        check_content(self.counts, ids, written["sha256"])
+        lengths = narrow.column("tokens").to_numpy() - self.marks
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return partial(self._draw, _read_plan(folder), narrow, (ids, starts))
 
     def _draw(
-        self, plan: MixPlan, narrow: pa.RecordBatch, batch: pa.RecordBatch, first_row: int
+        self,
+        plan: MixPlan,
+        narrow: pa.RecordBatch,
+        ids: tuple[str, npt.NDArray[np.int64]],
+        batch: pa.RecordBatch,
+        first_row: int,
     ) -> Outcome:
+        """Draw documents; `ids`: file of all token ids, end to end, and where documents begin."""
         rows = narrow.slice(first_row, batch.num_rows)
         found = draw(rows, plan)
         batch = found.added_to(batch, rows.column("tokens"))
@@ -114,7 +142,18 @@ class DrawDocuments(Transform):
             table = pa.table({"key": by.column(column), "tokens": used})
             for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
                 extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
-        return Outcome(batch, found.verdicts, extra=extra)
+        starts = ids[1][first_row : first_row + batch.num_rows + 1]
+        first, end = (starts[[0, -1]] * _LITTLE.itemsize).tolist()
+        data = self.counts.read_bytes(ids[0], first, end) if end > first else b""
+        kept = found.verdicts.kept.to_numpy(zero_copy_only=False)
+        stream = delimited(np.frombuffer(data, _LITTLE), starts - starts[0], kept)
+        tokens = pa.RecordBatch.from_arrays([pa.array(stream)], schema=DELIMITED)
+        return Outcome(batch, found.verdicts, extra=extra, tables={TOKENS: tokens})
+
+
+def saved_tokens(shard: Shard) -> str:
+    """Return the file in which the mix saved the token ids of a shard."""
+    return f"{TOKENS}/{shard.name}.parquet"
 
 
 def phases_of(run: StageRun) -> list[dict[str, Any]]:
@@ -166,7 +205,7 @@ def run(run: StageRun) -> dict[str, Any]:
     """Count tokens, plan the mix, draw."""
     run.begin()
     counts = counts_folder(run)
-    transform = DrawDocuments(counts)
+    transform = DrawDocuments(counts, run.also["tokenize"].marks)
     counted = (counts, CountTokens.name)
     apply = TransformShards(run.stage, run.settings_key, transform, counted=counted)
     tasks = shard_tasks(run.inputs)

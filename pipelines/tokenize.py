@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -29,11 +29,13 @@ import pyarrow.compute as pc
 from curation.errors import InputError
 from curation.judging import opened
 from curation.mix.schedule import place_key
+from curation.stages.tokenize import VOCABULARY
 from curation.tokenize.megatron import read_index
 from curation.tokenize.shard import (
     DOCUMENT_INDEX,
     ENCODED,
     INDEXED,
+    Documents,
     encoded_rows,
     own_columns,
     write_rows,
@@ -43,15 +45,18 @@ from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import ShardWriter, shard_tasks
-from pipelines.mix import phases_of
+from pipelines.mix import phases_of, saved_tokens
 from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of
 from pipelines.storage.exchange import concatenated, key_ranges, read_range, scratch, write_run
 from pipelines.storage.files import FileRecord, Folder, room_for
+from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import (
+    BATCH_ROWS,
     TableWriter,
     Tally,
     add_counts,
     is_large,
+    open_parquet,
 )
 
 Files = dict[str, FileRecord]
@@ -100,6 +105,8 @@ def _copy(path: str, folder: Folder, name: str, rows: int) -> FileRecord:
 _STAGE = "tokenize"
 _RUNS = "encoded"
 _LITTLE = np.dtype("<u4")
+#: Of saved token ids in memory.
+_CHUNK_IDS = 1 << 20
 #: A run is written when it has this many bytes.
 _RUN_BYTES = 32 << 20
 #: In which readers shuffle, where documents repeat: copies stay most of an epoch apart.
@@ -112,6 +119,7 @@ class EncodeShards:
 
     settings_key: str
     settings: TokenizeSettings
+    saved: dict[str, str]  # SHA-256 of the token id files saved by the mix
     name: str = "encode"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
@@ -119,7 +127,8 @@ class EncodeShards:
         tally = Tally()
         present = column_names(shard)
         columns = [c for c in present if c in INDEXED] + own_columns(present, self.settings)
-        encode = Encode(self.settings)
+        saved = (shard, self.saved[saved_tokens(shard)]) if self.saved else None
+        encode = Encode(self.settings, saved)
         runs = _Runs(folder, shard.name)
         with ShardWriter(folder, shard.name, _STAGE, tally) as writer:
             for part in over_documents(_STAGE, shard, encode, [*columns, "text"], nothing):
@@ -176,15 +185,56 @@ class Encode:
     """The encoder as a function of batches: copies of the documents that are drawn."""
 
     settings: TokenizeSettings
+    saved: tuple[Shard, str] | None  # shard with the mix's token ids, and their file's SHA-256
 
     def __call__(
         self, batch: pa.RecordBatch, first_row: int
     ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        if batch.schema.get_field_index("repeats") >= 0:
-            batch = batch.filter(pc.greater(batch.column("repeats"), 0))
-        tokenizer = load_tokenizer(self.settings.tokenizer)
-        tokens, offsets = tokenizer.encode_batch(batch.column("text"))
+        if self.saved is not None:
+            tokens, offsets = self._ids.of(first_row, batch.num_rows)
+        else:
+            if batch.schema.get_field_index("repeats") >= 0:
+                batch = batch.filter(pc.greater(batch.column("repeats"), 0))
+            tokenizer = load_tokenizer(self.settings.tokenizer)
+            tokens, offsets = tokenizer.encode_batch(batch.column("text"))
         return batch, encoded_rows(batch, tokens, offsets, self.settings)
+
+    @cached_property
+    def _ids(self) -> SavedTokens:
+        assert self.saved is not None
+        return SavedTokens(*self.saved)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_ids"}
+
+
+class SavedTokens:
+    """Token ids that the mix saved, read in the order of the documents."""
+
+    def __init__(self, shard: Shard, sha256: str) -> None:
+        self._shard, self._sha256 = shard, sha256
+        self._documents, self._row = Documents(self._chunks()), 0
+
+    def of(self, first_row: int, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Return the tokens of some documents, end to end, and int64 offsets [rows + 1]."""
+        if first_row < self._row:
+            self._documents, self._row = Documents(self._chunks()), 0
+        while self._row < first_row:  # a guarded process may begin anywhere
+            self._next(min(BATCH_ROWS, first_row - self._row))
+        return self._next(rows)
+
+    def _next(self, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        tokens, offsets = self._documents.next(rows)
+        if len(offsets) != rows + 1:
+            raise InputError("the mix saved tokens for fewer documents than it drew")
+        self._row += rows
+        return tokens, offsets
+
+    def _chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
+        name = saved_tokens(self._shard)
+        with open_parquet(self._shard.folder, name, self._sha256) as file:
+            for batch in file.iter_batches(_CHUNK_IDS, use_threads=False):
+                yield batch.column("ids").to_numpy()
 
 
 @dataclass(frozen=True)
@@ -279,10 +329,25 @@ def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
         yield _Spooled(rows, offsets, np.frombuffer(mapped, _LITTLE), forget)
 
 
+def tokens_saved(run: StageRun) -> dict[str, str]:
+    """Return hashes of the saved token ids, if every input shard has some of this tokenizer.
+
+    Names are those of `saved_tokens`.
+    """
+    folders = {shard.folder.url: shard.folder for shard in run.inputs}
+    found: dict[str, str] = {}
+    for folder in folders.values():
+        manifest = read_manifest(folder)
+        if manifest.get("models", {}).get(VOCABULARY) == run.facts["models"][VOCABULARY]:
+            found |= {name: file["sha256"] for name, file in manifest["files"].items()}
+    wanted = [saved_tokens(shard) for shard in run.inputs]
+    return {name: found[name] for name in wanted} if found.keys() >= set(wanted) else {}
+
+
 def run(run: StageRun) -> dict[str, Any]:
     """Write token shards of every document that the mix drew (or of all, without a mix)."""
     run.begin()
-    encode = EncodeShards(run.settings_key, run.settings)
+    encode = EncodeShards(run.settings_key, run.settings, tokens_saved(run))
     encode_tasks = shard_tasks(run.inputs)
     run.run(encode, encode_tasks)
     records = records_of(run.folder, encode, encode_tasks)

@@ -11,7 +11,7 @@ from curation.stages.base import Columns, Stage
 from curation.stages.tokenize import tokenizer_checksums
 
 #: Folders of `mix` and `tokenize`, next to which those of the named mixes lie.
-_FOLDERS = ("documents", "removed", "shards", "index")
+_FOLDERS = ("documents", "removed", "shards", "tokens", "index")
 
 
 class _Mix(Stage[MixSettings]):

@@ -116,4 +116,4 @@ def _counted(shards: Sequence[Shard], count: CountTokens, every: int) -> Iterato
         present = column_names(shard)
         for batch in shard.batches([c for c in (*COLUMNS, *count.views) if c in present]):
             chosen = string_keys(batch.column("id"))[:, 0] % every == 0
-            yield count.narrow(batch.filter(pa.array(chosen)), 0)
+            yield count.narrow(batch.filter(pa.array(chosen)), 0)[0]

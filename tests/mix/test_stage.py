@@ -141,7 +141,7 @@ def test_why_follows_a_document_through_all_mixes(
     assert "mix/long_context: " in printed
 
 
-def test_a_mix_given_as_loose_files_makes_the_same_shards(
+def test_saved_tokens_and_fresh_ones_make_the_same_shards(
     corpus: Path, mixed: Path, tmp_path: Path
 ) -> None:
     curate(corpus, "tokenize", "--input", f"{mixed}/mix/documents", "--output", str(tmp_path))
@@ -365,7 +365,7 @@ def test_source_names_come_from_the_first_folder() -> None:
         ),
         ("mix.mixes={annealing: {budgett: 1}}", r"mix.mixes.annealing.budgett: unknown key"),
         ("mix.mixes={annealing: {domains: {code: {share: 0.9}}}}", "sum to"),
-        ("mix.mixes={shards: {}}", "is a stage's folder"),
+        ("mix.mixes={tokens: {}}", "is a stage's folder"),
         ("tokenize.mixes={anealing: {}}", "no mix named 'anealing'"),
     ],
 )
