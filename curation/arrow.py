@@ -40,11 +40,7 @@ def large_strings(texts: Texts) -> pa.Array:
             f"not {type(texts).__name__} (put a single text into a list)"
         )
     if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-        if isinstance(texts, pa.ChunkedArray):  # no chunks or several
-            texts = (
-                pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
-            )
+        texts = texts.cast(pa.large_string()).combine_chunks()
     if isinstance(texts, pa.Array):
         return texts if texts.type == pa.large_string() else texts.cast(pa.large_string())
     strings = list(texts)
@@ -113,10 +109,16 @@ def cut_out(
     Args:
         rows: [spans] the text of each.
         spans: [spans, 2] bytes of `texts.data` that begin and end a character; ascending, disjoint.
+
+    Raises ValueError, naming the text, for spans that are not within theirs, or not disjoint.
     """
     offsets, data = texts
     if not len(spans):  # what is known of places in the texts stays true
         return from_buffers(*texts), pa.array([], pa.large_string())
+    apart = np.stack([offsets[rows], *spans.T, offsets[rows + 1]])
+    apart[0, 1:] = np.maximum(apart[0, 1:], spans[:-1, 1])
+    if len(wrong := np.flatnonzero((np.diff(apart, axis=0) < 0).any(0))):
+        raise ValueError(f"text {rows[wrong[0]]}: a cut outside it, or within one before")
     edges = np.concatenate([offsets[:1], spans.reshape(-1), offsets[-1:]]).reshape(-1, 2)
     kept = np.concatenate([data[begin:end] for begin, end in edges.tolist()])
     lost = np.bincount(rows, spans[:, 1] - spans[:, 0], len(texts)).astype(np.int64)
@@ -240,8 +242,11 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
-def plain(value: Any) -> Any:
-    """Return a value, maybe a scalar of Arrow, as what JSON has: dates as text, NaN as None."""
+def plain(value: Any, finite: bool = True) -> Any:
+    """Return a value, maybe a scalar of Arrow, as what JSON has: dates as text.
+
+    NaN and infinities, which Python's JSON has and others lack, are None if `finite`.
+    """
     if isinstance(value, pa.Scalar):
         if pa.types.is_temporal(value.type) and not pa.types.is_interval(value.type):
             value = pc.cast(value, pa.string())
@@ -250,15 +255,15 @@ def plain(value: Any) -> Any:
         except ValueError:  # fields of one name
             value = str(value)
     if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): plain(v, finite) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return [plain(v, finite) for v in value]
+    return None if finite and isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_text(value: Any) -> str | None:
-    """Return a value as text: a string as it is, others as JSON."""
-    value = plain(value)
+    """Return a value as text: a string as it is, others as JSON, also NaN and infinities."""
+    value = plain(value, finite=False)
     return value if value is None or isinstance(value, str) else as_json(value)
 
 

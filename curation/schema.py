@@ -319,7 +319,7 @@ def check_quality(values: pa.Array) -> None:
     """Raise InputError unless all values are from 0 to 1, as the stages read `quality`."""
     found = pc.min_max(values).as_py()
     for value in (found["min"], found["max"]):
-        if value is not None and not 0 <= value <= 1:
+        if value is not None and (value < 0 or value > 1):  # NaN is as good as null
             raise InputError(
                 f"column 'quality' has {value:g}, but stages read it as a probability from 0 to 1: "
                 "rename it, or --set read-tables.kept_beside=[quality]"
@@ -379,9 +379,7 @@ def recorded(
     """
     failed = pc.fill_null(pc.starts_with(verdicts.reason, _NOT_MEASURED), False)
     judged = pc.if_else(failed, None, verdicts.reason)
-    rows = batch.num_rows
-    known = batch.column("verdicts").to_pylist() if "verdicts" in batch.schema.names else None
-    found = [list(v or ()) for v in known] if known else [[] for _ in range(rows)]
+    found = [list(v or ()) for v in column_of(batch, "verdicts", VERDICTS).to_pylist()]
     places = np.flatnonzero(judged.is_valid().to_numpy(zero_copy_only=False))
     values, thresholds = verdicts.value.to_pylist(), verdicts.threshold.to_pylist()
     for place in places.tolist():

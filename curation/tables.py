@@ -125,9 +125,7 @@ def combined(table: pa.Table, name: str) -> pa.Array:
     if table.column_names.count(name) > 1:
         raise InputError(f"the table has several columns {name!r}")
     column = table.column(name)
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def texts_of(table: pa.Table, names: Sequence[str] = TEXT_COLUMNS) -> pa.Array:

@@ -12,7 +12,7 @@ keep their places, so a fixed training order remains valid.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,12 +41,12 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, inner_stages, read_manifest, shard_name
 from pipelines.storage.own import remove_stage
 from pipelines.storage.runs import read_batches_of
-from pipelines.storage.shards import TableWriter, read_batches, read_kinds
+from pipelines.storage.shards import TableWriter, own_ids, read_batches, read_kinds
 
 _CHUNK_TOKENS = 1 << 20
 
 
-_SPANS = pa.schema([DOCUMENT_INDEX.field(n) for n in ("sequence", "start", "length", "id")])
+_SPANS = pa.schema([DOCUMENT_INDEX.field(n) for n in "sequence start length id source".split()])
 
 
 def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str, Any]:
@@ -57,12 +57,12 @@ def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str,
     """
     settings = TokenizeSettings.model_validate(read_manifest(place)["settings"])
     wanted = pa.array(sorted(ids), pa.string())
-    files, found = dict[str, Any](), set[str]()
+    files, found = dict[str, Any](), set[tuple[str, ...]]()
     unchanged, sequences, tokens = list[str](), 0, 0
     for name in files_of(read_manifest(place), "index"):
         shard = shard_name(name)
         spans = _spans(place, name, wanted)
-        found.update(spans["id"].to_pylist())
+        found.update((row["id"], *row["source"].values()) for row in spans.to_pylist())
         sequences += len(spans["sequence"].unique())
         tokens += pc.sum(spans["length"], min_count=0).as_py()
         if not spans.num_rows:
@@ -134,6 +134,8 @@ class Withdrawn:
 
     prefixes: Sequence[str]
     ids: set[str] = field(default_factory=set)
+    #: The numbers that tables gave to some of the documents, by id.
+    numbers: dict[str, str] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
     policy: Policy | None = None
     #: Least similarity of a copy that is withdrawn, too; None: copies come back.
@@ -142,9 +144,7 @@ class Withdrawn:
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Collect a batch's withdrawn documents; return their rows of RECORD."""
         names, urls = batch.column("id").to_pylist(), batch.column("url").to_pylist()
-        rulings: list[Ruling | None] = [None] * len(names)
-        if self.policy:
-            rulings = self.policy.rulings(batch.column("rights"))
+        rulings = self.policy.rulings(batch["rights"]) if self.policy else [None] * len(names)
         rows = []
         for name, url, ruling in zip(names, urls, rulings, strict=True):
             if why := self._why(name, url or "", ruling):
@@ -153,8 +153,8 @@ class Withdrawn:
         return pa.RecordBatch.from_pylist(rows, RECORD)
 
     def _why(self, name: str, url: str, ruling: Ruling | None) -> dict[str, Any] | None:
-        if name in self.ids:
-            return {"reason": "withdrawn.id", "value": name}
+        if name in self.ids or name in self.numbers:
+            return {"reason": "withdrawn.id", "value": self.numbers.get(name, name)}
         if url.startswith(tuple(self.prefixes)):
             return {"reason": "withdrawn.url", "value": url}
         if self.hosts and (host := self._host(url)):
@@ -203,19 +203,21 @@ class Withdrawal:
             raise ConfigError(
                 f"{self._runs[0][0].shown}: copies are not known: it has no {COMPARES}"
             )
+        named_ids = frozenset(gone.ids)
         self._gone, self._rows = gone, selected(self._runs, gone)
         found = {name for rows in self._rows for name in rows["id"].to_pylist()}
         if any(find(stages[0]).is_sink for _, stages in self._runs):
             found |= gone.ids  # of documents that are gone only their tokens are left
-        self.unknown, gone.ids = len(gone.ids - found), found
+        self.unknown, gone.ids = len(named_ids - found - {*gone.numbers.values()}), found
         if not found:
             raise InputError("the selection matches no document of the run")
         self._refuse_another()
         #: Selected documents that a stage had removed, and those withdrawn now.
         places = (run / stage for run, stages in self._runs for stage in stages if "/" not in stage)
-        removed = (b["id"].to_pylist() for p in places for b in read_kinds(p, ["removed"], ["id"]))
-        self.past = len(set[str]().union(*map(gone.ids.intersection, removed)))
-        self.documents = len(gone.ids) - self.past
+        self.past = _count(places, ["removed"], found)
+        firsts = (run / stages[0] for run, stages in self._runs)
+        every = max(len(found), _count(firsts, ["documents", "removed"], found))
+        self.documents = every - self.past
 
     def run(self, executor: Executor) -> dict[str, Any]:
         """Mask the documents, and restore their duplicates.
@@ -232,7 +234,7 @@ class Withdrawal:
         output.remove(TOKENS)
         report: dict[str, Any] = {"withdrawn": self.documents, **self._asked}
         report |= {"tokens": {}, "given_back": {}, "still_removed": {}, "removed_before": self.past}
-        report["unknown"] = self.unknown
+        report |= {"ids": len(self._gone.ids), "unknown": self.unknown}
         for number, (run, stages) in enumerate(self._runs):
             inner = f"{number}/" if number else ""
             for stage in filter(lambda stage: find(stage).is_sink, stages):
@@ -279,6 +281,7 @@ def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[
     wanted, found = ["id", "url", *(["rights"] if gone.policy else [])], list[pa.RecordBatch]()
     for folder, stages in runs:
         first = folder / stages[0]
+        gone.numbers |= own_ids(first, gone.ids)
         for batch in read_kinds(first, ["documents", "removed"], wanted):
             if batch.num_columns < len(wanted):
                 raise InputError(f"{first.shown}: the documents have no column 'rights'")
@@ -286,6 +289,13 @@ def selected(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> list[
     if gone.near is not None:
         found.append(_copies(runs, gone, gone.near))
     return [rows for rows in found if rows.num_rows]
+
+
+def _count(places: Iterable[Folder], kinds: Sequence[str], ids: Collection[str]) -> int:
+    """Return how many rows of these stages' files have one of these ids."""
+    wanted = pa.array(sorted(ids), pa.string())
+    batches = (batch for place in places for batch in read_kinds(place, kinds, ["id"]))
+    return sum(pc.is_in(batch["id"], wanted).true_count for batch in batches)
 
 
 def _copies(runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn, near: float) -> Any:
@@ -365,8 +375,6 @@ def _recipe(stage: str, place: Folder, gone: Withdrawn) -> Recipe:
 
 def _holds(path: str, stage: str, gone: Withdrawn) -> bool:
     ids = pa.array(sorted(gone.ids), pa.string())
-    for file in index_files(path, stage, 0):
-        for batch in read_batches_of(file.folder, file.file):
-            if pc.any(pc.is_in(batch.column("id"), ids)).as_py():
-                return True
-    return False
+    files = index_files(path, stage, 0)
+    batches = (batch for file in files for batch in read_batches_of(file.folder, file.file))
+    return any(pc.is_in(batch["id"], ids).true_count for batch in batches)

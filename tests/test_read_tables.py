@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from curation.readers.read import read
 from curation.readers.records import Page
 from curation.recipe import load
 from pipelines.cli import main
+from pipelines.reading.explorer import Explorer
 from pipelines.run_folder import load_run
 from tests.folders import differences
 
@@ -93,10 +95,13 @@ def test_the_types_of_parquet_stay(home: Path) -> None:
 
 
 def test_values_of_several_kinds_are_json(home: Path) -> None:
-    rows = [{"text": "a", "x": 1}, {"text": "b", "x": "one"}, {"text": "c", "x": {"y": [1]}}]
+    values = [1, "one", {"y": [1, float("nan")]}, float("-inf")]
+    rows = [{"text": "a", "x": x, "quality": float("nan")} for x in values]
     (home / "mixed.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     assert run("read-tables", "--input", "mixed.jsonl", "--output", "out") == 0
-    assert [r["x"] for r in kept("out/read-tables/documents")] == ["1", "one", '{"y": [1]}']
+    read = kept("out/read-tables/documents")
+    assert [r["x"] for r in read] == ["1", "one", '{"y": [1, NaN]}', "-Infinity"]
+    assert all(math.isnan(r["quality"]) for r in read)
 
 
 def test_what_is_no_row_is_set_aside(home: Path) -> None:
@@ -295,6 +300,31 @@ def test_files_that_number_their_rows(home: Path, capsys: pytest.CaptureFixture[
     assert main(["trace", passage, "--run", "out", "--json"]) == 0
     (document,) = json.loads(capsys.readouterr().out)["found"]
     assert [one["start"] for one in document["sequences"]] == [spans[1][0]["start"]]
+    (home / "ids").write_text("1\n")
+    assert main(["withdraw", "--run", "out", "--ids", "ids", "--workers", "0"]) == 0
+    told = capsys.readouterr().out
+    assert "2 documents withdrawn, 0 removed before (1 ids)" in told
+    assert "tokens of 2 documents in 1 sequences" in told
+
+
+def test_integers_that_are_ids_of_a_table_find_its_documents(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": number, "text": f"The text of {number}."} for number in (11, 12)]
+    (home / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["--stages", "dedup-urls,tokenize", "--input", "t.jsonl", "--output", "out"]
+    assert run("run", "llama3", *arguments) == 0
+    assert main(["why", "12", "--run", "out", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["source"]["offset"] > 0 and len(told["id"]) == 32
+    (found,) = Explorer("out").documents({"q": "12"})["rows"]
+    assert Explorer("out").document({"row": str(found["row"])})["own"] == {"own_id": "12"}
+    (home / "ids").write_text("12\n99\n")
+    assert main(["withdraw", "--run", "out", "--ids", "ids", "--workers", "0"]) == 0
+    told = capsys.readouterr().out
+    assert "1 documents withdrawn, 0 removed before (1 ids)\n1 ids are of no document" in told
+    (gone,) = pq.read_table("out/withdrawn/withdrawn.parquet").to_pylist()
+    assert "of 1 documents" in told and gone["id"] != "12"
 
 
 def test_languages_have_the_names_of_thresholds_and_lists(home: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from curation.arrow import as_json, as_text, plain, storable
+from curation.arrow import as_text, storable
 from curation.credentials import without_userinfo
 from curation.language.codes import labelled
 from curation.readers.formats import HEAD, format_of, is_table
@@ -213,7 +213,7 @@ def own_columns(own: Sequence[Row], others: Others) -> pa.StructArray:
 
 def _further(own: Sequence[Row], others: Others) -> pa.Array:
     rests = ({n: v for n, v in row.items() if n not in others} for row in own)
-    return pa.array([as_json(plain(rest)) if rest else None for rest in rests], pa.string())
+    return pa.array([as_text(rest or None) for rest in rests], pa.string())
 
 
 def with_own(documents: pa.RecordBatch, own: pa.StructArray) -> pa.RecordBatch:

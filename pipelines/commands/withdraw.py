@@ -137,7 +137,8 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print(output: Folder, report: dict[str, Any]) -> None:
-    say(f"{report['withdrawn']:,} documents withdrawn, {report['removed_before']:,} removed before")
+    past, ids = report["removed_before"], report["ids"]
+    say(f"{report['withdrawn']:,} documents withdrawn, {past:,} removed before ({ids:,} ids)")
     if report["unknown"]:
         say(f"{report['unknown']:,} ids are of no document of the run")
     for stage, facts in report["tokens"].items():

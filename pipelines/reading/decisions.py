@@ -19,7 +19,7 @@ from pipelines.engine.transform import ERRORS
 from pipelines.run_folder import load_run, run_settings, stage_before
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import files_of, read_manifest
-from pipelines.storage.shards import read_batches, read_kinds, read_rows
+from pipelines.storage.shards import own_ids, read_batches, read_kinds, read_rows
 
 #: Shown differences between a duplicate and the kept copy: lines, length, and context.
 _CHANGES = 20
@@ -58,13 +58,14 @@ def named(folder: Folder, stages: Sequence[str], document: str) -> list[dict[str
     Records with this URL that the stage set aside, which are not documents, come last.
     """
     found: list[dict[str, Any]] = []
+    ids = pa.array([document, *own_ids(folder / stages[0], [document])])
     for name in files_of(read_manifest(folder / stages[0]), *_KINDS):
         aside = name.startswith(f"{_ASIDE}/")
         columns = ["url", "date", "source", *(("reason", "detail") if aside else ("id",))]
         for batch in read_batches(folder / stages[0], name, columns):
             match = pc.equal(batch["url"], document)
             if not aside:
-                match = pc.or_kleene(pc.equal(batch["id"], document), match)
+                match = pc.or_kleene(pc.is_in(batch["id"], ids), match)
             for row in batch.filter(pc.fill_null(match, False)).to_pylist():
                 # A page on which the extractor failed is in `removed`, too.
                 if not (aside and any(row["source"] == known["source"] for known in found)):

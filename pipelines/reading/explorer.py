@@ -241,7 +241,7 @@ class Explorer:
     def documents(self, query: Query) -> Answer:
         """A page of a table of documents."""
         first, most = _number(query, "first", 0), min(_number(query, "most", 50), _ROWS)
-        rows = search.find_urls(self.ledger, self.mask(query), query.get("q", ""))
+        rows = search.find_urls(self.folder, self.ledger, self.mask(query), query.get("q", ""))
         page = search.ordered(
             self.ledger, rows, query.get("sort", ""), query.get("down") == "1", first, most
         )

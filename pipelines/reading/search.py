@@ -17,7 +17,7 @@ from curation.filters.margins import Bits
 from curation.schema import VALUE_TEXT
 from pipelines.reading.ledger import DIMENSIONS, NO_TOKENS, Ledger, key_of
 from pipelines.storage.files import Folder
-from pipelines.storage.shards import open_parquet
+from pipelines.storage.shards import open_parquet, own_ids
 
 #: Value of filter `stage` for documents that no stage removed.
 KEPT = "kept"
@@ -67,7 +67,7 @@ class Masks:
         return filters.get("stage", stage) == stage and filters.get("rule", reason) == reason
 
 
-def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.int64]:
+def find_urls(run: Folder, ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.int64]:
     """Return rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
@@ -78,7 +78,8 @@ def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.i
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow would use one core for a column
         parts = [*pool.map(match, range(ledger.urls.num_record_batches))]
     hits = pc.fill_null(pa.chunked_array(parts, pa.bool_()), False).to_numpy().copy()
-    hits[ledger.by_key.of_key(key_of(query))] = True
+    for name in (query, *own_ids(run / ledger.stages[0], [query])):
+        hits[ledger.by_key.of_key(key_of(name))] = True
     return np.flatnonzero(hits if mask is None else hits & mask)
 
 

@@ -7,7 +7,7 @@ import functools
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -107,6 +107,18 @@ def read_kinds(
     for name, file in files_of(read_manifest(place), *kinds).items():
         if file["rows"]:
             yield from read_batches(place, name, columns)
+
+
+def own_ids(place: Folder, wanted: Collection[str]) -> dict[str, str]:
+    """Return the documents to which their tables gave one of these numbers, by id."""
+    found = dict[str, str]()
+    numbers = pa.array(sorted(n for n in wanted if n.lstrip("-").isdecimal()), pa.string())
+    for batch in read_kinds(place, ["documents", "removed"] if numbers else [], ["id", "own_id"]):
+        if batch.num_columns == 2 and pa.types.is_integer(batch["own_id"].type):
+            own = batch["own_id"].cast(pa.string())
+            pairs = pa.table([batch["id"], own], ["id", "own"]).filter(pc.is_in(own, numbers))
+            found |= (row.values() for row in pairs.to_pylist())
+    return found
 
 
 def read_rows(

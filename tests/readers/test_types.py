@@ -144,7 +144,7 @@ def expected(column: pa.Array) -> list[Any]:
     """Its values; of types that only JSON can hold, their JSON."""
     if storable(column.type) is not None:
         return column.to_pylist()  # type: ignore[no-any-return]
-    values = [plain(value) for value in column]
+    values = [plain(value, finite=False) for value in column]
     return [v if v is None or isinstance(v, str) else as_json(v) for v in values]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.arrow import Texts, large_strings
+from curation.arrow import Texts, cut_out, large_strings, text_buffers
 from curation.dedup import minhash_signatures
 from curation.language import identify
 
@@ -27,3 +27,16 @@ def test_half_a_character_is_read_as_a_broken_one() -> None:
     assert identify(given[:1])[0] == ["en"]  # type: ignore[arg-type]
     found = minhash_signatures(given[:3])  # type: ignore[arg-type]
     assert np.array_equal(found, minhash_signatures(whole[:3]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("row", "span"),
+    [(1, (6, 10)), (2, (9, 99)), (0, (-1, 2)), (1, (5, 7)), (0, (3, 1)), (1, (2**62, 2**62 + 1))],
+)
+def test_spans_that_are_not_in_their_text_are_refused(row: int, span: tuple[int, int]) -> None:
+    texts = text_buffers(["abcdef", "ghi", "jkl"])
+    rows, spans = np.array([0, 0, row]), np.array([(0, 1), (1, 1), span])
+    with pytest.raises(ValueError, match=f"text {row}: "):
+        cut_out(texts, rows, spans)
+    left, cut = cut_out(texts, np.array([0, 0, 1]), np.array([(0, 1), (1, 1), (6, 9)]))
+    assert (left.to_pylist(), cut.to_pylist()) == (["bcdef", "", "jkl"], ["a", "", "ghi"])
