@@ -414,3 +414,20 @@ def test_a_folder_of_an_inputs_name_is_not_that_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"n/books/a\.jsonl: begins with the folder 'books'"):
         input_files(recipe, [f"books={tmp_path}/books", f"{tmp_path}/n"])
     assert [f.name for f in input_files(recipe, [f"{tmp_path}/n"])] == ["books/a.jsonl"]
+
+
+def test_documents_without_a_domain_have_the_domain_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"text": f"Text {domain}.", "domain": domain} for domain in ("general", None, " ")]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["mix", "--input", str(tmp_path / "t.jsonl"), "--output", str(tmp_path / "out")]
+    command += ["--workers", "0", "--quiet", "--set", "mix.budget=all"]
+    assert main(command) == 1
+    assert "no share for the domains ['unknown']" in capsys.readouterr().err
+    key = "mix.domains.unknown={share: 0, max_epochs: 1}"
+    assert main([*command, "--set", key]) == 0
+    (kept,) = (tmp_path / "out/mix/documents").glob("*.parquet")
+    assert pq.read_table(kept)["domain"].to_pylist() == ["general"]
+    (gone,) = (tmp_path / "out/mix/removed").glob("*.parquet")
+    assert pq.read_table(gone)["domain"].to_pylist() == [None, " "]
