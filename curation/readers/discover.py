@@ -22,6 +22,7 @@ _HIDDEN = "of a name that begins with . or _"
 _UNKNOWN = "of unknown suffix"
 _FOLDER = "matched by a pattern but folders"
 _NO_FILE = "neither file nor folder"
+_AGAIN = "read by another path"
 _OWN = "written by the run itself"
 _RUN = "of another run (give a stage's folder to read it)"
 #: Files that every complete stage has in its folder.
@@ -52,10 +53,7 @@ class PassedOver:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, reason: str, name: str) -> None:
-        self.counts[reason] += 1
-        shown = self.examples.setdefault(reason, [])
-        if len(shown) < _EXAMPLES:
-            shown.append(name)
+        self.add_all(PassedOver(Counter([reason]), {reason: [name]}))
 
     def add_all(self, other: PassedOver) -> None:
         for reason in other.counts:
@@ -85,7 +83,7 @@ def discover(
     passed_over: PassedOver | None = None,
     suffixes: Collection[str] = (),
 ) -> list[InputFile]:
-    """Return the files of all patterns, sorted by name, each path once.
+    """Return the files of all patterns, sorted by name, each once, whatever links lead to it.
 
     A pattern is a file, a folder (searched recursively for known suffixes, hidden ones left out)
     or a glob of files (`*`, `?`, `[...]`, `**`), local or as a URL of fsspec. What is there by the
@@ -104,7 +102,11 @@ def discover(
     for pattern in patterns:
         for file in _match(pattern, ours, over, tuple(suffixes)):
             found.setdefault(file.path, file)
-    return sorted(_distinct(list(found.values())), key=lambda file: (file.name, file.path))
+    once: dict[str, InputFile] = {}
+    for file in sorted(found.values(), key=lambda file: ours.real(file.path) != file.path):
+        if once.setdefault(ours.real(file.path), file) is not file:
+            over.add(_AGAIN, file.name)
+    return sorted(_distinct(list(once.values())), key=lambda file: (file.name, file.path))
 
 
 class _Own:
@@ -112,15 +114,17 @@ class _Own:
 
     def __init__(self, places: Sequence[str]) -> None:
         self._real_folders: dict[str, str] = {}
-        self._starts = tuple(f"{self._spelled(_full(*stores.file_system(p)))}/" for p in places)
+        self._starts = tuple(f"{self.real(_full(*stores.file_system(p)))}/" for p in places)
 
     def holds(self, place: str) -> bool:
-        return f"{self._spelled(place)}/".startswith(self._starts)
+        return f"{self.real(place)}/".startswith(self._starts)
 
-    def _spelled(self, place: str) -> str:
-        """Yield all spellings of a local path, with links resolved and not."""
+    def real(self, place: str) -> str:
+        """Return a local path with all links resolved, or the URL."""
         if stores.is_url(place):
             return place.rstrip("/")
+        if os.path.islink(place):
+            return os.path.realpath(place)
         folder, _, name = place.rpartition("/")
         if folder not in self._real_folders:
             self._real_folders[folder] = os.path.realpath(folder or "/").rstrip("/")

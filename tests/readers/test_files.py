@@ -103,13 +103,27 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "in/b.html").symlink_to("../real/b.html")
     (tmp_path / "in/folder").symlink_to("../real")
     (tmp_path / "real/sub/round").symlink_to("..")
-    linked = ["a.html", "b.html", "folder/b.html", "folder/sub/c.html"]
+    linked = ["a.html", "b.html", "folder/sub/c.html"]  # `folder/b.html` is what `b.html` is
     assert names_of(tmp_path / "in") == names_of(f"{tmp_path}/in/**/*.html") == linked
     assert names_of(f"{tmp_path}/in/*.html") == ["a.html", "b.html"]
     assert names_of(f"{tmp_path}/in/*/*/c.html") == ["folder/sub/c.html"]
     assert names_of(tmp_path / "in/b.html") == ["b.html"]
     (found,) = discover([f"{tmp_path}/in/b.html"])
     assert contents(list(read(found.path, default_settings()))) == [b"<p>x"]
+
+
+def test_a_file_is_read_once_by_whatever_paths(tmp_path: Path) -> None:
+    write(tmp_path, "in/b.html", "in/sub/c.html")
+    (tmp_path / "in/a.html").symlink_to("b.html")
+    (tmp_path / "way").symlink_to("in")
+    os.link(tmp_path / "in/b.html", tmp_path / "in/copy.html")  # a file of its own, like a copy
+    names = ["b.html", "copy.html", "sub/c.html"]
+    for given in (["in"], ["in/**/*.html"], ["in", "way"], ["in/*.html", "in/sub/../**/*"]):
+        over = PassedOver()
+        found = discover([f"{tmp_path}/{pattern}" for pattern in given], (), over)
+        assert [file.name for file in found] == names
+        assert "read by another path (" in str(over) and "a.html" in str(over)
+    assert names_of(tmp_path / "in/a.html") == ["a.html"]
 
 
 def test_what_is_there_wins_over_what_it_matches(
