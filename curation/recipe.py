@@ -272,17 +272,18 @@ def _moved() -> dict[str, str]:
 
 
 def _refuse_moved(tree: dict[str, Any], where: str) -> None:
-    """Raise ConfigError for a key that is no setting any more, with its new place or the reason."""
+    """Raise ConfigError for a key or value that is gone, with its new place or the reason."""
     for path, place in _moved().items():
         for found in _keys(tree, *path.split(".")):
             raise ConfigError(f"{where}: {found}: no longer a setting: {place}")
 
 
 def _keys(tree: Any, first: str, *rest: str) -> Iterator[str]:
-    """Yield the keys of a tree that a path names, of which `*` is any part."""
+    """Yield the keys of a tree that a path names, of which `*` is any part, or `key=value`."""
     for key in list(tree) if isinstance(tree, dict) else ():
-        if first in ("*", key):
-            yield from (f"{key}.{inner}" for inner in _keys(tree[key], *rest)) if rest else [key]
+        if first in ("*", key, f"{key}={tree[key]}"):
+            found = key if first == "*" else first
+            yield from (f"{key}.{inner}" for inner in _keys(tree[key], *rest)) if rest else [found]
 
 
 def _file_of(recipe: str) -> Path:

@@ -210,7 +210,10 @@ def run_facts(folder: Folder) -> dict[str, Any]:
         stale, root = stale_stages(folder, stages), root_hash(folder, stages)
     held = [m for stage in present_stages(folder) if (m := read_manifest(folder / stage))]
     begun = {*present_stages(folder)} - {*stages, *stale}
-    state = "interrupted" if begun or not folder.exists(SUMS) else "stale" if stale else "complete"
+    listed = folder.read_bytes(SUMS) if folder.exists(SUMS) and not begun else b""
+    # Stages that later ones have read may be gone; the last may not.
+    whole = any(listed.endswith(f"  {stage}/{MANIFEST}\n".encode()) for stage in stages[-1:])
+    state = "stale" if listed and stale else "complete" if whole else "interrupted"
     return {
         "run": folder.shown,
         "recipe": held[-1]["recipe"]["name"] if held else "",

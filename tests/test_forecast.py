@@ -214,6 +214,9 @@ def test_runs_are_listed(home: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["runs", "crawl"]) == 0
     assert "no run in it" in capsys.readouterr().out
     assert main(["runs", "nosuch"]) == 2
+    for stage, left in (("extract", "complete"), ("dedup-urls", "interrupted")):
+        shutil.rmtree(home / "work" / stage)
+        assert states(capsys, "work")["work"]["state"] == left
 
 
 def test_runs_that_were_stopped_or_answered_are_listed(

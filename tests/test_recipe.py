@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -259,8 +260,9 @@ def test_a_key_that_was_moved_is_refused_with_its_new_place(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("key", read_yaml(root() / "configs/moved.yaml"))
 def test_every_moved_key_is_refused(key: str) -> None:
-    with pytest.raises(ConfigError, match="no longer a setting: "):
-        load("llama3", [f"{key.replace('*', 'x')}=1"])
+    given = key.replace("*", "x")
+    with pytest.raises(ConfigError, match=f"{re.escape(given)}: no longer a setting: "):
+        load("llama3", [given if "=" in given else f"{given}=1"])
 
 
 @pytest.mark.parametrize(

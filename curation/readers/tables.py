@@ -549,6 +549,8 @@ def open_arrow(raw: RawFile) -> pa.RecordBatchReader:
     except (pa.ArrowException, OSError):
         if not is_file:
             raise
+    if raw.fetch(raw.size - len(ARROW_MAGIC), len(ARROW_MAGIC)) != ARROW_MAGIC:
+        raise pa.ArrowInvalid(f"cut off: {raw.size:,} bytes, without the end of an Arrow file")
     whole = pa.ipc.open_file(file)
     batches = map(whole.get_batch, range(whole.num_record_batches))
     return pa.RecordBatchReader.from_batches(whole.schema, batches)

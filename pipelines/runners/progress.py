@@ -127,6 +127,8 @@ class Paced(Quiet):
     def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
         share = min(done / max(1, total), 1.0)
         self._done[stage] = max(self._done.get(stage, 0.0), share)
+        if self._stage and self._done[stage] == self._before.get(stage, 0.0):
+            self._started = self._clock()  # until now code and models were loaded
 
     def compiling(self, done: int, total: int) -> None:
         if done == total and self._stage:  # it says nothing of how long the stage takes

@@ -88,6 +88,21 @@ def test_what_an_earlier_run_did_of_a_stage_says_nothing_of_the_time() -> None:
     assert pace.remaining() == left
 
 
+def test_loading_says_nothing_of_the_time() -> None:
+    clock = Clock()
+    pace = paced(Paced(), {"extract": 1.0}, clock)
+    pace.stage("extract", "started")
+    for now, done in ((60.0, 0), (61.0, 1)):
+        clock.now = now
+        pace.step("extract", "shards", done, 50, 0, 0)
+    assert pace.remaining() is None
+    clock.now = 66.0
+    pace.step("extract", "shards", 6, 50, 0, 0)
+    assert pace.remaining() == pytest.approx(44)
+    pace.step("extract", "more", 0, 50, 0, 0)
+    assert pace.remaining() == pytest.approx(44)
+
+
 def test_seconds_for_people() -> None:
     assert [duration(s) for s in (4.4, 89, 91, 7100, 7500)] == [
         "4 s", "89 s", "2 min", "118 min", "2 h 5 min",

@@ -276,6 +276,15 @@ def test_offsets_that_lead_out_of_an_arrow_file(tmp_path: Path) -> None:
         assert pages[4].content == b"words of row 08"
 
 
+def test_an_arrow_file_that_is_cut_off(tmp_path: Path) -> None:
+    path, table = tmp_path / "x.arrow", pa.table({"text": ["a text"] * 9})
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    path.write_bytes(path.read_bytes()[:100])
+    (damage,) = read(str(path), default_settings())
+    assert isinstance(damage, Damage) and "cut off: 100 bytes" in damage.detail
+
+
 def test_columns_after_the_first_thousand_share_one(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     rows = [{"text": "a", "common": i, f"own{i:04}": i} for i in range(1100)]
