@@ -80,7 +80,7 @@ class LinearModel:
     def _rows(self) -> npt.NDArray[np.int32]:
         """The row of each bucket, or -1."""
         rows = np.full(1 << BITS, -1, np.int32)
-        rows[self.buckets] = np.arange(len(self.buckets), dtype=np.int32)
+        rows[self.buckets] = np.arange(len(self.weights), dtype=np.int32)  # as many, or it raises
         return rows
 
     @functools.cached_property

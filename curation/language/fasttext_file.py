@@ -118,9 +118,7 @@ def _header(cursor: _Cursor, name: str) -> _Header:
     magic, version = cursor.unpack(struct.Struct("<2i"))
     if magic != _MAGIC or version not in _VERSIONS:
         raise ValueError("it does not begin like one")
-    (_, _, _, _, _, word_ngrams, loss, kind, buckets, min_n, max_n, _, _) = cursor.unpack(
-        _ARGUMENTS
-    )
+    *_, word_ngrams, loss, kind, buckets, min_n, max_n, _, _ = cursor.unpack(_ARGUMENTS)
     if kind != _SUPERVISED or loss not in _LOSSES:
         raise ConfigError(f"{name}: not a supervised fastText model")
     if version == _VERSIONS[0]:
@@ -167,7 +165,10 @@ def _read(cursor: _Cursor, name: str) -> FastTextFile:
     rows = _quantised(cursor) if quantised else _dense(cursor)
     quantised_output = bool(cursor.one("b"))
     outputs = _quantised(cursor) if quantised and quantised_output else _dense(cursor)
-    if len(outputs) != len(found.labels) or rows.shape[1] != outputs.shape[1]:
+    # -1, an n-gram without a row, becomes 0, and other negative numbers become large ones.
+    last = header.buckets if found.pruned is None else (found.pruned.view(np.uint32) + 1).max()
+    fits = len(outputs) == len(found.labels) and rows.shape[1] == outputs.shape[1]
+    if not fits or len(rows) < len(found.words) + int(last):
         raise ValueError("its matrices do not fit")
     return FastTextFile(
         labels=found.labels,
@@ -198,8 +199,7 @@ def _quantised(cursor: _Cursor) -> Floats:
     if decoded.shape != (rows, columns):
         raise ValueError("its quantised matrix does not fit")
     if with_norm:
-        norms = cursor.array(np.uint8, rows)
-        decoded *= _decode(norms, rows, *_quantiser(cursor))
+        decoded *= _decode(cursor.array(np.uint8, rows), rows, *_quantiser(cursor))
     return decoded
 
 

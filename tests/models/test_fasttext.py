@@ -99,6 +99,18 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path, size: int) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_rows_that_a_file_lacks_are_told(corpus: Path, tmp_path: Path) -> None:
+    """A kernel would read the memory behind the others."""
+    path = tmp_path / "few.bin"
+    model = fasttext.train_supervised(str(corpus), dim=2, epoch=1, maxn=3, bucket=50, verbose=0)
+    model.save_model(str(path))
+    sound = path.read_bytes()
+    assert load_fasttext(path, "few.bin")
+    path.write_bytes(sound[:40] + (1 << 20).to_bytes(4, "little") + sound[44:])
+    with pytest.raises(ConfigError, match="not a fastText model: its matrices do not fit"):
+        load_fasttext(path, "few.bin")
+
+
 def test_word_vectors_are_no_classifier(corpus: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.bin"
     fasttext.train_unsupervised(
