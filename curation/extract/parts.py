@@ -33,7 +33,7 @@ from curation.hashing import xxh64
 if TYPE_CHECKING:
     from curation.extract.decide import Limits, Places
 
-_P, _FORM, _LEGEND, _SUMMARY = TAG["p"], TAG["form"], TAG["legend"], TAG["summary"]
+_P, _LEGEND, _SUMMARY = TAG["p"], TAG["legend"], TAG["summary"]
 _QUOTE, _FIGURE, _CAPTION = TAG["blockquote"], TAG["figure"], TAG["figcaption"]
 _HEADING, _QUOTED, _FIGURES = ANCESTOR["heading"], ANCESTOR["quote"], ANCESTOR["figure"]
 _BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
@@ -63,7 +63,7 @@ class Parts(NamedTuple):
     linked: Any  # [k] characters in links
     links: Any  # [k]
     likely: Any  # [k] mean probability of its blocks, 0 of those that a rule took out
-    flags: Any  # [k] FLAG_ASKS, also of a form, and FLAG_SHOWS of all that is in it
+    flags: Any  # [k] FLAG_ASKS and FLAG_SHOWS of all that is in it
 
 
 @kernel
@@ -101,7 +101,7 @@ def parts_of(
     for e in range(1, m):
         parent = page.e_parent[e]
         part[e] = e if holders[e] or holders[parent] else part[parent]
-        flags[part[e]] |= page.e_flags[e] | (FLAG_ASKS if page.e_tag[e] == _FORM else 0)
+        flags[part[e]] |= page.e_flags[e]
     start = np.zeros(n + 1, np.int32)
     parts = Parts(
         start, np.empty(n, np.int32), np.zeros(n, np.bool_), np.zeros(n, np.int64),

@@ -253,6 +253,7 @@ ENDS = {
     "caption without a picture": "<figure><figcaption>{0}</figcaption></figure><p>{1}</p>",
     "last in a caption": "<p>{0}</p><figure><figcaption>{1}</figcaption></figure>",
     "field set": "<fieldset><legend>{0:.24}</legend>{0}</fieldset><p>{1}</p>",
+    "form without a field": "<form><p>{0}</p><p>{1}</p></form>",
     "aside": "<aside><p>{0}</p><p>{1}</p></aside>",
     "last in an aside": "<p>{0}</p><aside>{1}</aside>",
     "navigation": "<nav><p>{0}</p><p>{1}</p></nav>",
