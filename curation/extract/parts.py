@@ -69,7 +69,7 @@ class Parts(NamedTuple):
 @kernel
 def _holders(kept: Bools, page: s.Page, alike: tuple[Int32s, Int32s]) -> Bools:
     """Which elements [m] hold the paragraphs of an article: like elements of one parent whose own text and
-    paragraphs are most of what is kept, and if they are several, their parent. The body holds none."""
+    paragraphs are most of what is kept, and if they are several, their parent."""
     groups, sizes = alike
     text = np.zeros(len(sizes), np.float64)
     for b in range(len(kept)):
@@ -80,7 +80,6 @@ def _holders(kept: Bools, page: s.Page, alike: tuple[Int32s, Int32s]) -> Bools:
     holders = (groups == best) & (text[best] >= max(_MOST * text.sum(), 1.0))
     if sizes[best] > 1:
         holders[page.e_parent[holders]] = True
-    holders[0] = False
     return holders
 
 
@@ -96,7 +95,7 @@ def parts_of(
     `alike` is what `like` says of its elements."""
     n, m = len(kept), len(page.e_parent)
     holders = _holders(kept, page, alike)
-    part = np.full(m, -1, np.int32)
+    part = np.full(m, holders[0] - 1, np.int32)
     flags = np.zeros(m + 1, np.int32)  # the last is for what is in no part
     for e in range(1, m):
         parent = page.e_parent[e]

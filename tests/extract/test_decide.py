@@ -22,7 +22,8 @@ from curation.extract.scan import scan
 from curation.extract.tables import tables_of
 
 Floats = npt.NDArray[np.float64]
-LIMITS = read_values(default_settings().decision, Limits)
+# Without what is decided on runs and on parts of an article.
+LIMITS = read_values(default_settings().decision, Limits)._replace(hole_blocks=0)
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
 
 

@@ -36,7 +36,8 @@ def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:
 
 
 def test_what_stands_in_a_kept_run_is_kept_and_what_stands_before_and_behind_is_not() -> None:
-    html = f"<div>before</div><p>{LONG}</p><div>between</div><p>{LONG}</p><div>behind</div>"
+    one, other = f"<section>{LONG}</section>", f"<article>{LONG}</article>"
+    html = f"<div>before</div>{one}<div>between</div>{other}<div>behind</div>"
     likely = LIMITS.hole_probability + 0.05
     assert kept(html, [likely, 0.99, likely, 0.99, likely]) == [False, True, True, True, False]
     less = LIMITS.hole_probability - 0.05
@@ -108,7 +109,7 @@ def test_several_blocks_in_a_row_need_to_be_likelier_than_one() -> None:
     less = (LIMITS.hole_probability + LIMITS.long_hole_probability) / 2
     for own, several in ((likely, True), (less, False)):
         blocks = "".join(f"<div class=c{i}>between</div>" for i in range(3))
-        html = f"<p>{LONG}</p>{blocks}<p>{LONG}</p>"
+        html = f"<section>{LONG}</section>{blocks}<article>{LONG}</article>"
         assert kept(html, [0.99, own, own, own, 0.99])[1:4] == [several] * 3
 
 
