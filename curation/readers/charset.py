@@ -115,6 +115,8 @@ _BEYOND = re.compile(
 )
 _REPEATED = re.compile(rb"([\x00-\x7f])\1{2,}")  # rules and fillings, which are in no language
 _ESCAPE = re.compile(rb"\x1b[$(]|~\{")
+# ISO-2022: each of these has characters that the others lack, and pages call all of Japan's alike.
+_SHIFTED = ("iso2022_jp_ext", "iso2022_jp_2", "iso2022_jp_3", "iso2022_jp_2004", "iso2022_kr")
 
 
 def _filled(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -370,7 +372,13 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
     odd = is_ascii and (nul or b"\x1b" in content or (b"~" in content and b"~{" in content))
     if (is_ascii or _is_utf8(content)) and not wide and not odd:
         return None
-    shifts = odd and b"\x1b$" in content
+    if odd and b"\x1b$" in content:  # what is read makes a text shorter
+        sizes: dict[float, str] = {}
+        for codec in _SHIFTED:
+            text = content.decode(codec, "replace")
+            sizes.setdefault(len(text) + text.count("\ufffd") / _LOST, codec)
+        if min(sizes) < len(content):
+            return sizes[min(sizes)]
     mostly_utf8 = functools.cache(lambda: _mostly_utf8(content))
     for name in (
         lambda: encoding_of_label(http_charset),
@@ -378,8 +386,6 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
         lambda: declared_encoding(content) if html else None,
     ):
         named = name()
-        if shifts and named and not named.startswith("iso2022"):
-            continue
         if named == "utf-8" and mostly_utf8():
             return named
         # UTF-8 that is broken and taken for windows-1252 is repaired later (text.mojibake)

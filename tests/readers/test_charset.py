@@ -280,6 +280,31 @@ def test_escapes_contradict_other_labels(label: str) -> None:
         assert decode_html(html.encode("iso2022_jp"), http)[0] == html
 
 
+@pytest.mark.parametrize(
+    ("codec", "signs"),
+    [
+        ("iso2022_jp", ""),
+        ("iso2022_jp_1", "丂丄丅"),
+        ("iso2022_jp_2", "한국어와 汉语 Ελλάς"),
+        ("iso2022_jp_3", "㐂"),
+        ("iso2022_jp_2004", "俱𠮟剝"),
+        ("iso2022_jp_ext", "ｶﾀｶﾅ丂"),
+        ("iso2022_kr", ""),
+    ],
+)
+def test_what_shifts_is_read_by_what_it_shifts_to(codec: str, signs: str) -> None:
+    text = "나는 고양이다. 이름은 아직 없다." if "kr" in codec else SAMPLES["iso2022_jp_ext"]
+    content = f"<p>{text} {signs}</p>{text}".encode(codec)
+    for label in (None, "iso-2022-jp", "utf-8", "shift_jis"):
+        assert decode_html(content, label)[0] == content.decode(codec)
+        named = b"<meta charset=%a>" % label + content
+        assert decode_html(named, None)[0] == named.decode(codec)
+    # A sign that only Windows has costs itself alone, one that shifts to nothing changes nothing.
+    found, _ = decode_html(content.replace(b"</p>", b"\x1b$B-!\x1b(B</p>"), None)
+    assert found.endswith(text)
+    assert decode_html(b"<p>a price of \x1b$5 each</p>", None)[0] == "<p>a price of \x1b$5 each</p>"
+
+
 def test_an_encoding_that_the_web_has_no_name_for_contradicts_a_label() -> None:
     text = (
         "Қазақстан Республикасының Үкіметі бүгін өзінің кезекті отырысын өткізді, деп хабарлайды."
