@@ -80,6 +80,25 @@ def repeated(counts: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return owners, np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def stable_order(keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the order of 64-bit integers [n] that `argsort(kind="stable")` gives, much sooner.
+
+    Values are sorted that have a row's number in their low bits. If that leaves no room for whole
+    keys, those that agree in what there is are sorted again.
+    """
+    if not len(keys):
+        return np.zeros(0, np.int64)
+    above, bits = (keys - keys.min()).view(np.uint64), len(keys).bit_length()
+    lost = max(0, int(above.max()).bit_length() + bits - 64)
+    packed = np.sort((above >> lost << bits) | np.arange(len(keys), dtype=np.uint64))
+    order = (packed & np.uint64((1 << bits) - 1)).astype(np.int64)
+    if lost:
+        same = np.diff(packed >> bits) == 0
+        tied = np.append(same, False) | np.insert(same, 0, False)
+        order[tied] = order[tied][np.argsort(keys[order[tied]], kind="stable")]
+    return order
+
+
 def divided(offsets: npt.NDArray[np.int64], size: int) -> list[tuple[int, int]]:
     """Divide texts into runs [first, last) of about `size` bytes, at least one text each."""
     ranges = []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts, text_buffers
+from curation.arrow import Texts, stable_order, text_buffers
 from curation.hashing import hash_spans, mix64
 
 #: Seeds of the two XXH64 values that make a key.
@@ -54,8 +54,8 @@ def sort_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
 
 def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
     """Three columns [n] in the order of the first two; rows equal in these keep their order."""
-    order = np.argsort(second, kind="stable")  # twice is sooner than `lexsort`
-    order = order[np.argsort(first[order], kind="stable")]
+    order = stable_order(second)
+    order = order[stable_order(first[order])]
     return first[order], second[order], carried[order]
 
 

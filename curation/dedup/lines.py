@@ -350,9 +350,10 @@ def too_short(
     Args:
         lost: characters that each document lost; int64 [documents].
     """
-    characters = pc.utf8_length(texts).to_numpy()
-    gutted = characters <= settings.max_share_left * (characters + lost)
-    rows = np.flatnonzero((lost > 0) & (characters < settings.min_characters) & gutted)
+    rows = np.flatnonzero(lost > 0)
+    characters = pc.utf8_length(texts.take(pa.array(rows))).to_numpy()
+    gutted = characters <= settings.max_share_left * (characters + lost[rows])
+    rows = rows[(characters < settings.min_characters) & gutted]
     offsets, data = text_buffers(texts.take(pa.array(rows)))
     left = np.full(len(lost), np.inf)
     left[rows] = [breadth(data, a, b, properties(), 0) for a, b in pairwise(offsets)]

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, cut_out, large_strings, text_buffers
+from curation.arrow import Texts, cut_out, large_strings, stable_order, text_buffers
 from curation.bytes import ascii as by
 from curation.columns import CODE_PATH, document_paths
 from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, kernel
@@ -130,10 +130,9 @@ def copies(rows: pa.RecordBatch, width: int) -> dict[str, npt.NDArray[Any]]:
     -> `key`, the document's number, and `start`; `original`, the number of a document, and `at`.
     """
     column = {name: rows.column(name).to_numpy() for name in ("key", "rank", "number", "start")}
-    order = np.argsort(column["key"])
+    order = stable_order(column["key"])
     same = np.diff(column["key"][order]) == 0
     shared = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
-    shared = shared[np.lexsort([shared, column["key"][shared]])]
     found = {name: values[shared] for name, values in column.items()}
     again = np.diff(found["start"], append=1 << 62) <= max(width, GAP)
     again[run_starts(found["key"], found["number"])[1:] - 1] = False
@@ -168,7 +167,9 @@ def passages(rows: pa.RecordBatch, width: int) -> dict[str, npt.NDArray[Any]]:
     """
     names = ("key", "original", "start", "at")
     number, original, start, at = (rows.column(name).to_numpy() for name in names)
-    order = np.lexsort([start, at - start, original, number])
+    order = np.arange(len(start))
+    for column in (start, at - start, original, number):
+        order = order[stable_order(column[order])]
     number, original, start, at = (some[order] for some in (number, original, start, at))
     gaps = np.cumsum(np.diff(start, prepend=start[:1]) > width)
     first = run_starts(number, original, at - start, gaps)
@@ -247,16 +248,17 @@ def choose_cuts(
     """
     offsets, data = text_buffers(texts)
 
-    def whole(row: int, stays: Iterable[Copy]) -> list[Copy]:
+    def whole(row: int, stays: Sequence[Copy]) -> list[Copy]:
         raw = data[offsets[row] : offsets[row + 1]].tobytes()
         return _whole(raw, some[row], stays, settings.unit)
 
     some = {row: _repeats(found[row]) for row in sorted(found)}
     # Where no unit is whole, nothing goes, and it need not be known what is code.
-    going = {row: some[row] for row in some if whole(row, [])}
-    exempt = _exempt(texts, going) if not settings.paths.get("code") else {}
-    least = settings.min_bytes // 2
-    return {row: _apart(whole(row, _repeats(exempt.get(row, []))), least) for row in going}
+    going = {row: units for row in some if (units := whole(row, []))}
+    if not settings.paths.get("code"):
+        exempt = _exempt(texts, {row: some[row] for row in going})
+        going |= {row: whole(row, _repeats(stays)) for row, stays in exempt.items() if stays}
+    return {row: _apart(units, settings.min_bytes // 2) for row, units in going.items()}
 
 
 def answer(
@@ -369,13 +371,14 @@ def _outside(one: Copy, others: Iterable[Copy]) -> list[Copy]:
     return [one._replace(start=start, end=end) for start, end in pairs if start < end]
 
 
-def _whole(raw: bytes, found: Iterable[Copy], stays: Iterable[Copy], unit: str) -> list[Copy]:
+def _whole(raw: bytes, found: Iterable[Copy], stays: Sequence[Copy], unit: str) -> list[Copy]:
     """Return what doesn't stay of passages, trimmed to whole characters, lines or sentences."""
     ends = np.zeros(0, np.int64)
     if unit == "sentences":
         ends = _sentences(np.frombuffer(raw, np.uint8), properties())
     whole = []
-    for one in chain.from_iterable(_outside(one, stays) for one in found):
+    parts = chain.from_iterable(_outside(one, stays) for one in found) if stays else found
+    for one in parts:
         start, end = one.start, one.end
         if unit == "bytes":
             start, end = _character(raw, start, 1), _character(raw, end, -1)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.arrow import stable_order
 from curation.schema import taken
 from pipelines.storage.files import SCRATCH, FileRecord, Folder, HashingSink, LocalFolder
 from pipelines.storage.runs import read_batches_between, read_batches_of, write_batches
@@ -67,7 +68,7 @@ def write_run(
 ) -> FileRecord:
     """As `write_columns`, sorted by the uint64 column `key`; equal keys keep their order."""
     batch = _batch(columns)
-    order = np.argsort(batch.column(key).to_numpy(), kind="stable")
+    order = stable_order(batch.column(key).to_numpy())
     if not np.array_equal(order, np.arange(len(order))):
         batch = taken(batch, order)
     return write_batches(folder, name, batch, key)

@@ -10,6 +10,7 @@ and the batches of the range), and one for a short file. On local disks files ar
 from __future__ import annotations
 
 import base64
+import io
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -62,7 +63,11 @@ def write_batches(
     }
     plain = batch.schema.remove_metadata()
     schema = plain.with_metadata(index | {_HEAD: _head_hash(plain, index)})
-    with folder.create(name) as sink, pa.ipc.new_file(sink, schema) as writer:
+    with (
+        folder.create(name) as sink,
+        io.BufferedWriter(sink, 1 << 20) as file,  # small batches are hashed by the megabyte
+        pa.ipc.new_file(file, schema) as writer,
+    ):
         for part in parts:
             writer.write_batch(part)
     return sink.record(batch.num_rows)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from curation.arrow import Texts, cut_out, large_strings, text_buffers
+from curation.arrow import Texts, cut_out, large_strings, stable_order, text_buffers
 from curation.dedup import minhash_signatures
 from curation.language import identify
 
@@ -40,3 +42,13 @@ def test_spans_that_are_not_in_their_text_are_refused(row: int, span: tuple[int,
         cut_out(texts, rows, spans)
     left, cut = cut_out(texts, np.array([0, 0, 1]), np.array([(0, 1), (1, 1), (6, 9)]))
     assert (left.to_pylist(), cut.to_pylist()) == (["bcdef", "", "jkl"], ["a", "", "ghi"])
+
+
+_NEAR = st.integers(0, 9).flatmap(lambda n: st.sampled_from([n, n << 60, (5 << 32) | n, 1 << 63]))
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.int64])
+@given(st.lists(_NEAR, max_size=40))
+def test_equal_keys_keep_their_order(kind: type, keys: list[int]) -> None:
+    column = np.array(keys, np.uint64).view(kind)
+    assert stable_order(column).tolist() == np.argsort(column, kind="stable").tolist()
