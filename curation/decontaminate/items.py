@@ -123,7 +123,7 @@ def _first(row: Row, names: Sequence[str]) -> Any:
 def _text(value: Any) -> str:
     """Return a value as text; the parts of a list on separate lines.
 
-    Sets taken from pages have their character references (`&quot;`), which extracted texts have not.
+    Sets taken from pages have character references (`&quot;`), which extracted texts have not.
     """
     if value is None or isinstance(value, Mapping):
         return ""
