@@ -194,7 +194,7 @@ class Encode:
             tokens, offsets = self._ids.of(first_row, batch.num_rows)
         else:
             if batch.schema.get_field_index("repeats") >= 0:
-                batch = batch.filter(pc.greater(batch.column("repeats"), 0))
+                batch = batch.filter(pc.fill_null(pc.not_equal(batch["repeats"], 0), True))
             tokenizer = load_tokenizer(self.settings.tokenizer)
             tokens, offsets = tokenizer.encode_batch(batch.column("text"))
         return batch, encoded_rows(batch, tokens, offsets, self.settings)

@@ -307,10 +307,11 @@ def test_files_that_number_their_rows(home: Path, capsys: pytest.CaptureFixture[
     assert "tokens of 2 documents in 1 sequences" in told
 
 
-def test_integers_that_are_ids_of_a_table_find_its_documents(
-    home: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("other", "shown"), [(11, "12"), (11.5, "12.0")])
+def test_numbers_that_are_ids_of_a_table_find_its_documents(
+    home: Path, capsys: pytest.CaptureFixture[str], other: float, shown: str
 ) -> None:
-    rows = [{"id": number, "text": f"The text of {number}."} for number in (11, 12)]
+    rows = [{"id": number, "text": f"The text of {number}."} for number in (other, 12)]
     (home / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     arguments = ["--stages", "dedup-urls,tokenize", "--input", "t.jsonl", "--output", "out"]
     assert run("run", "llama3", *arguments) == 0
@@ -318,7 +319,7 @@ def test_integers_that_are_ids_of_a_table_find_its_documents(
     (told,) = json.loads(capsys.readouterr().out)
     assert told["source"]["offset"] > 0 and len(told["id"]) == 32
     (found,) = Explorer("out").documents({"q": "12"})["rows"]
-    assert Explorer("out").document({"row": str(found["row"])})["own"] == {"own_id": "12"}
+    assert Explorer("out").document({"row": str(found["row"])})["own"] == {"own_id": shown}
     (home / "ids").write_text("12\n99\n")
     assert main(["withdraw", "--run", "out", "--ids", "ids", "--workers", "0"]) == 0
     told = capsys.readouterr().out

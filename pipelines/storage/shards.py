@@ -114,7 +114,7 @@ def own_ids(place: Folder, wanted: Collection[str]) -> dict[str, str]:
     found = dict[str, str]()
     numbers = pa.array(sorted(n for n in wanted if n.lstrip("-").isdecimal()), pa.string())
     for batch in read_kinds(place, ["documents", "removed"] if numbers else [], ["id", "own_id"]):
-        if batch.num_columns == 2 and pa.types.is_integer(batch["own_id"].type):
+        if batch.num_columns == 2 and pa.types.is_primitive(batch["own_id"].type):
             own = batch["own_id"].cast(pa.string())
             pairs = pa.table([batch["id"], own], ["id", "own"]).filter(pc.is_in(own, numbers))
             found |= (row.values() for row in pairs.to_pylist())

@@ -431,3 +431,13 @@ def test_documents_without_a_domain_have_the_domain_unknown(
     assert pq.read_table(kept)["domain"].to_pylist() == ["general"]
     (gone,) = (tmp_path / "out/mix/removed").glob("*.parquet")
     assert pq.read_table(gone)["domain"].to_pylist() == [None, " "]
+
+
+def test_copies_that_are_no_number_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = documents(3, "web", 0).append_column("repeats", pa.array([1, 0, None], pa.int32()))
+    pq.write_table(table, tmp_path / "a.parquet")
+    command = ["tokenize", "--input", str(tmp_path / "a.parquet"), "--workers", "0", "--quiet"]
+    assert main([*command, "--output", str(tmp_path / "out")]) == 1
+    assert "column `repeats` has a null or negative value" in capsys.readouterr().err
