@@ -195,7 +195,7 @@ def test_each_warning_appears_once(
     with open_display(mode):  # type: ignore[arg-type]
         for _ in range(3):
             folder.read_own_json("timings.json")
-    assert capsys.readouterr().err.count("damaged; computing") == 1
+    assert capsys.readouterr().err.count("damaged; the same run") == 1
 
 
 def test_warnings_without_a_display_are_plain_and_appear_once(
