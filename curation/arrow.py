@@ -138,12 +138,12 @@ def cut_out(
     apart[0, 1:] = np.maximum(apart[0, 1:], spans[:-1, 1])
     if len(wrong := np.flatnonzero((np.diff(apart, axis=0) < 0).any(0))):
         raise ValueError(f"text {rows[wrong[0]]}: a cut outside it, or within one before")
-    edges = np.concatenate([offsets[:1], spans.reshape(-1), offsets[-1:]]).reshape(-1, 2)
-    kept = np.concatenate([data[begin:end] for begin, end in edges.tolist()])
-    lost = np.bincount(rows, spans[:, 1] - spans[:, 0], len(texts)).astype(np.int64)
+    sizes = np.diff(np.concatenate([offsets[:1], spans.reshape(-1), offsets[-1:]]))
+    gone, here = np.repeat(np.arange(len(sizes)) % 2 > 0, sizes), data[offsets[0] : offsets[-1]]
+    lost = np.bincount(rows, sizes[1::2], len(texts)).astype(np.int64)
     new_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) - lost)])
-    cut = [data[begin:end].tobytes() for begin, end in spans.tolist()]
-    return from_buffers(new_offsets, kept), pa.array(cut, pa.large_binary()).cast(pa.large_string())
+    cut_offsets = np.concatenate([[0], np.cumsum(sizes[1::2])])
+    return from_buffers(new_offsets, here[~gone]), from_buffers(cut_offsets, here[gone])
 
 
 def line_spans(

@@ -126,7 +126,7 @@ _DIGITS, _ENDS = NAMES.index("b_digits"), NAMES.index("b_ends")
 _WORD_SCORE, _CLASS_MIN = NAMES.index("word_score"), NAMES.index("class_min")
 _SENTENCES, _CHARS = NAMES.index("b_sentences"), NAMES.index("b_chars")
 # Logarithms, as features have them: of words, and of characters where words have no blanks between.
-_TOLD_WORDS, _TOLD_CHARS = np.log1p(LONG_WORDS), np.log1p(60)
+_TOLD_WORDS, _TOLD_CHARS = np.log1p(np.array([LONG_WORDS, 60])).astype(np.float32)
 _STOCK = -2.0  # score of words that are mostly beside content: notices of rights, requests
 _LINK_DENSITY = NAMES.index("b_link_density")
 _HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["heading"]

@@ -253,7 +253,7 @@ def drop_others(
     limits: Limits,
 ) -> Bools:
     """Take from `kept` [n] the parts between paragraphs that are none of the article, and set their `score`
-    [n] to 0; return the blocks [n] of lists of links that were added to it."""
+    [n] to 0; return the blocks [n] of lists of links and of told parts that it got."""
     added = np.zeros(len(kept), np.bool_)
     own = np.flatnonzero(parts.own & kept[parts.start[:-1]])
     first, last = (own[0], own[-1]) if len(own) else (0, 0)
@@ -279,8 +279,8 @@ def drop_others(
             other = other or (article and _points_away(parts, k, page, where, limits))
         start -= listed != 0
         if keeps:
-            added[start:end] = ~kept[start:end]
-            kept[start:end] = True
+            added[start:end] = ~(kept[start:end] | where.hidden[start:end])
+            kept[start:end] |= added[start:end]
         elif other:
             kept[start:end] = False
             score[start:end] = 0.0
@@ -331,5 +331,5 @@ def keep_end(
             break
         for b in range(max(start, last + 1) if begin < 0 else begin, end):
             likely = score[b] > 0.0 and probabilities[b] >= limits.hole_probability
-            kept[b] = added[b] = kept[b] or likely or apart or completes
+            kept[b] = added[b] = kept[b] or likely or completes or (apart and not where.hidden[b])
         begin, some = -1, True

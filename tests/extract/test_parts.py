@@ -282,6 +282,16 @@ def test_an_article_keeps_its_end_whatever_holds_it(form: str, language: str) ->
         assert missing(re.sub("</?article>", "", html), texts) == []
 
 
+@pytest.mark.parametrize("hides", ["hidden", 'style="display:none"', 'class="sr-only"'])
+def test_what_is_hidden_in_a_told_part_stays_out(hides: str) -> None:
+    *texts, last = paragraphs("en")
+    part = f"<aside><h2 {hides}>Concealed heading</h2><p>{last}</p></aside>"
+    for at in (4, len(texts)):
+        text = extract(page("en", told(texts[:at]) + part + told(texts[at:]))).text
+        assert last in text
+        assert "Concealed" not in text
+
+
 def link(text: str, at: int = 1) -> str:
     return f'<a href="/2024/05/{at}">{escape(text)}</a>'
 
