@@ -34,6 +34,8 @@ OWN = 0.1
 _WINDOWS, _CHARACTERS = 3, 400
 #: Letters of a line below which it counts for the line before it: names, dates and menus.
 _LINE_LETTERS = 20
+#: Lines that are identified together: what is known of more, for each label, leaves the cache.
+_TOGETHER = 256
 
 #: Languages that a page's words may be in: so many, each of at least this probability.
 _LIKELY, _POSSIBLE = 3, 0.02
@@ -155,8 +157,11 @@ class LanguageIdentifier:
         letters = np.zeros(len(lines), np.int64)
         letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
         long = letters >= _LINE_LETTERS
-        judged = self._cut(lines.filter(pa.array(long)))
-        labels, scores = self._decide(self._evidence(judged))
+        judged = lines.filter(pa.array(long))
+        begins = range(0, max(1, len(judged)), _TOGETHER)
+        parts = (self._cut(judged.slice(begin, _TOGETHER)) for begin in begins)
+        found = [self._decide(self._evidence(part)) for part in parts]
+        labels, scores = map(pa.concat_arrays, zip(*found, strict=True))
         return _Lines(long, letters, firsts, labels, scores.to_numpy())
 
     def _cut(self, texts: Texts) -> Windows:
