@@ -20,11 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import from_buffers, line_spans, text_buffers
-from curation.filters.reference import (
-    References,
-    measure_all,
-    measure_references,
-)
+from curation.filters.reference import References, measure_all, measure_references
 
 #: Divergence from which a text is strange: articles of most languages stay below (docs/filters.md).
 STRANGE = 3.0
@@ -94,23 +90,16 @@ def _second_language(
 ) -> int | None:
     """The reference that fits most of what is strange to the own one, if it fits a piece well."""
     strange = np.flatnonzero(of_own >= MARGIN)  # a divergence is not negative
-    if not len(strange):
-        return None
     lengths = np.minimum(pc.binary_length(pieces.texts).to_numpy()[strange], SEARCHED_PIECE)
     strange = strange[:: max(1, -(-int(lengths.sum()) // SEARCHED))]
     whole = pieces.texts.take(pa.array(strange)).to_pylist()
     texts = [text.encode()[:SEARCHED_PIECE].decode(errors="ignore") for text in whole]
     own = of_own[strange]
-    # Few languages fit a piece well, which is sooner known than how well they fit all of them.
-    limits = np.minimum(own - MARGIN, ORDINARY) + _ROUNDING
     numbers = np.arange(len(references.unknown))
-    likely = measure_all(texts, references, numbers, limits)[:, :, 0]
-    numbers = np.flatnonzero(((own - likely >= MARGIN) & (likely <= ORDINARY)).any(axis=1))
-    if not len(numbers):
-        return None
     found = measure_all(texts, references, numbers, own - MARGIN + _ROUNDING)[:, :, 0]
-    covered = ((own - found >= MARGIN) * pieces.sizes[strange]).sum(axis=1)
-    return int(numbers[covered.argmax()])
+    fits = own - found >= MARGIN
+    covered = (fits * pieces.sizes[strange]).sum(axis=1) * (fits & (found <= ORDINARY)).any(axis=1)
+    return int(covered.argmax()) if covered.any() else None
 
 
 def _pieces(texts: pa.Array) -> tuple[_Pieces, list[int]]:

@@ -25,13 +25,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as
-from curation.arrow import Texts, text_buffers
+from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.bytes.code_points import code_point, put
 from curation.bytes.hash_tables import filled
 from curation.compiled import (
@@ -60,7 +60,7 @@ from curation.text import characters as ch
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_WORD, PRIME, finish
 from curation.tokenize.bpe import merge_piece
 from curation.tokenize.tokenizer import Tokenizer, from_file
-from curation.tokenize.vocabulary import Tables, find_bytes
+from curation.tokenize.vocabulary import Tables, find_bytes, tables
 
 if TYPE_CHECKING:
     from curation.filters.scratch import Room, Scratch
@@ -89,9 +89,6 @@ _CACHE_MASK = np.uint64(_CACHE_SLOTS - 1)
 _TAG, _CLASS_AT = np.uint64(24), np.uint64(16)  # bits of a value, and of its cost
 _VALUE, _COST = np.uint64((1 << 24) - 1), np.uint64((1 << 16) - 1)
 _BLANK, _ZERO = 0x20, 0x30
-
-
-_Two: TypeAlias = tuple[Float, Float]
 
 
 @dataclass(frozen=True)
@@ -153,9 +150,10 @@ class References(NamedTuple):
 
     words: npt.NDArray[np.uint64]
     word_bounds: npt.NDArray[np.int64]  # [references + 1] into `words`; a power of two apart
+    holders: npt.NDArray[np.uint64]  # [_CACHE_SLOTS] bits of references with a word there
     lower: npt.NDArray[np.uint32]  # of code points
     vocabulary: Tables
-    costs: npt.NDArray[np.uint8]  # [references, tokens]
+    costs: npt.NDArray[np.uint8]  # [tokens, references]
     unknown: npt.NDArray[np.int64]  # [references]
     endings: npt.NDArray[np.uint32]  # of all references end to end
     ending_classes: npt.NDArray[np.uint8]
@@ -199,28 +197,31 @@ def reference_tables(references: Sequence[Reference]) -> References:
     n = len(references)
     if n:
         tokenizer = load_vocabulary()
-        tables, lengths = tokenizer.token_tables, token_lengths(tokenizer.tokens)
+        vocabulary, lengths = tokenizer.token_tables, token_lengths(tokenizer.tokens)
     else:
-        tables, lengths = _no_vocabulary(), np.zeros(0, np.int64)
+        vocabulary, lengths = tables([bytes([b]) for b in range(256)]), np.zeros(0, np.int64)
     costs = np.empty((n, len(lengths)), np.uint8)
     for row, held in zip(costs, references, strict=True):
         row[:] = held.unseen[lengths]
         row[held.tokens] = held.costs
     sizes = [1 << (2 * len(each.words)).bit_length() for each in references]
     bounds = np.cumsum([0, *sizes]).astype(np.int64)
-    words = np.zeros(bounds[-1], np.uint64)
+    words, holders = np.zeros(bounds[-1], np.uint64), np.zeros(_CACHE_SLOTS, np.uint64)
     for number, held in enumerate(references):
         keys = held.words.astype(np.uint64)
+        places = keys * _SPREAD >> _HALF
+        holders[places & _CACHE_MASK] |= np.uint64(1 << number % 64)
         values = keys << _TAG | held.word_classes.astype(np.uint64) << _CLASS_AT
         values |= np.maximum(held.word_costs, 1).astype(np.uint64)
-        slots = filled(sizes[number], keys * _SPREAD >> _HALF)
+        slots = filled(sizes[number], places)
         words[bounds[number] : bounds[number + 1]] = np.append(values, np.uint64(0))[slots]
     return References(
         words,
         bounds,
+        holders,
         ch.lower_case(),
-        tables,
-        costs,
+        vocabulary,
+        np.ascontiguousarray(costs.T),
         np.array([r.unknown for r in references], np.int64),
         np.concatenate([np.zeros(0, np.uint32), *(r.endings for r in references)]),
         np.concatenate([np.zeros(0, np.uint8), *(r.ending_classes for r in references)]),
@@ -231,13 +232,6 @@ def reference_tables(references: Sequence[Reference]) -> References:
         np.array([r.curve for r in references], np.float64).reshape(n, len(LENGTHS), len(PARTS), 2),
         np.zeros(_CACHE_SLOTS, np.uint64),
     )
-
-
-def _no_vocabulary() -> Tables:
-    none = np.zeros(0, np.int32)
-    bits = np.zeros(0, np.uint64)
-    offsets = np.zeros(1, np.int64)
-    return Tables(np.zeros(0, np.uint8), offsets, none, bits, none, none.reshape(0, 0))
 
 
 @borrowing
@@ -282,22 +276,6 @@ def word_tokens(
 
 
 @borrowing
-def _class_of(h: Int, endings: Uint32s, classes: Bytes, start: Int, end: Int) -> Int:
-    """Class of the ending with this hash, 0 where it is not in endings[start:end]."""
-    key = np.uint32(h >> _HALF)
-    last = end
-    while start < end:
-        middle = (start + end) >> 1
-        if endings[middle] < key:
-            start = middle + 1
-        else:
-            end = middle
-    if start < last and endings[start] == key:
-        return np.int64(classes[start])
-    return np.int64(0)
-
-
-@borrowing
 def _measure_word(data: Bytes, c: Int, number: Int, references: References, space: Scratch) -> Int:
     """Return cost and class of a word, as the cache has them."""
     i, tokens, ids = space.classes.firsts[c], space.tokens, space.room.ids
@@ -307,25 +285,45 @@ def _measure_word(data: Bytes, c: Int, number: Int, references: References, spac
     )  # fmt: skip
     cost = references.unknown[number]
     for k in range(count):
-        cost += references.costs[number, ids[k]]
+        cost += references.costs[ids[k], number]
     cost = min(max(cost, 1), 0xFFFF)
     kind = np.int64(0)
-    if ending:
-        a, b = references.ending_bounds[number], references.ending_bounds[number + 1]
-        kind = _class_of(ending, references.endings, references.ending_classes, a, b)
+    low, high = references.ending_bounds[number], references.ending_bounds[number + 1]
+    key, endings = np.uint32(ending >> _HALF), references.endings[low:high]
+    at = np.searchsorted(endings, key)
+    if ending and at < len(endings) and endings[at] == key:
+        kind = np.int64(references.ending_classes[low + at])
     return np.uint64(kind) << _CLASS_AT | np.uint64(cost)
 
 
 @inlined
-def _usual(at: Int, share: Float, curve: Float64s, part: Int) -> tuple[Float, Float]:
-    """Median and spread of a length; `share` is its place between two lengths of the curve."""
-    low = curve[at, part]
-    high = curve[at + 1, part]
-    return low[0] + share * (high[0] - low[0]), low[1] + share * (high[1] - low[1])
+def _known(half: Int, number: Int, references: References) -> Int:
+    """Value of a frequent word with this upper half of its hash, 0 where the reference has none."""
+    begin = references.word_bounds[number]
+    mask = np.uint64(references.word_bounds[number + 1] - begin - 1)
+    slot = half * _SPREAD >> _HALF & mask
+    value = references.words[np.uint64(begin) + slot]
+    while value and value >> _TAG != half:
+        slot = (slot + np.uint64(1)) & mask
+        value = references.words[np.uint64(begin) + slot]
+    return value & _VALUE
+
+
+@inlined
+def _excess(value: Float, total: Int, curve: Float64s, part: Int) -> Float:
+    """Spreads by which a value exceeds the median of texts of so many words, at least 0."""
+    at, length = 0, np.log(total)
+    while at < len(_LOG_LENGTHS) - 2 and length >= _LOG_LENGTHS[at + 1]:
+        at += 1
+    width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
+    share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
+    low, high = curve[at, part], curve[at + 1, part]
+    median, spread = low[0] + share * (high[0] - low[0]), low[1] + share * (high[1] - low[1])
+    return max((value - median) / spread, 0.0)
 
 
 @borrowing
-def _count_words(doc: Document, space: Scratch) -> _Two:
+def _count_words(doc: Document, space: Scratch) -> tuple[Int, Float]:
     """Return how many words a document has, and the sum of `n * log(n)` over those it repeats."""
     total, own = 0, 0.0
     for c in range(doc.classes):
@@ -338,12 +336,40 @@ def _count_words(doc: Document, space: Scratch) -> _Two:
 
 
 @borrowing
+def _add_costs(
+    data: Bytes, kinds: Int, references: References, space: Scratch, costs: Int64s
+) -> None:
+    """Fill `costs` [references] with what the words of a text cost in each.
+
+    Their tokens are the same in all, and few have a word among their own.
+    """
+    tokens, ids = space.tokens, space.room.ids
+    costs[:] = 0
+    for c in range(kinds):
+        i = space.classes.firsts[c]
+        if not tokens.flags[i] & IS_WORD:
+            continue
+        count = word_tokens(
+            data, tokens.starts[i], tokens.ends[i], tokens.flags[i], references.lower,
+            references.vocabulary, space.room,
+        )[0]  # fmt: skip
+        half = space.classes.hashes[c] >> _HALF
+        holders = references.holders[half * _SPREAD >> _HALF & _CACHE_MASK]
+        for r in range(len(costs)):
+            held = holders >> np.uint64(r % 64) & np.uint64(1)
+            cost = np.int64(_known(half, r, references) & _COST if held else 0)
+            if not cost:
+                cost = references.unknown[r]
+                for k in range(count):
+                    cost += references.costs[ids[k], r]
+            costs[r] += space.classes.counts[c] * min(cost, references.limits[r])
+
+
+@borrowing
 def _measure_parts(
-    data: Bytes, doc: Document, references: References, space: Scratch, words: _Two, most: _Two
+    data: Bytes, doc: Document, references: References, space: Scratch, words: tuple[Int, Float]
 ) -> tuple[Float, Float, Float]:
     """The uncalibrated PARTS of a document with these words (`_count_words`).
-
-    All are infinite where the divergence of words, or the number of outliers, is beyond `most`.
 
     Divergences are in nats, outliers a share of the words.
     """
@@ -354,23 +380,15 @@ def _measure_parts(
     number = doc.reference
     limit, bound = references.limits[number], references.bounds[number]
     cache = references.cache
-    table = references.words[references.word_bounds[number] : references.word_bounds[number + 1]]
-    mask = np.uint64(len(table) - 1)
     outliers = 0
     cross = np.int64(0)
-    dearest = SCALE * total * (most[0] + np.log(total) - own / total)
     for c in range(doc.classes):
         i = classes.firsts[c]
         if not tokens.flags[i] & IS_WORD:
             classes.marks[c] = -1
             continue
         h = classes.hashes[c]
-        half = h >> _HALF
-        slot = half * _SPREAD >> _HALF & mask
-        value = table[slot]
-        while value and value >> _TAG != half:
-            slot = (slot + np.uint64(1)) & mask
-            value = table[slot]
+        value = _known(h >> _HALF, number, references)
         if not value:
             key = (h ^ np.uint64(number + 1)) * _SPREAD
             key ^= key >> _HALF
@@ -379,14 +397,12 @@ def _measure_parts(
             if not value or value >> _TAG != key >> _TAG:
                 value = _measure_word(data, c, number, references, space)
                 cache[slot] = key >> _TAG << _TAG | value
-        value &= _VALUE
+            value &= _VALUE
         count = classes.counts[c]
         cost = np.int64(value & _COST)
         classes.marks[c] = np.int64(value >> _CLASS_AT)
         cross += count * min(cost, limit)
         outliers += cost > bound
-        if outliers > most[1] or cross > dearest:
-            return np.inf, np.inf, np.inf
     divergence = cross / (SCALE * total) + own / total - np.log(total)
     pairs = references.pairs[number]
     fit = np.int64(0)
@@ -404,60 +420,57 @@ def _measure_parts(
 
 @borrowing
 def measure(
-    data: Bytes, doc: Document, references: References, space: Scratch, limit: Float
+    data: Bytes, doc: Document, references: References, space: Scratch
 ) -> tuple[Float, Float]:
     """(calibrated divergence, share of words far outside the reference).
 
-    NaN with fewer than LENGTHS[0] words, or without a reference. Both may be infinite where the
-    divergence is beyond `limit`.
+    NaN with fewer than LENGTHS[0] words, or without a reference.
     """
     words = _count_words(doc, space)
     total = words[0]
     if doc.reference < 0 or total < _FEWEST:
         return np.nan, np.nan
-    length = np.log(total)
-    at = 0
-    while at < len(_LOG_LENGTHS) - 2 and length >= _LOG_LENGTHS[at + 1]:
-        at += 1
-    width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
-    share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
     curve = references.curves[doc.reference]
-    median, spread = _usual(at, share, curve, 0)
-    usual, more = _usual(at, share, curve, 1)
-    # a little more, whatever the rounding
-    most = median + spread * limit + 1e-6, total * (usual + more * limit) + 1
-    divergence, outliers, misfit = _measure_parts(data, doc, references, space, words, most)
-    strange = max((divergence - median) / spread, (outliers - usual) / more, 0.0)
-    median, spread = _usual(at, share, curve, 2)
-    return strange + max((misfit - median) / spread, 0.0), outliers
+    divergence, outliers, misfit = _measure_parts(data, doc, references, space, words)
+    strange = max(_excess(divergence, total, curve, 0), _excess(outliers, total, curve, 1))
+    return strange + _excess(misfit, total, curve, 2), outliers
 
 
 @borrowing
 def _measure_batch(
-    data: Bytes,
-    offsets: Int64s,
+    texts: TextBuffers,
     properties: Uint16s,
     references: References,
     space: Scratch,
     numbers: Int64s,
     limits: Float64s,
+    costs: Int64s,
     out: Float64s,
 ) -> None:
-    """Fill out[references, texts] for the references of these numbers: PARTS, or as `measure`."""
-    tokens = space.tokens
+    """Fill out[references, texts] for the references of these numbers: PARTS, or as `measure`.
+
+    What is surely beyond the limit of its text stays as it is.
+    """
+    (offsets, data), tokens = texts, space.tokens
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
         n = load_segments(data, begin, end, properties, references.lower, tokens)
         kinds = number_tokens(n, tokens, space.distinct, space.interner)
         found = classify(kinds, tokens, space.distinct, space.classes, space.interner)
+        words = _count_words(Document(begin, end, 0, n, kinds, found, 0, 0, -1, -1, 0), space)
+        total, own = words
+        if limits[d] < np.inf:
+            _add_costs(data, found, references, space, costs)
         for k in range(len(numbers)):
             doc = Document(begin, end, 0, n, kinds, found, 0, 0, -1, -1, numbers[k])
             if out.shape[2] == len(PARTS):
-                words, most = _count_words(doc, space), (np.inf, np.inf)
-                parts = _measure_parts(data, doc, references, space, words, most)
+                parts = _measure_parts(data, doc, references, space, words)
                 out[k, d, 0], out[k, d, 1], out[k, d, 2] = parts
-            else:
-                out[k, d, 0], out[k, d, 1] = measure(data, doc, references, space, limits[d])
+                continue
+            curve, few = references.curves[numbers[k]], total < _FEWEST
+            strange = costs[numbers[k]] / SCALE + own - total * np.log(total)
+            if few or _excess(strange / total, total, curve, 0) <= limits[d]:
+                out[k, d, 0], out[k, d, 1] = measure(data, doc, references, space)
 
 
 def measure_references(
@@ -477,9 +490,8 @@ def measure_all(
 
     Those beyond the limit of a text [n] may be infinite, which is soon known of most languages.
     """
-    offsets, data = text_buffers(texts)
-    width = len(PARTS) if parts else len(REFERENCE)
-    out = np.empty((len(numbers), len(offsets) - 1, width), np.float64)
-    space = allocate(offsets)
-    _measure_batch(data, offsets, ch.properties(), references, space, numbers, limits, out)
+    buffers, width = text_buffers(texts), len(PARTS) if parts else len(REFERENCE)
+    out = np.full((len(numbers), len(buffers), width), np.inf)
+    space, costs = allocate(buffers.offsets), np.empty(len(references.limits), np.int64)
+    _measure_batch(buffers, ch.properties(), references, space, numbers, limits, costs, out)
     return out

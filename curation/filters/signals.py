@@ -128,9 +128,7 @@ def _measure(
     repetition.measure(data, doc, kit, space, row, shares)
     fineweb.measure(data, doc, kit, space, row)
     row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
-    row.kl_divergence, row.outlier_token_ratio = reference.measure(
-        data, doc, kit.references, space, np.inf
-    )
+    row.kl_divergence, row.outlier_token_ratio = reference.measure(data, doc, kit.references, space)
     row.llama3_line_ngram_coverage = covered
 
 
