@@ -25,7 +25,7 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 from curation.errors import CurationError, WorkerError, told
-from pipelines.process import await_ends, end_with_parent, uninterrupted_children
+from pipelines.process import Stopped, await_ends, end_with_parent, uninterrupted_children
 from pipelines.runners.chain import Chain
 from pipelines.runners.tasklist import TaskList
 from pipelines.runners.tasks import (
@@ -238,6 +238,8 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
             return run_here(work, bundle.arguments, guarded=again)
         for number in bundle.numbers:
             do_task(work, number, again, guarded=again)
+    except Stopped:  # this is the driver
+        raise
     except BaseException as error:  # also one that code of the user's derives from it
         # Beam wraps errors of DoFns; only the line that names the task travels back.
         raise WorkerError(_innermost(error)) from None

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import pickle
+import signal
 import threading
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from curation.errors import ConfigError, StoreError, WorkerError
+from pipelines.process import Stopped
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.local import _end_if_lost, _innermost, bundles
 from pipelines.runners.progress import open_display
-from pipelines.runners.tasks import Task
+from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder, LocalFolder
 from tests.engine.toys import Die, Fail, WriteName
 
@@ -172,6 +174,15 @@ def test_files_and_their_folders_are_on_the_disk_before_they_have_a_name(
     done.clear()
     (Folder(str(tmp_path), sync=False) / "a").write_bytes("c/x.bin", b"1")
     assert done == ["rename"]
+
+
+def test_a_step_that_is_told_to_end_says_nothing_itself(tmp_path: Path) -> None:
+    class End(WriteName):
+        def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+            raise Stopped(signal.SIGTERM)
+
+    with Executor(parse_beam_args([], 0)) as executor, pytest.raises(Stopped):
+        executor.run("stage", End(), folder_in(tmp_path), TASKS)
 
 
 def test_an_error_outside_a_step_is_told_as_it_is() -> None:
