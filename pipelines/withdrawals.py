@@ -215,9 +215,8 @@ class Withdrawal:
         #: Selected documents that a stage had removed, and those withdrawn now.
         places = (run / stage for run, stages in self._runs for stage in stages if "/" not in stage)
         self.past = _count(places, ["removed"], found)
-        firsts = (run / stages[0] for run, stages in self._runs)
-        every = max(len(found), _count(firsts, ["documents", "removed"], found))
-        self.documents = every - self.past
+        every = _count((run / s[0] for run, s in self._runs), ["documents", "removed"], found)
+        self.documents = max(every, len(found)) - self.past
 
     def run(self, executor: Executor) -> dict[str, Any]:
         """Mask the documents, and restore their duplicates.

@@ -14,6 +14,7 @@ from curation.extract.extraction import Extraction, PageTooLargeError
 from curation.extract.native import all_of, head_of, judge, result
 from curation.readers.charset import declared_encoding, encoding_of_label, utf8_html
 from curation.rights.page import PageRights, read_page
+from curation.text.surrogates import well_formed
 
 _TAG = regex.compile(r"<(/?)([a-z][a-z0-9]*)", regex.I)
 _NO_END_TAG = """
@@ -88,7 +89,7 @@ class Extractor:
         """
         self._check_size(html)
         if isinstance(html, str):
-            source = html.encode("utf-8", "replace")
+            source = well_formed(html).encode()
             return Begun(source, "", read_page(source), "", whole)
         source, encoding = utf8_html(html, charset)
         named = encoding != "utf-8" and (encoding_of_label(charset) or declared_encoding(html))

@@ -142,3 +142,7 @@ def test_pages_that_were_misread(wrong: str) -> None:
 )  # fmt: skip
 def test_short_texts_that_look_like_others_stay(text: str) -> None:
     assert repaired(text) == text and mended(text.encode()) == text.encode()
+
+
+def test_halves_of_a_character_in_a_string() -> None:
+    assert extract("<p>one \ud800 and \ud83d\ude00 two</p>").text == "one \ufffd and \U0001f600 two"
