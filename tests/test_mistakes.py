@@ -56,7 +56,7 @@ COMMANDS = [
     _m("runn", USAGE, "did you mean 'run'?"),
     _m("help runn", USAGE, "did you mean 'run'?"),
     _m("run llama3 --outputs new", USAGE, "--outputs: unknown option; did you mean '--output'?"),
-    _m("run llama3 --log-format plian", USAGE, "plian", "'plain'? (auto, bar, plain, json)"),
+    _m("run llama3 --log-format plian", USAGE, "plian", "'plain'? (auto, bar, plain)"),
     _m("recipes llama3 fineweb", USAGE, "fineweb: unknown argument"),
     _m("completion bsh", USAGE, "bsh", "'bash'? (bash, zsh, fish)"),
     _m("run", USAGE, "RECIPE"),
@@ -346,18 +346,6 @@ def test_what_is_no_mistake(name: str, recipe: bytes, table: str, home: Path) ->
     (documents,) = (out / "dedup-urls" / "documents").iterdir()
     assert pq.read_table(documents)["n"].to_pylist() in ([0, 1, 2], [1, 1, 1], ["1", "1", "1"])
     shutil.rmtree("ne w")
-
-
-def test_json_lines_end_with_the_funnel(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = "run llama3 --input rows.jsonl --stages dedup-urls --output new --log-format json"
-    assert cli.main([*command.split(), "--workers", "0"]) == 0
-    last = json.loads(capsys.readouterr().err.splitlines()[-1])
-    assert last["event"] == "finished" and last["report"] == "new/report.html"
-    assert [(s["stage"], s["documents"]) for s in last["funnel"]] == [
-        ("read-tables", 3),
-        ("dedup-urls", 3),
-    ]
-    shutil.rmtree("new")
 
 
 def test_what_is_too_long_names_the_setting(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

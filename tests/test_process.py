@@ -186,7 +186,7 @@ def test_a_small_address_space_is_named(tmp_path: Path, megabytes: int) -> None:
     assert f"is limited to {(megabytes << 20) / 1e9:.1f} GB of address space (ulimit -v)" in line
 
 
-@pytest.mark.parametrize("mode", ["quiet", "plain", "json"])
+@pytest.mark.parametrize("mode", ["quiet", "plain"])
 def test_each_warning_appears_once(
     mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

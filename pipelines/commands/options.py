@@ -44,10 +44,9 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     add_flag(parser, "--quiet", "show no progress and no summary")
     parser.add_argument(
         "--log-format",
-        choices=["auto", "bar", "plain", "json"],
+        choices=["auto", "bar", "plain"],
         default="auto",
-        help="progress as live bars, plain lines or JSON lines (default: bars on a terminal, "
-        "plain lines elsewhere)",
+        help="progress as live bars or plain lines (default: bars on a terminal, else lines)",
     )
 
 

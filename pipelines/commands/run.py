@@ -20,7 +20,7 @@ from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run import removed_first, run_plan
 from pipelines.runners.execute import Executor, RunnerOptions, parse_beam_args
-from pipelines.runners.progress import Events, Mode, Quiet, duration, open_display
+from pipelines.runners.progress import Mode, duration, open_display
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest
 from pipelines.terminal import say, say_json, tell
@@ -89,19 +89,17 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
         raise SystemExit(0)
     mode: Mode = "quiet" if options.quiet else options.log_format
     if work.passed_over.counts and not options.quiet:
-        passed_over = Events() if mode == "json" else Quiet()
-        passed_over.message(f"input: skipped {work.passed_over}")
+        tell(f"input: skipped {work.passed_over}")
     with open_display(mode) as display, Executor(runner, display) as executor:
         try:
             run_plan(work, executor, options.strict)
         except (AlarmError, InputError, WorkerError):
             # Report the complete stages, so that no report of an earlier run is left next to them.
             with contextlib.suppress(CurationError):
-                _report(work, options.typed, quiet=True, as_json=False)
+                _report(work, options.typed, quiet=True)
             raise
     if report:
-        as_json = options.log_format == "json"
-        _report(work, options.typed, quiet=options.quiet, as_json=as_json)
+        _report(work, options.typed, quiet=options.quiet)
 
 
 def _show(work: Plan, runner: RunnerOptions, as_json: bool) -> None:
@@ -151,12 +149,10 @@ def _index_assignments(runs: Sequence[str]) -> list[str]:
     return [f"{stage}.index.against={json.dumps(urls)}" for stage, urls in found.items()]
 
 
-def _report(work: Plan, typed: Sequence[str], quiet: bool, as_json: bool) -> None:
+def _report(work: Plan, typed: Sequence[str], quiet: bool) -> None:
     facts = collect(work.output.url, shlex.join(["curate", *typed]))
     path = write_report(work.output, facts)
-    if not quiet and not as_json:
+    if not quiet:
         print_funnel(facts, PlainConsole())
         say(f"report: {path}")
         say(f"root: {facts['root']}")
-    elif as_json:
-        tell(json.dumps({"event": "finished", "report": path, "funnel": facts["funnel"]}))

@@ -1,8 +1,7 @@
-"""Progress displays of a run, for people and programs."""
+"""Progress displays of a run."""
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import threading
@@ -31,8 +30,6 @@ def duration(seconds: float) -> str:
 
 
 _LOGGERS = ("curation", "pipelines")
-#: Seconds between two lines about one step.
-_PAUSE = 2.0
 #: Seconds of silence after which plain lines say something.
 _SILENCE = 30.0
 
@@ -42,7 +39,7 @@ _UNFINISHED = 0.99
 #: The part of it that a line says nothing while kernels are compiled: some take longer.
 _COMPILING = 3
 
-Mode = Literal["auto", "bar", "plain", "json", "quiet"]
+Mode = Literal["auto", "bar", "plain", "quiet"]
 
 
 class Quiet(AbstractContextManager["Quiet"]):
@@ -232,38 +229,6 @@ class Lines(Paced):
                 self._now, self._since = "", time.monotonic()
 
 
-class Events(Quiet):
-    """JSON lines on stderr, for machines."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._step, self._told = ("", ""), 0.0  # the last step reported, and when
-
-    def stage(self, stage: str, state: str, **facts: Any) -> None:
-        event = {"event": "stage", "stage": stage, "state": state, "time": time.time(), **facts}
-        tell(json.dumps(event))
-
-    def step(self, stage: str, step: str, done: float, total: int, read: int, kept: int) -> None:
-        now = time.time()
-        same = (stage, step) == self._step
-        if same and now < self._told + _PAUSE and done < total:
-            return
-        self._step, self._told = (stage, step), now
-        event = {"event": "step", "stage": stage, "step": step, "time": now}
-        facts = {"done": done, "total": total, "documents": read, "kept": kept}
-        tell(json.dumps(event | facts))
-
-    def compiling(self, done: int, total: int) -> None:
-        now = time.time()
-        if done in (0, total) or now >= self._told + _PAUSE:
-            self._told = now
-            event = {"event": "compiling", "done": done, "total": total, "time": now}
-            tell(json.dumps(event))
-
-    def message(self, text: str) -> None:
-        tell(json.dumps({"event": "message", "text": text}))
-
-
 class _Documents(ProgressColumn):
     def render(self, task: Task) -> Text:
         read, kept = task.fields["read"], task.fields["kept"]
@@ -357,4 +322,4 @@ def open_display(mode: Mode) -> Quiet:
         mode = "bar" if sys.stderr.isatty() else "plain"
     if mode == "quiet":
         return Quiet()
-    return {"bar": Bars, "plain": Lines, "json": Events}[mode]()
+    return Bars() if mode == "bar" else Lines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from curation import kernels, warm_up
 from curation.warm_up import known_kernels, needed_kernels
 from pipelines.runners import compilation
-from pipelines.runners.progress import Events, Lines
+from pipelines.runners.progress import Lines
 
 
 @pytest.fixture
@@ -143,6 +142,3 @@ def test_the_compilation_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().err
     assert "compiling kernels 0/3 (once per machine)" in shown
     assert "compiling kernels 3/3 (once per machine)" in shown
-    with Events() as events:
-        events.compiling(3, 3)
-    assert json.loads(capsys.readouterr().err)["event"] == "compiling"
