@@ -343,7 +343,8 @@ def test_listed_kernels_come_after_those_that_they_call() -> None:
     only = set(warm_up.needed_kernels(["decontaminate"])) - set(
         warm_up.needed_kernels(load("sample").stages)
     )
-    assert {listed[n].kernel.split(".")[1] for n in only} == {"decontaminate"}
+    # Its index is mapped read-only, for which what reads bits is compiled once more.
+    assert {listed[n].kernel.split(".")[1] for n in only} - {"bytes"} == {"decontaminate"}
     needed = warm_up.needed_kernels(["classify"])
     assert needed and all(set(listed[n].calls) <= set(needed) for n in needed)
 
