@@ -320,7 +320,7 @@ def test_numbers_that_are_ids_of_a_table_find_its_documents(
     assert told["source"]["offset"] > 0 and len(told["id"]) == 32
     (found,) = Explorer("out").documents({"q": "12"})["rows"]
     assert Explorer("out").document({"row": str(found["row"])})["own"] == {"own_id": shown}
-    (home / "ids").write_text("12\n99\n")
+    (home / "ids").write_text("\ufeff12\n99\n")  # as Windows writes it
     assert main(["withdraw", "--run", "out", "--ids", "ids", "--workers", "0"]) == 0
     told = capsys.readouterr().out
     assert "1 documents withdrawn, 0 removed before (1 ids)\n1 ids are of no document" in told

@@ -10,7 +10,7 @@ from curation.resources import resolve
 def read_list(path: str | Path) -> list[str]:
     """Entries of a list: one a line, `#` begins a comment. Raises ConfigError if unreadable."""
     try:
-        text = Path(resolve(path) if isinstance(path, str) else path).read_text(encoding="utf-8")
+        text = Path(resolve(path) if isinstance(path, str) else path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as a list: {error}") from error
     lines = (line.strip() for line in text.split("\n"))

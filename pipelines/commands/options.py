@@ -64,7 +64,7 @@ def add_index(parser: argparse.ArgumentParser) -> None:
 def read_text(path: str, option: str = "") -> str:
     """Return the text of a file that an option names. Raises ConfigError."""
     try:
-        return Path(path).read_text("utf-8")
+        return Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{option} {path}: can't be read as text: {error}".lstrip()) from None
 

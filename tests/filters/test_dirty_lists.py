@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -137,3 +138,8 @@ def test_lists_fire_on_advertising_and_not_on_everyday_text() -> None:
 def test_labels_with_a_script_take_the_list_of_the_language() -> None:
     found = Meter(SETTINGS).measure([SAMPLES["sr"][0]], pa.array(["sr-Cyrl"]))
     assert found.field("dirty_word_count")[0].as_py() > 0
+
+
+def test_a_list_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "de.txt").write_text("eins\nzwei\n", "utf-8-sig")
+    assert lists.read_list(tmp_path / "de.txt") == ["eins", "zwei"]
