@@ -240,9 +240,9 @@ def split(
 
 
 def _chosen(batch: pa.RecordBatch, wanted: pa.Array) -> pa.RecordBatch:
-    """Return the selected rows; a single row, which may be large, is not copied."""
-    if batch.num_rows == 1:
-        return batch.slice(0, int(wanted[0].as_py()))
+    """Return the selected rows; all of them, which may be one large, are not copied."""
+    if wanted.true_count in (0, batch.num_rows):
+        return batch.slice(0, wanted.true_count)
     return batch.filter(wanted)
 
 
