@@ -86,12 +86,12 @@ def stable_order(keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     Values are sorted that have a row's number in their low bits. If that leaves no room for whole
     keys, those that agree in what there is are sorted again.
     """
-    if not len(keys):
-        return np.zeros(0, np.int64)
-    above, bits = (keys - keys.min()).view(np.uint64), len(keys).bit_length()
-    lost = max(0, int(above.max()).bit_length() + bits - 64)
-    packed = np.sort((above >> lost << bits) | np.arange(len(keys), dtype=np.uint64))
-    order = (packed & np.uint64((1 << bits) - 1)).astype(np.int64)
+    bits, least = len(keys).bit_length(), keys.min(initial=np.iinfo(keys.dtype).max)
+    packed = (keys - least).view(np.uint64)
+    lost = max(0, int(packed.max(initial=0)).bit_length() + bits - 64)
+    packed = packed >> lost << bits | np.arange(len(keys), dtype=np.uint64)
+    packed.sort()
+    order = (packed & np.uint64((1 << bits) - 1)).view(np.int64)
     if lost:
         same = np.diff(packed >> bits) == 0
         tied = np.append(same, False) | np.insert(same, 0, False)

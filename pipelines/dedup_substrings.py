@@ -30,23 +30,12 @@ from curation.dedup.substrings import (
     windows,
 )
 from curation.schema import edits_of, with_column
-from pipelines.dedup.duplicates import (
-    AUDIT,
-    OfShard,
-    OverRanges,
-    numbered_tasks,
-    range_tasks,
-)
+from pipelines.dedup.duplicates import AUDIT, OfShard, OverRanges, numbered_tasks, range_tasks
 from pipelines.dedup.indexes import kept_shards
 from pipelines.dedup.losses import loss_passes, losses_of
 from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.transform import (
-    Outcome,
-    Transform,
-    TransformShards,
-    shard_tasks,
-)
+from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, records_of
 from pipelines.storage.exchange import (

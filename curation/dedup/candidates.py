@@ -23,7 +23,7 @@ from curation.arrow import Texts
 from curation.compiled import Float64s, Int64s, Uint32s, kernel
 from curation.dedup.components import unique_edges
 from curation.dedup.dedup_settings import MinHashSettings, TextNormalization
-from curation.dedup.keys import Ids, run_starts, sort_with
+from curation.dedup.keys import Ids, run_starts, sort_rows
 from curation.dedup.minhash import shingles
 
 #: Signature values that make the sketch, and bits of each.
@@ -56,9 +56,9 @@ def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
             doc64: of these only the first document takes part.
         window: each document is paired with so many after it.
     """
-    keys, places, documents = sort_with(buckets, order, doc64)
+    keys, places, rows = sort_rows(buckets, order)
     first = run_starts(keys, places)
-    keys, documents = keys[first], documents[first]
+    keys, documents = keys[first], doc64[rows[first]]
     # Similar documents meet in many buckets: blocks keep the repeated pairs in memory few.
     step = max(1, _BLOCK_PAIRS // window)
     blocks = [

@@ -49,14 +49,14 @@ Ids = npt.NDArray[np.uint64]
 
 def sort_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
     """Both columns, each [n], in the order of (first, second)."""
-    return sort_with(first, second, second)[:2]
+    return sort_rows(first, second)[:2]
 
 
-def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
-    """Three columns [n] in the order of the first two; rows equal in these keep their order."""
+def sort_rows(first: Ids, second: Ids) -> tuple[Ids, Ids, npt.NDArray[np.int64]]:
+    """As `sort_pairs`, and the row of each; rows equal in both columns keep their order."""
     order = stable_order(second)
     order = order[stable_order(first[order])]
-    return first[order], second[order], carried[order]
+    return first[order], second[order], order
 
 
 def run_starts(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

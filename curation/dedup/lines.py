@@ -29,14 +29,7 @@ from curation.compiled import Bool, Bytes, Int, Int64s, Uint16s, Uint64s, borrow
 from curation.dedup import patterns
 from curation.dedup.characters import CharacterTable, character_table
 from curation.dedup.dedup_settings import LineDedupSettings
-from curation.dedup.keys import (
-    Ids,
-    half_keys,
-    run_lengths,
-    run_starts,
-    sort_with,
-    within,
-)
+from curation.dedup.keys import Ids, half_keys, run_lengths, run_starts, sort_rows, within
 from curation.dedup.normalize import scratch_bytes, write_normalized
 from curation.dedup.urls import hosts
 from curation.hashing import mix64, unmix64, xxh64
@@ -202,13 +195,12 @@ def count_lines(lines: LineHashes, doc64: Ids, hosts: Ids | None = None) -> Line
     """
     of_line = np.repeat(np.arange(len(doc64)), np.diff(lines.doc_offsets))
     counted = np.flatnonzero(lines.hashes != IGNORED)
-    hashes, owners, rows = sort_with(
-        lines.hashes[counted], doc64.astype(np.uint64)[of_line[counted]], counted.astype(np.uint64)
-    )
+    numbers = doc64.astype(np.uint64)[of_line[counted]]
+    hashes, owners, rows = sort_rows(lines.hashes[counted], numbers)
     sizes = lines.spans[:, 1] - lines.spans[:, 0]
     edge = patterns.at_edge(lines.spans, lines.doc_offsets)
     starts = run_starts(hashes, owners)
-    places = rows.astype(np.int64)
+    places = counted[rows]
     by_document = LineCounts(
         hashes[starts],
         np.zeros(len(starts), np.uint64) if hosts is None else hosts[of_line[places[starts]]],
@@ -224,11 +216,8 @@ def count_lines(lines: LineHashes, doc64: Ids, hosts: Ids | None = None) -> Line
 def merge_counts(parts: Sequence[LineCounts]) -> LineCounts:
     """Return the sum of counts of disjoint sets of documents, in whatever order."""
     joined = LineCounts(*(np.concatenate(columns) for columns in zip(_NONE, *parts, strict=True)))
-    hashes, hosts, order = sort_with(
-        joined.hashes, joined.hosts, np.arange(len(joined.hashes), dtype=np.uint64)
-    )
+    hashes, hosts, rows = sort_rows(joined.hashes, joined.hosts)
     starts = run_starts(hashes, hosts)
-    rows = order.astype(np.int64)
     first = np.minimum.reduceat(joined.first[rows], starts)
     return LineCounts(hashes[starts], hosts[starts], first=first, **_sums(joined, rows, starts))
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, cut_out, large_strings, stable_order, text_buffers
+from curation.arrow import Texts, cut_out, large_strings, repeated, stable_order, text_buffers
 from curation.bytes import ascii as by
 from curation.columns import CODE_PATH, document_paths
 from curation.compiled import Bools, Bytes, Int, Int64s, Uint16s, kernel
@@ -138,8 +138,7 @@ def copies(rows: pa.RecordBatch, width: int) -> dict[str, npt.NDArray[Any]]:
     again[run_starts(found["key"], found["number"])[1:] - 1] = False
     lone = ~again & ~np.roll(again, 1)
     shared, found = shared[lone], {name: values[lone] for name, values in found.items()}
-    starts = run_starts(found["key"])
-    places = np.arange(len(shared)) - np.repeat(starts, run_lengths(starts, len(shared)))
+    _, places = repeated(run_lengths(run_starts(found["key"]), len(shared)))
     starts = np.flatnonzero(places % BLOCK == 0)
     lengths = run_lengths(starts, len(shared))
     stays = np.ones(len(shared), bool)
@@ -377,8 +376,7 @@ def _whole(raw: bytes, found: Iterable[Copy], stays: Sequence[Copy], unit: str) 
     if unit == "sentences":
         ends = _sentences(np.frombuffer(raw, np.uint8), properties())
     whole = []
-    parts = chain.from_iterable(_outside(one, stays) for one in found) if stays else found
-    for one in parts:
+    for one in chain.from_iterable(_outside(one, stays) for one in found) if stays else found:
         start, end = one.start, one.end
         if unit == "bytes":
             start, end = _character(raw, start, 1), _character(raw, end, -1)
