@@ -222,7 +222,7 @@ def rows(
 
 def _flat(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
     column = batch.column(name)
-    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _shares(

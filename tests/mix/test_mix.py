@@ -22,7 +22,7 @@ from curation.mix.columns import NARROW, rows
 from curation.mix.draw import draw
 from curation.mix.levels import plan_tables
 from curation.mix.mix_settings import MixSettings, Mixture
-from curation.mix.mix_table import advice, lacking, plan_table
+from curation.mix.mix_table import advice, by_quality, lacking, plan_table
 from curation.mix.plan import MixPlan, Supply, plan
 from curation.resources import root
 
@@ -391,3 +391,9 @@ def test_bad_input_is_refused() -> None:
     nulls = table.set_column(2, "domain", pa.array([None] * 50, pa.string()))
     with pytest.raises(InputError, match="'domain' has nulls"):
         plan_tables([nulls], mixing())
+
+
+def test_a_run_without_documents_has_a_plan() -> None:
+    nothing = pa.Table.from_batches([], NARROW)
+    mix = plan_tables([nothing], mixing(budget=1000))
+    assert (mix.drawn, by_quality(nothing, mix, 1)["tokens"]) == (0, 0)
