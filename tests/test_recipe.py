@@ -115,7 +115,7 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("extract.max_characters=true", "extract.max_characters: input should be a number"),
         ("mix.domains.code.share=true", "mix.domains.code.share: input should be a number"),
         ("extract.http_status=[400,200]", "extract.http_status: should go from the lower to the"),
-        ("mix={min_tokens: 9, max_tokens: 8}", "mix: min_tokens is above max_tokens (9 > 8)"),
+        ("mix.max_tokens=8", "no longer a setting: removed; filter.rules.gopher.word_count.max"),
         ("mix.budget=-1", "mix.budget: input should be 'auto' or 'all' or greater than 0 (got -1)"),
         ("mix.domains.nosuch.share=.1", "max_epochs: missing ('nosuch' is next to general, "),
         ("extract={engine: resiliparse, engine: curation}", "duplicate key 'engine'"),

@@ -10,7 +10,7 @@ A line is one of
 * a comment: `#`, `!` or `[` first, and what follows a space or `#` after a host.
 
 Other AdBlock rules (element hiding, wildcards, regular expressions, rules for certain sites) say
-nothing about a page as such; they are counted as passed over.
+nothing about a page as such; they are passed over.
 """
 
 import io
@@ -29,7 +29,7 @@ from curation.errors import ConfigError, first_line
 from curation.hosts import ascii_host
 from curation.resources import resolve
 
-_HOST, _PAGE, _EXCEPTION, _PASSED = range(4)
+_HOST, _PAGE, _EXCEPTION = range(3)
 
 #: Most lines of long lists: hosts without anything else, found together as lists have millions.
 _HOSTS = re.compile(rb"^[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*$", re.MULTILINE)
@@ -46,38 +46,34 @@ _HIDES = re.compile(rb"[^\s#]*#[#@]")
 
 #: Of the hashes of hosts and pages.
 _SEED = 0x626C6F636B
-_UT1 = ("domains", "urls")
-_UT1_OTHER = ("expressions",)  # regular expressions over URLs, which hit far more than is listed
+_UT1 = ("domains", "urls")  # not `expressions`, which hit far more than is listed
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 class Entries(NamedTuple):
-    """Hashes of what a list names (see `hash_text`), and lines that could not be used."""
+    """Hashes of what a list names (see `hash_text`)."""
 
     hosts: npt.NDArray[np.uint64]
     pages: npt.NDArray[np.uint64]
     exceptions: npt.NDArray[np.uint64]
-    passed: int
 
 
 def _entry(line: bytes) -> tuple[int, bytes] | None:
-    """Return the kind of a stripped line in lower case, and what it names; None of a comment."""
-    if _HIDES.match(line):
-        return _PASSED, line
-    if line[:1] in (b"#", b"!", b"["):
+    """Return the kind of a stripped line in lower case, and what it names; None: no page."""
+    if line[:1] in (b"#", b"!", b"[") or _HIDES.match(line):
         return None
     if address := _ADDRESS.match(line):
-        return (_HOST if b"." in address[1] else _PASSED), address[1]
+        return (_HOST, address[1]) if b"." in address[1] else None
     anchored = line.startswith((b"||", b"@@||"))
     found = (_ADBLOCK if anchored else _PLAIN).match(line)
     if not found or (found[1] and not anchored):
-        return _PASSED, line
+        return None
     _, signs, host, path = found.groups(b"")
     name = (host + path).rstrip(b"./")
     is_host = len(name) <= len(host)
     below = anchored or signs or b"." in host
     if not name or not below or b"*" in name or b"|" in name or (found[1] and not is_host):
-        return _PASSED, line
+        return None
     if is_host:
         return (_EXCEPTION if found[1] else _HOST), name
     return _PAGE, name.removeprefix(b"www.")
@@ -91,17 +87,16 @@ def hash_text(text: bytes) -> int:
 def parse(raw: bytes) -> Entries:
     """The entries of one list."""
     text = raw.removeprefix(b"\xef\xbb\xbf").lower().replace(b"\r\n", b"\n")
-    hashes: tuple[list[int], ...] = (list(map(hash_text, _HOSTS.findall(text))), [], [], [])
+    hashes: tuple[list[int], ...] = (list(map(hash_text, _HOSTS.findall(text))), [], [])
     for line in re.findall(rb".+", _HOSTS.sub(b"", text)):
         entry = _entry(stripped) if (stripped := line.strip()) else None
         if entry is not None:
             kind, name = entry
-            if not name.isascii() and kind != _PASSED:
+            if not name.isascii():
                 host, slash, path = name.decode(errors="replace").partition("/")
                 name = f"{ascii_host(host)}{slash}{path}".encode()
             hashes[kind].append(hash_text(name))
-    hosts, pages, exceptions = (np.array(hashes[kind], np.uint64) for kind in range(_PASSED))
-    return Entries(hosts, pages, exceptions, len(hashes[_PASSED]))
+    return Entries(*(np.array(found, np.uint64) for found in hashes))
 
 
 def read_entries(path: str, category: str = "") -> Entries:
@@ -134,9 +129,7 @@ def _kind(name: str) -> str:
 
 def _category(files: Mapping[str, bytes]) -> Entries:
     """The entries of a UT1 category; `files` are by name, without suffixes."""
-    held = _joined([parse(files[kind]) for kind in _UT1 if kind in files])
-    other = [line for kind in _UT1_OTHER for line in files.get(kind, b"").splitlines()]
-    return held._replace(passed=held.passed + sum(1 for line in other if line.strip()))
+    return _joined([parse(files[kind]) for kind in _UT1 if kind in files])
 
 
 def _chosen(path: str, listed: Collection[str], category: str) -> str:
@@ -170,9 +163,7 @@ def _archived(path: str, raw: bytes, category: str) -> dict[str, bytes]:
 
 
 def _joined(parts: Sequence[Entries]) -> Entries:
-    columns = zip(*(part[:3] for part in parts), strict=True)
-    hosts, pages, exceptions = (np.concatenate(column) for column in columns)
-    return Entries(hosts, pages, exceptions, sum(part.passed for part in parts))
+    return Entries(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _bytes(path: str) -> bytes:

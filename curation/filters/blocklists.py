@@ -63,17 +63,12 @@ def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class UrlBlocker:
-    """Block lists in memory. Safe to share between threads and to pickle.
-
-    `passed_over` says for each list how many of its lines were rules that cannot be judged by a
-    page's address alone.
-    """
+    """Block lists in memory. Safe to share between threads and to pickle."""
 
     def __init__(self, settings: BlockListSettings) -> None:
         entries = {reason: read_entries(path, reason) for reason, path in settings.lists.items()}
         if len(entries) > np.iinfo(np.uint16).max:
             raise ConfigError("too many block lists")
-        self.passed_over = {reason: held.passed for reason, held in entries.items()}
         self._names = list(entries)
         self._hosts = _Hashes.of([e.hosts for e in entries.values()])
         self._pages = _Hashes.of([e.pages for e in entries.values()])

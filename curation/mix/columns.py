@@ -130,7 +130,6 @@ class Rows(NamedTuple):
     topic_shares: npt.NDArray[np.float64]  # 1 where the topic isn't downsampled
     shares: npt.NDArray[np.float64]  # of topic and format; 1 where neither is downsampled
     too_short: npt.NDArray[np.bool_]
-    too_long: npt.NDArray[np.bool_]
     varieties: npt.NDArray[np.float64]
     monotonous: npt.NDArray[np.bool_]
     unlicensed: npt.NDArray[np.bool_]  # without a licence that the mix takes
@@ -143,8 +142,7 @@ class Rows(NamedTuple):
     @property
     def eligible(self) -> npt.NDArray[np.bool_]:
         """Whether a document may be drawn at all, if its curve gives it any copies."""
-        short = self.too_short | self.monotonous
-        return self.outlived & ~short & ~self.too_long & ~self.unlicensed
+        return self.outlived & ~(self.too_short | self.monotonous | self.unlicensed)
 
     def copies(self, levels: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """Return how often each document is drawn at the levels [cells], eligible or not."""
@@ -194,7 +192,6 @@ def rows(
     hashes = _flat(batch, "id_hash").to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)
     topic_shares = _shares(batch, "topic", settings.topics)
     tokens = _flat(batch, "tokens").to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    longest = np.iinfo(np.int64).max if settings.max_tokens is None else settings.max_tokens
     varieties = _flat(batch, "variety").to_numpy(zero_copy_only=False).astype(np.float64)
     rates, on_curves = np.ones(batch.num_rows), np.full(batch.num_rows, np.nan)
     if ranks is not None:
@@ -212,7 +209,6 @@ def rows(
         topic_shares,
         topic_shares * _shares(batch, "format", settings.formats),
         tokens < (settings.min_tokens or 0),
-        tokens > longest,
         varieties,
         varieties < (settings.min_variety or 0),
         _unlicensed(batch, settings),

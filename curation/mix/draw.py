@@ -18,7 +18,6 @@ OVER_BUDGET = "mix.over_budget"
 TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
 FORMAT_DOWNSAMPLED = "mix.format_downsampled"
 TOO_SHORT = "mix.too_short"
-TOO_LONG = "mix.too_long"
 LOW_VARIETY = "mix.low_variety"
 NO_REPEATS = "mix.no_repeats"
 UNLICENSED = "mix.licence"
@@ -112,7 +111,6 @@ def _verdicts(r: Rows, mix: MixPlan, main: int, levels: F64, gone: Bools) -> Ver
         (TOPIC_DOWNSAMPLED, r.topic_values >= r.topic_shares, r.topic_values, r.topic_shares),
         (FORMAT_DOWNSAMPLED, ~r.outlived, r.topic_values, r.shares),
         (TOO_SHORT, r.too_short, r.tokens, float(mix.settings.min_tokens or 0)),
-        (TOO_LONG, r.too_long, r.tokens, float(mix.settings.max_tokens or 0)),
         (LOW_VARIETY, r.monotonous, r.varieties, float(mix.settings.min_variety or 0)),
         (NO_REPEATS, r.rates == 0, r.places, begins[r.cells]),
         (OVER_BUDGET, np.ones(len(gone), bool), first, levels[r.cells]),

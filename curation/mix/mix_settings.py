@@ -216,7 +216,6 @@ class Mixture(Settings):
         "`open` for all open ones, docs/rights.md); empty: none is"
     )
     min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
-    max_tokens: int | None = Field(ge=0, description="Longer documents are left out")
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of every draw")
     phases: list[Phase] = Field(
         description="Shares that change while a model is trained; empty: those of `domains` all "
