@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import Extractor, extract
+from curation.extract.blocks import TEX_DISPLAY
 from curation.extract.extractor import default_settings
 from curation.extract.features import stated
 from curation.extract.lexing import tag_name
@@ -95,6 +96,23 @@ def test_mathjax_as_the_class_of_a_container_hides_nothing() -> None:
         '<div class="MathJax_Display"><span class="MathJax">drawn</span></div>'
     )
     assert texts(html) == ["We show that $x=1$.", "Then  holds."]
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        '<div class="MathJax_MathML"><math><mi>x</mi></math></div>',
+        '<div class="MathJax_SVG_Display"><span class="MathJax_SVG" data-mathml="&lt;math&gt;">'
+        '<span class="MJX_Assistive_MathML"><math><mi>x</mi></math></span></span></div>',
+        '<div class="MJXc-display"><span class="mjx-chtml" data-mathml="&lt;math&gt;">x</span>'
+        "</div>",
+        '<div class="MathJax_Preview">x</div>',
+    ],
+)
+def test_what_is_drawn_on_lines_of_its_own_is_not_said_again(drawn: str) -> None:
+    source = '<script type="math/tex; mode=display">x</script>'
+    page = scan(f"<p>Then</p>{drawn}{source}<p>More</p>".encode(), 512, 10_000)
+    assert page.a_kind.tolist() == [TEX_DISPLAY]
 
 
 @pytest.mark.parametrize(
