@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError
-from curation.language import LanguageIdentifier, identify
+from curation.language import LanguageIdentifier, identifier, identify
 from curation.language.decide import decide
 from curation.language.language_settings import LanguageSettings, default_settings
 from curation.language.windows import OPTIONAL, cut, letters_only
@@ -228,6 +228,20 @@ def test_a_page_in_two_languages_is_as_sure_as_its_lines(pair: tuple[str, str]) 
     (label,), (score,) = identify([page])
     # one Arabic line is nearly as likely Egyptian
     assert label in pair and score > (0.7 if "ar" in pair else 0.8)
+
+
+@pytest.mark.parametrize("together", [1, 100])
+def test_lines_judged_in_parts_are_as_judged_together(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [
+        "\n".join([first, second] * 4)
+        for first in SENTENCES.values()
+        for second in SENTENCES.values()
+    ]
+    expected = identify(pages, settings(lines_below=1.0))
+    monkeypatch.setattr(identifier, "_TOGETHER", together)
+    assert identify(pages, settings(lines_below=1.0)) == expected
 
 
 def test_lines_do_not_make_a_page_of_no_language_sure() -> None:
