@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import pickle
 import signal
@@ -17,7 +16,6 @@ from curation.errors import ConfigError, StoreError, WorkerError
 from pipelines.process import Stopped
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.local import _end_if_lost, _innermost, bundles
-from pipelines.runners.progress import open_display
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder, LocalFolder
 from tests.engine.toys import Die, Fail, WriteName
@@ -211,21 +209,3 @@ def test_a_lost_process_of_the_direct_runner_ends_its_owner(
         lost.join()
     assert codes == [1] and "ZeroDivisionError" in capsys.readouterr().err
     assert "name='run_worker', target=self.worker.run" in inspect.getsource(worker_handlers)
-
-
-def test_json_lines_tell_of_steps_and_warnings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = folder_in(tmp_path)
-    (tmp_path / "stage" / "shards").mkdir()
-    (tmp_path / "stage" / "shards" / "a.json").write_bytes(b"")
-    with open_display("json") as display, Executor(parse_beam_args([], 0), display) as executor:
-        executor.run("stage", WriteName(), folder, TASKS)
-        for _ in range(1000):  # told of every two seconds, not every time
-            display.step("stage", "other", 1, 2, 10, 5)
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line["event"] for line in lines] == ["message", *["step"] * (len(lines) - 1)]
-    assert "a.json: damaged" in lines[0]["text"]
-    done = {(x["step"], x["done"], x["total"], x["documents"], x["kept"]) for x in lines[1:]}
-    assert {("shards", 4, 4, 8, 4), ("other", 1, 2, 10, 5)} <= done
-    assert len(lines) < 10

@@ -98,7 +98,7 @@ def test_reading_refuses_what_it_cannot_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no file matches it as a glob"):
         _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "*.parquet"))
     (tmp_path / "stage" / "documents").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"no manifest\.json: the stage is not complete"):
+    with pytest.raises(InputError, match=r"no intact manifest\.json: the stage is not complete"):
         _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "stage"))
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
