@@ -7,7 +7,6 @@ lm-evaluation-harness logs (`doc`, `doc_id`, `target`) are read through: the fie
 """
 
 import csv
-import html
 import io
 import json
 from collections import Counter
@@ -121,14 +120,11 @@ def _first(row: Row, names: Sequence[str]) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text; the parts of a list on separate lines.
-
-    Sets taken from pages have character references (`&quot;`), which extracted texts have not.
-    """
+    """Return a value as text; the parts of a list on separate lines."""
     if value is None or isinstance(value, Mapping):
         return ""
     if isinstance(value, str):
-        return html.unescape(value)
+        return value
     if isinstance(value, Sequence):
         return "\n".join(filter(None, map(_text, value)))
     return str(value)

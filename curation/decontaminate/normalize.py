@@ -7,6 +7,7 @@ Definition:
   its own, with the marks that follow it;
 * everything else separates tokens: white space, line breaks, punctuation, symbols, Markdown, HTML
   tags. An apostrophe between letters leaves no trace, nor does a comma before three digits (1,000);
+* an HTML character reference (`&eacute;`, `&#39;`) is its character;
 * LaTeX commands that only set type (`\\text`, `\\left`, `\\frac`) are not tokens; those with a
   meaning are words (`\\alpha` is alpha), and escaped line breaks separate.
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Sequence
+from html.entities import html5
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -42,7 +44,7 @@ _BREAK, _IGNORE, _APOSTROPHE, _LETTER = 1 << 25, 1 << 26, 1 << 27, 1 << 28
 _MARK = 1 << 29  # belongs to the letter before it
 _SINGLE = _DENSE | _SPELLING
 _BACKSLASH, _COMMA, _OPEN, _CLOSE = 0x5C, 0x2C, 0x7B, 0x7D
-_LESS, _GREATER, _SLASH = 0x3C, 0x3E, 0x2F
+_AMPERSAND, _SEMICOLON, _HASH, _LESS, _GREATER, _SLASH = 0x26, 0x3B, 0x23, 0x3C, 0x3E, 0x2F
 _N, _R, _T = 0x6E, 0x72, 0x74
 
 #: The small letter of each byte that is an ASCII letter, 0 for other bytes.
@@ -67,8 +69,8 @@ _ELEMENTS = (
     "section select small span strike strong style sub summary sup table tbody td tfoot th thead "
     "time title tr tt u ul var"
 ).split()
-#: Bytes of a tag, at most.
-_LONGEST_TAG = 256
+#: Bytes of a tag or of a character reference, at most.
+_LONGEST_TAG, _LONGEST_REFERENCE = 256, 32
 #: Marks that many texts leave out: accents, vowel points.
 _SCRIPTS = ("Inherited", "Common", "Latin", "Greek", "Cyrillic", "Arabic", "Hebrew")
 _ACCENT = r"(?V1)[\p{M}&&[" + "".join(rf"\p{{Script={s}}}" for s in _SCRIPTS) + "]]"
@@ -88,6 +90,8 @@ class Folding(NamedTuple):
     commands: npt.NDArray[np.uint64]  # sorted hashes of LaTeX commands
     environments: npt.NDArray[np.uint64]
     elements: npt.NDArray[np.uint64]  # sorted hashes of HTML elements
+    references: npt.NDArray[np.uint64]  # sorted hashes of names of characters in HTML
+    characters: npt.NDArray[np.uint32]  # [references] the code point of each
 
 
 class Tokens(NamedTuple):
@@ -157,6 +161,8 @@ def folding() -> Folding:
         table[ord(match.group())] = _IGNORE
     table[[ord(char) for char in _APOSTROPHES]] = _APOSTROPHE
     table.flags.writeable = False
+    named = {name[:-1]: value for name, value in html5.items() if name.endswith(";")}
+    references = sorted((_command_hash(n), ord(c)) for n, c in named.items() if len(c) == 1)
     return Folding(
         table,
         np.array(starts, np.int64),
@@ -164,6 +170,8 @@ def folding() -> Folding:
         _hashes(_COMMANDS),
         _hashes(_ENVIRONMENTS),
         _hashes(_ELEMENTS),
+        np.array([h for h, _ in references], np.uint64),
+        np.array([point for _, point in references], np.uint32),
     )
 
 
@@ -244,6 +252,29 @@ def _after_tag(data: Bytes, i: Int, end: Int, folding: Folding) -> Int:
     return at + 1 if at < stop and data[at] == _GREATER else i + 1
 
 
+@kernel
+def _reference(data: Bytes, i: Int, end: Int, folding: Folding) -> tuple[Int, Int]:
+    """(code point, bytes) of the HTML character reference at i; the ampersand where none is."""
+    stop = min(end, i + _LONGEST_REFERENCE)
+    numeric = i + 1 < stop and data[i + 1] == _HASH
+    base = 16 if numeric and i + 2 < stop and data[i + 2] | 0x20 == 0x78 else 10
+    first = at = i + 1 + int(numeric) + int(base == 16)
+    h, point, digits = SEED, np.int64(0), numeric
+    while at < stop and (_SMALL_LETTER[data[at]] or 48 <= data[at] <= 57):
+        h = (h ^ np.uint64(data[at])) * PRIME
+        digit = np.int64(data[at]) - 48 if data[at] < 58 else np.int64(data[at] | 0x20) - 87
+        digits = digits and digit < base
+        point = min(point * base + digit, np.int64(ch.CODE_POINTS))
+        at += 1
+    if first < at < stop and data[at] == _SEMICOLON:
+        if digits and point < ch.CODE_POINTS:
+            return point, at + 1 - i
+        place = place_of(h, folding.references)
+        if place >= 0 and not numeric:
+            return np.int64(folding.characters[place]), at + 1 - i
+    return _AMPERSAND, 1
+
+
 @inlined
 def _groups_thousands(data: Bytes, i: Int, end: Int) -> Bool:
     """Whether exactly three ASCII digits follow the comma at i."""
@@ -291,6 +322,8 @@ def tokenize_into(data: Bytes, begin: Int, end: Int, folding: Folding, out: Scra
             out.ends[n] = i - begin
             continue
         c, width = code_point(data, i)
+        if c == _AMPERSAND:
+            c, width = _reference(data, i, end, folding)
         entry = np.int64(folding.table[c])
         if entry & _IGNORE:
             i += width

@@ -66,8 +66,8 @@ def narrow(
     for name in ("domain", "topic", "format", "language", "quality", "date"):
         kind = NARROW.field(name).type
         columns[name] = column_of(batch, name, kind).cast(kind)
-    named = pc.if_else(pc.match_substring_regex(columns["domain"], r"\S"), columns["domain"], None)
-    columns["domain"] = pc.coalesce(named, pa.scalar("unknown"))
+    named = pc.match_substring_regex(columns["domain"], r"[^\s\p{Z}]")
+    columns["domain"] = pc.if_else(pc.fill_null(named, False), columns["domain"], "unknown")
     scores = [column_of(batch, n, pa.float64()).cast(pa.float64()) for n in views]
     flat = np.stack([s.to_numpy(zero_copy_only=False) for s in scores], 1) if views else np.empty(0)
     ends = np.arange(batch.num_rows + 1, dtype=np.int32) * len(views)

@@ -24,7 +24,7 @@ I64 = npt.NDArray[np.int64]
 def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) -> MixPlan:
     """Plan a mix: ranks, targets, copies by quality, levels; `tables` are of `NARROW`.
 
-    Raises ConfigError as `plan`, InputError on documents without a domain.
+    Raises ConfigError as `plan`.
     """
     held = [grouped(table, settings) for table in (NARROW.empty_table(), *tables)]
     cells = sorted({cell for table in held for cell in cell_names(table)})

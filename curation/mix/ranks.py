@@ -115,7 +115,7 @@ def _columns(table: Batch) -> tuple[npt.NDArray[np.str_], F64]:
     languages = pc.fill_null(table.column("language"), _UNKNOWN)
     views = [pc.list_flatten(table.column("views")), table.column("quality").cast(pa.float64())]
     more, qualities = (
-        pc.fill_null(v, MISSING_QUALITY).to_numpy(zero_copy_only=False) for v in views
+        np.nan_to_num(v.to_numpy(zero_copy_only=False), nan=MISSING_QUALITY) for v in views
     )
     scores = more.reshape(table.num_rows, -1 if len(more) else 0).T
     return languages.to_numpy(zero_copy_only=False).astype(str), np.vstack([qualities, scores])

@@ -103,7 +103,8 @@ def discover(
         for file in _match(pattern, ours, over, tuple(suffixes)):
             found.setdefault(file.path, file)
     once: dict[str, InputFile] = {}
-    for file in sorted(found.values(), key=lambda file: ours.real(file.path) != file.path):
+    by_name = sorted(found.values(), key=lambda file: file.path)
+    for file in sorted(by_name, key=lambda file: ours.real(file.path) != file.path):
         if once.setdefault(ours.real(file.path), file) is not file:
             over.add(_AGAIN, file.name)
     return sorted(_distinct(list(once.values())), key=lambda file: (file.name, file.path))

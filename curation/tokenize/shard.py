@@ -109,10 +109,11 @@ def encoded_rows(
     column = batch.column("repeats") if batch.schema.get_field_index("repeats") >= 0 else None
     if column is None:
         times = np.ones(batch.num_rows, np.int32)
-    elif column.null_count or (batch.num_rows and pc.min(column).as_py() < 0):
-        raise InputError("column `repeats` has a null or negative value")
     else:
-        times = column.to_numpy(zero_copy_only=False).astype(np.int32)
+        given = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        times = np.nan_to_num(np.minimum(given, 1 << 30)).astype(np.int32)
+        if (times != given).any() or (times < 0).any():
+            raise InputError("column `repeats` has a null, negative, broken or huge value")
     documents, copies = repeated(times)
     about = with_rights(batch).select(["id", "source", "url", "rights"])
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(tokens))

@@ -303,9 +303,3 @@ def test_sets_named_by_their_files() -> None:
     }
     one = load("llama3", ["decontaminate.evals={sums: a.csv}"]).settings("decontaminate")
     assert one.evals["sums"].files == ("a.csv",)  # type: ignore[attr-defined]
-
-
-def test_character_references_are_characters() -> None:
-    row = {"question": "Who said &quot;caf&eacute;&quot;?", "choices": ["&#20013;", "A&B"]}
-    item = item_of("s", row, COMMON, "0")
-    assert (item.question, item.choices) == ('Who said "café"?', ("中", "A&B"))

@@ -41,6 +41,8 @@ def pieces(text: str) -> list[str]:
         ("İstanbul'da ışık", "ISTANBUL’DA IŞIK"),
         ("กำลัง ສຳ", "ก\u0e4dาลัง ส\u0ecdາ".replace("ส", "ສ")),
         ('<p class="a">One <b>two</b><br/>three</p>', "one two three"),
+        ("don&#39;t say &quot;caf&eacute;&quot; &#x4E2D;", "don't say café 中"),
+        ("&#12a; &#x; &#1114112; &nosuch;", "& #12a; & #x; & #1114112; & nosuch;"),
     ],
 )
 def test_forms_of_one_text(one: str, other: str) -> None:

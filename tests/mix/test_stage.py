@@ -433,11 +433,12 @@ def test_documents_without_a_domain_have_the_domain_unknown(
     assert pq.read_table(gone)["domain"].to_pylist() == [None, " "]
 
 
+@pytest.mark.parametrize("wrong", [None, -1, 0.5, 1 << 32, float("nan")])
 def test_copies_that_are_no_number_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    wrong: float | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = documents(3, "web", 0).append_column("repeats", pa.array([1, 0, None], pa.int32()))
+    table = documents(3, "web", 0).append_column("repeats", pa.array([1, 0, wrong]))
     pq.write_table(table, tmp_path / "a.parquet")
     command = ["tokenize", "--input", str(tmp_path / "a.parquet"), "--workers", "0", "--quiet"]
     assert main([*command, "--output", str(tmp_path / "out")]) == 1
-    assert "column `repeats` has a null or negative value" in capsys.readouterr().err
+    assert "column `repeats` has a null, negative, broken or huge value" in capsys.readouterr().err
