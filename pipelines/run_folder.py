@@ -211,8 +211,10 @@ def run_facts(folder: Folder) -> dict[str, Any]:
     held = [m for stage in present_stages(folder) if (m := read_manifest(folder / stage))]
     begun = {*present_stages(folder)} - {*stages, *stale}
     listed = folder.read_bytes(SUMS) if folder.exists(SUMS) and not begun else b""
-    # Stages that later ones have read may be gone; the last may not.
-    whole = any(listed.endswith(f"  {stage}/{MANIFEST}\n".encode()) for stage in stages[-1:])
+    names = [line.split("  ", 1)[-1].rpartition("/")[0] for line in listed.decode().splitlines()]
+    # Stages that later ones have read may be gone; the last of each mix may not.
+    last = {name.partition("/")[2]: name for name in names}
+    whole = bool(last) and {*last.values()} <= {*stages}
     state = "stale" if listed and stale else "complete" if whole else "interrupted"
     return {
         "run": folder.shown,
@@ -341,9 +343,9 @@ def _per_mix() -> list[str]:
 
 
 def stale_stages(folder: Folder, complete: Sequence[str]) -> list[str]:
-    """Return the stages and named mixes in a run folder that an earlier run left.
+    """Return the stages and named mixes in a run folder that are no longer of the run.
 
-    The recipe does not have them, or their input has changed since.
+    The recipe does not have them, their input has changed since, or their manifest is damaged.
     `complete` are the stages of `load_run`.
     """
     wanted = all_stages(folder)
@@ -351,9 +353,8 @@ def stale_stages(folder: Folder, complete: Sequence[str]) -> list[str]:
     for stage in _per_mix():
         if stage in wanted or stage not in found:
             found += [f"{stage}/{mix}" for mix in inner_stages(folder / stage)]
-    return [
-        s for s in found if s not in wanted or (s not in complete and read_manifest(folder / s))
-    ]
+    there = [s for s in found if s not in complete and (folder / s).exists(MANIFEST)]
+    return [s for s in found if s not in wanted or s in there]
 
 
 def present_stages(folder: Folder) -> list[str]:

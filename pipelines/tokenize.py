@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.errors import InputError
+from curation.errors import ConfigError, InputError
 from curation.judging import opened
 from curation.mix.schedule import place_key
 from curation.stages.tokenize import VOCABULARY
@@ -346,6 +346,11 @@ def tokens_saved(run: StageRun) -> dict[str, str]:
 
 def run(run: StageRun) -> dict[str, Any]:
     """Write token shards of every document that the mix drew (or of all, without a mix)."""
+    wanted = run.settings.index_columns or ()
+    known = sorted({c for shard in run.inputs if wanted for c in column_names(shard)})
+    if unknown := [name for name in wanted if name not in known]:
+        there = ", ".join(known)
+        raise ConfigError(f"tokenize.index_columns: no column {unknown[0]!r}; there are {there}")
     run.begin()
     encode = EncodeShards(run.settings_key, run.settings, tokens_saved(run))
     encode_tasks = shard_tasks(run.inputs)

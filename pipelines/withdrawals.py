@@ -193,7 +193,7 @@ class Withdrawal:
     def __init__(
         self, runs: Sequence[str], gone: Withdrawn, output: str | None, asked: dict[str, Any]
     ) -> None:
-        self._runs = [load_run(path) for path in runs]
+        self._runs = list({Folder(path): load_run(path) for path in runs}.values())
         self.output = Folder(output) if output else Folder(runs[0]) / WITHDRAWN
         # The root is as `curate verify` prints it; None: the run has not finished.
         sums = ((f, f.read_bytes(SUMS) if f.exists(SUMS) else None) for f, _ in self._runs)

@@ -201,6 +201,10 @@ def test_a_damaged_manifest_is_named_and_its_stage_made_again(
     ]
     assert main(["report", "--run", str(output)]) == 0
     assert f"{output}/classify/manifest.json: damaged; the same run makes it again" in caplog.text
+    report = json.loads((output / "report.json").read_text())
+    assert (report["stale"], report["problems"]) == (["classify", "dedup-lines"], [])
+    assert main(["new", "rule", "mine", "--output", str(output / "classify")]) == 2
+    assert "belongs to a run" in capsys.readouterr().err
     again = ["run", "sample", "--output", str(output), "--workers", "0", "--quiet"]
     (output / "dedup-lines" / "index" / "mine.txt").write_text("notes")
     assert main(again) == 2

@@ -334,6 +334,7 @@ REFUSED = [
     "view --run out --compare nosuch --no-browser",
     "view --run out --prepare --prepared out/extract",
     "view --run out --prepare --prepared out",
+    "view --run out --prepare --compare nosuch",
     "sample --input crawl --output out/recipe.yaml",
     "sample --input crawl/a.jsonl --output crawl/a.jsonl",
     "receipt --run out --hosts hosts.txt --output hosts.txt",
@@ -400,7 +401,7 @@ def test_another_withdrawal_does_not_replace_one(
 ) -> None:
     """The second one would bring back what the first took out."""
     first, second = (
-        ["withdraw", "--run", "out", "--url-prefix", f"http://{host}/"] for host in "ab"
+        ["withdraw", "--run", "out", "./out", "--url-prefix", f"http://{host}/"] for host in "ab"
     )
     assert main(first) == 0
     before = state(home / "out/withdrawn")

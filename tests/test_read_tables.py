@@ -9,6 +9,7 @@ import json
 import math
 import tempfile
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,9 @@ def test_a_saved_dataset_goes_into_any_stage(home: Path) -> None:
     assert {r["source"]["file"] for r in rows} == {"train/data-00000-of-00001.arrow"}
 
 
-def test_columns_of_tables_go_to_the_token_index(home: Path) -> None:
+def test_columns_of_tables_go_to_the_token_index(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     day = datetime(2024, 5, 6, 7, 8, 9, 12, tzinfo=UTC)
     table = pa.table(
         {
@@ -254,7 +257,10 @@ def test_columns_of_tables_go_to_the_token_index(home: Path) -> None:
         },
         {"stars": None, "seen": None, "own_repeats": "never", "marks": None},
     ]
-    some = ["--set", "tokenize.index_columns=[stars]"]
+    some = ["--set", "tokenize.index_columns=[stars,nope]"]
+    assert run(*stages, "dedup-urls,tokenize", "--output", "some", *some) == 2
+    assert "tokenize.index_columns: no column 'nope'; there are " in capsys.readouterr().err
+    some[1] = "tokenize.index_columns=[stars]"
     assert run(*stages, "dedup-urls,tokenize", "--output", "some", *some) == 0
     assert {row["own"] for row in kept("some/tokenize/index")} == {
         '{"stars": 5}',
@@ -307,13 +313,13 @@ def test_files_that_number_their_rows(home: Path, capsys: pytest.CaptureFixture[
     assert "tokens of 2 documents in 1 sequences" in told
 
 
-@pytest.mark.parametrize(("other", "shown"), [(11, "12"), (11.5, "12.0")])
+@pytest.mark.parametrize(("other", "shown"), [(11, "12"), (11.5, "12.0"), (Decimal("11.50"), '"12.00"')])
 def test_numbers_that_are_ids_of_a_table_find_its_documents(
-    home: Path, capsys: pytest.CaptureFixture[str], other: float, shown: str
+    home: Path, capsys: pytest.CaptureFixture[str], other: Any, shown: str
 ) -> None:
-    rows = [{"id": number, "text": f"The text of {number}."} for number in (other, 12)]
-    (home / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = ["--stages", "dedup-urls,tokenize", "--input", "t.jsonl", "--output", "out"]
+    rows = [{"id": number, "text": f"The text of {number}."} for number in (other, type(other)(12))]
+    pq.write_table(pa.Table.from_pylist(rows), "t.parquet")
+    arguments = ["--stages", "dedup-urls,tokenize", "--input", "t.parquet", "--output", "out"]
     assert run("run", "llama3", *arguments) == 0
     assert main(["why", "12", "--run", "out", "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)

@@ -76,7 +76,7 @@ def test_alarms_name_stage_rule_and_numbers() -> None:
     )
     assert found == [
         "Counts do not add up: filter: no.",
-        "Left by an earlier run, as recipe or documents changed since, not shown: classify.",
+        "Not shown, as recipe, documents or manifest changed since: classify.",
         "extract: 2 documents were set aside for crash.extract.",
         "2 of 100 records (2.0%) could not be read.",
         "filter removed 93 of 98 documents (94.9%).",

@@ -120,8 +120,10 @@ def to_event(
         problem = Problem("warc.truncated", f"WARC-Truncated: {head.truncated}", True)
     if problem and problem.cut and not (settings.keep_truncated and body):
         return record.damage(offset, problem.reason, problem.detail)
-    charset = kind.charset
-    what = kind.kind
+    date = parse_date(head.date)
+    if head.date and date is None and problem is None:
+        problem = Problem("warc.bad_date", f"WARC-Date: {head.date[:100]!r} is no date", False)
+    what, charset = kind.kind, kind.charset
     if settings.pdf and (what == "pdf" or body.startswith(PDF_MAGIC)):
         what, charset = "pdf", None
     elif is_binary(body, charset):
@@ -132,7 +134,7 @@ def to_event(
         charset = "utf-8"
     return Page(
         url=head.url,
-        date=parse_date(head.date),
+        date=date,
         record_id=head.record_id,
         offset=offset,
         content=body,

@@ -79,7 +79,7 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
     if other or not (head or stream.breaks):
         return None  # another format under this name, or nothing
     begins = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1).startswith
-    if plain.endswith(".json") and begins(b"["):
+    if plain.endswith(".json") and begins((b"[", b"{\n", b"{\r\n")):
         return Format("json", _array(longest))
     if separators := _SEPARATORS.get(plain[-4:]):
         return Format("csv", _csv(separators, longest))
@@ -264,7 +264,7 @@ def _csv(separators: str, longest: int) -> Rows:
 
 
 def _array(longest: int) -> Rows:
-    """Objects of an array on any number of lines, each of `longest` characters at most."""
+    """Objects, in an array or not, over any lines, each of `longest` characters at most."""
     decoder = Members()
 
     def rows(file: IO[bytes]) -> Iterator[Row]:
@@ -281,6 +281,8 @@ def _array(longest: int) -> Rows:
                 row, end = decoder.raw_decode(window, at)
             except (ValueError, RecursionError) as error:
                 window, at = window[at:], 0
+                if first and ended and not window:
+                    return
                 if ended or len(window) > longest:
                     raise ValueError(_what_is_wrong(error, window, longest)) from None
                 more = text.read(max(_CHUNK, len(window)))

@@ -55,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
 
     prepared = next_to(options.run, options.prepared, PREPARED)
     if options.prepare:
+        if options.compare or options.input:
+            raise ConfigError("--prepare is for --run alone, not with --compare or --input")
         if prepared is None:
             raise ConfigError(f"{options.run}: in an object store; name a folder with --prepared")
         end_dry_run(options, prepared)

@@ -269,9 +269,12 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
 def in_order(shards: Sequence[Shard]) -> list[Shard]:
     """Return shards by name. Raises ConfigError for two of one name."""
     ordered = sorted(shards, key=lambda s: s.name)
-    twice = sorted({a.name for a, b in pairwise(ordered) if a.name == b.name})
-    if twice:
-        raise ConfigError(f"two inputs have a shard of the same name: {', '.join(twice[:3])}")
+    twice = [(a, b) for a, b in pairwise(ordered) if a.name == b.name]
+    for a, b in twice:
+        if a == b:
+            raise ConfigError(f"{a.folder.shown}: given twice")
+    if names := sorted({a.name for a, _ in twice}):
+        raise ConfigError(f"two inputs have a shard of the same name: {', '.join(names[:3])}")
     return ordered
 
 

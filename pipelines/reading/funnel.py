@@ -6,7 +6,7 @@ from typing import Any
 from curation.readers.records import NOT_DRAWN_COUNT, skipped
 from curation.readers.settings import NAME_COLUMN
 from curation.stages import counted_columns
-from pipelines.run_folder import load_run, root_hash, stage_before, stale_stages
+from pipelines.run_folder import load_run, root_hash, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import TIMINGS, read_manifest
 
@@ -96,6 +96,7 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
     other = {k: v for k, v in counts.items() if isinstance(v, int) and k not in _KNOWN}
     return {
         "stage": stage,
+        "follows": (manifest.get("after") or {}).get("stage", ""),
         "documents_in": counts["documents_in"],
         "documents": counts["documents"],
         "documents_removed": counts["documents_removed"],
@@ -139,7 +140,7 @@ def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:
             problems.append(f"{entry['stage']}: reasons do not add up to the removed documents")
     entries = {entry["stage"]: entry for entry in funnel}
     for after in funnel:
-        before = entries.get(stage_before(after["stage"], list(entries)) or "")
+        before = entries.get(after["follows"])
         if before and before["documents"] != after["documents_in"]:
             problems.append(
                 f"{after['stage']} read {after['documents_in']} documents, "

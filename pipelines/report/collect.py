@@ -80,7 +80,7 @@ def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
 def _stale(stages: Sequence[str]) -> Iterator[str]:
     if stages:
         names = ", ".join(stages)
-        yield f"Left by an earlier run, as recipe or documents changed since, not shown: {names}."
+        yield f"Not shown, as recipe, documents or manifest changed since: {names}."
 
 
 def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:

@@ -433,11 +433,6 @@ def _json(value: Any) -> bytes:
 _SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",?')
 
 
-def is_own(data: bytes) -> bool:
-    """Return whether `write_own_json` wrote this, be it damaged further down."""
-    return _SEAL.match(data) is not None
-
-
 def unsealed(data: bytes) -> dict[str, Any] | None:
     """Parse what `write_own_json` wrote; None if a byte differs."""
     seal = _SEAL.match(data)

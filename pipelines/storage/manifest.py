@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curation.errors import StoreError
-from pipelines.storage.files import SCRATCH, Folder, fingerprint, is_own, unsealed
+from pipelines.storage.files import SCRATCH, Folder, fingerprint, unsealed
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.json"
@@ -51,7 +51,7 @@ def is_damaged(folder: Folder) -> bool:
 
 def has_manifest(folder: Folder) -> bool:
     """Return whether there is a manifest that a run wrote, damaged or not."""
-    return folder.exists(MANIFEST) and is_own(folder.read_bytes(MANIFEST))
+    return folder.exists(MANIFEST) and folder.exists("shards")
 
 
 def remove_manifest(folder: Folder) -> None:

@@ -25,8 +25,8 @@ from pipelines.storage.manifest import (
 #: twice, since nothing else records the tasks that were killed.
 _NOTES = (f"{SCRATCH}/own.json", f"{SCRATCH}/.own.json")
 _RECORDS = "shards/"
-#: Tasks over key ranges, whose records are in the scratch folder only, leave indexes.
-_RANGE = re.compile(r"range-\d{5}-of-\d{5}")
+#: Indexes of tasks over key ranges, whose records are in the scratch folder only.
+_RANGE = re.compile(r"index/range-\d{5}-of-\d{5}\.arrow")
 #: Files that file managers leave behind, besides hidden ones.
 _LITTER = {"desktop.ini", "Thumbs.db"}
 
@@ -68,9 +68,13 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
 
 
 def _is_of(name: str, tasks: Set[str]) -> bool:
-    """Return whether a file or its folder has the name of one of these tasks, or of a key range."""
-    own = [each for part in name.split("/") for each in (part, PurePath(part).stem)]
-    return any(each in tasks or _RANGE.fullmatch(each) for each in own)
+    """Return whether a file, or its folder inside a kind's, is named after one of these tasks.
+
+    So is the index of a key range.
+    """
+    path = PurePath(name)
+    named = {path.stem, *path.parts[1:2]} & tasks
+    return bool(named or _RANGE.fullmatch(name))
 
 
 def unnamed_files(folder: Folder) -> list[str]:

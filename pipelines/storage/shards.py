@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -33,6 +34,8 @@ BATCH_BYTES = 8 << 20
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
 _MOST_GROUP_BYTES = 24 << 20
+#: Zeros that end a number's fraction.
+_ZEROS = r"\.0*$|(\.\d*[1-9])0+$"
 #: Columns of pages and their texts.
 _LONG = ("text", "html")
 
@@ -112,12 +115,14 @@ def read_kinds(
 def own_ids(place: Folder, wanted: Collection[str]) -> dict[str, str]:
     """Return the documents to which their tables gave one of these numbers, by id."""
     found = dict[str, str]()
-    numbers = pa.array(sorted(n for n in wanted if n.lstrip("-").isdecimal()), pa.string())
+    numbers = {re.sub(_ZEROS, r"\1", n): n for n in wanted if re.match(r"-?[\d.]+(e|$)", n)}
+    keys = pa.array(sorted(numbers), pa.string())
     for batch in read_kinds(place, ["documents", "removed"] if numbers else [], ["id", "own_id"]):
-        if batch.num_columns == 2 and pa.types.is_primitive(batch["own_id"].type):
-            own = batch["own_id"].cast(pa.string())
-            pairs = pa.table([batch["id"], own], ["id", "own"]).filter(pc.is_in(own, numbers))
-            found |= (row.values() for row in pairs.to_pylist())
+        kind = batch["own_id"].type if batch.num_columns == 2 else pa.null()
+        if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+            own = pc.replace_substring_regex(batch["own_id"].cast(pa.string()), _ZEROS, r"\1")
+            pairs = pa.table([batch["id"], own], ["id", "own"]).filter(pc.is_in(own, keys))
+            found |= {row["id"]: numbers[row["own"]] for row in pairs.to_pylist()}
     return found
 
 

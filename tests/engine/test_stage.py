@@ -138,10 +138,20 @@ def test_strays_of_an_interrupted_run_go(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "documents").iterdir()] == ["a.txt"]
 
 
-@pytest.mark.parametrize("name", ["documents/a.txt", "notes.txt", "manifest.json", "shards/x.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "documents/a.txt",
+        "notes.txt",
+        "manifest.json",
+        "shards/x.json",
+        "range-00000-of-00001/notes.txt",
+        "a/b/notes.txt",
+    ],
+)
 def test_files_that_no_run_wrote_are_named_and_left(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text('{"name": "of something else"}')
     with Executor(parse_beam_args([], 0)) as executor:
         with pytest.raises(ConfigError, match=rf"{name}: not written by curate"):

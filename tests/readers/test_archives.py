@@ -94,6 +94,13 @@ def test_fields_of_a_page(tmp_path: Path) -> None:
     )
 
 
+def test_a_date_that_is_none_is_told(tmp_path: Path) -> None:
+    record = warc_record(7, http_response(b"<p>x")).replace(b"2024-05-06T", b"yesterday ")
+    (page,) = events_of(tmp_path, record)
+    assert isinstance(page, Page) and (page.date, page.mended) == (None, "warc.bad_date")
+    assert page.detail == "WARC-Date: 'yesterday 07:08:07Z' is no date"
+
+
 @pytest.mark.parametrize("compress_dictionary", [False, True])
 def test_zstd_dictionary(tmp_path: Path, compress_dictionary: bool) -> None:
     records = [warc_record(i, http_response(page_body(i))) for i in range(12)]

@@ -117,6 +117,9 @@ def test_an_array_of_objects(tmp_path: Path, indent: int | None, suffix: str) ->
 @pytest.mark.parametrize(
     ("data", "pages", "detail"),
     [
+        (b'{\n "text": "a"\n}', 1, None),
+        (b'{\r\n "text": "a"\r\n}\n{"text": "b"}\n', 2, None),
+        (b'{\n "text": "a"\n}\n{\n "text', 1, "after 1 rows: ValueError: Unterminated string"),
         (b'[{"text": "a"}, {"text": "b"', 1, "after 1 rows: ValueError: Expecting"),
         (b'[{"text": "a"}', 1, "the array does not end"),
         (b'[{"text": "a"}, "b"]', 1, "'b' is not an object"),

@@ -63,6 +63,10 @@ def test_letters_that_are_escapes(damage: str, language: str) -> None:
     assert sum(TEXT[_ESCAPES] in kinds for kinds in found(texts)) >= 0.85 * len(texts)
 
 
+def test_escapes_of_a_script_without_their_backslashes() -> None:
+    assert found(["".join(f"u{ord(c):04X}" for c in "한국어")]) == [{TEXT[_ESCAPES]}]
+
+
 @pytest.mark.parametrize(
     "wrong", ["windows-1252", "latin-1", "cp1251", "cp1250", "mac-roman", "cp437"]
 )

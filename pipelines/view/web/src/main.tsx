@@ -60,7 +60,7 @@ function App() {
           {lead && <p class="lead">{lead}</p>}
           {run.measured && run.unfinished.length === 0 && <p class="notice">This run only measured: no threshold has removed anything yet. Under Signals, “removed” is what the thresholds would remove; move them there and export a policy.</p>}
           {run.unfinished.length > 0 && <p class="problem">This run is not finished: {run.unfinished.join(", ")} {run.unfinished.length === 1 ? "has" : "have"} no result yet. What reached {run.stages[run.stages.length - 1]} is shown as kept.</p>}
-          {run.stale.length > 0 && <p class="problem">Of an earlier run, and not shown: {run.stale.join(", ")}</p>}
+          {run.stale.length > 0 && <p class="problem">Changed since, and not shown: {run.stale.join(", ")}</p>}
           {!WHOLE.includes(view) && <Filters view={view} params={params} />}
           <View view={view} run={run} params={params} />
         </main>
