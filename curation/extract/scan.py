@@ -115,6 +115,7 @@ _IS_EMPTY[[_BR, _IMG, _INPUT, _WBR, _HR]] = True
 _IS_LISTING[[_PRE, _LISTING, _XMP]] = True
 _NOTHING = np.uint64(0)
 _PADDING = 16  # bytes at least, so that looking ahead needs no care
+_COUNTED = 248  # bytes at a time, so that a byte counts them
 
 
 class Elements(NamedTuple):
@@ -753,17 +754,34 @@ def _begin(elements: Elements, stack: Stack, now: f.State) -> None:
 
 @kernel
 def _scan(
-    src: Bytes, n: Int, room: tuple[Any, ...], state: Records, options: tuple[Any, ...]
-) -> Int:
-    """Scan a source that is padded to be longer than n; return the status of the page."""
-    options = Options(*options)
-    blocks, elements, atoms, stack, given, known, text, tokens, facts, points, never, no_end = room
+    src: Bytes, n: Int, state: Records, max_nodes: Int, max_depth: Int, keep_hidden: Bool
+) -> tuple[Any, ...]:
+    """Scan a source that is padded to be longer than n; return status and columns of its Page."""
+    nodes = 2
+    for begin in range(0, n, _COUNTED):  # in bytes, many at a time
+        few = np.uint8(0)
+        for k in range(np.uint64(begin), np.uint64(min(n, begin + _COUNTED))):
+            few += np.uint8(src[k] == ch.LESS)
+        nodes += np.int64(few)
+    nodes, deep = min(nodes, max_nodes + 2), max_depth + 2
+    b, e = np.empty((10, nodes), np.int32), np.empty((6, nodes), np.int32)
+    a, open_ = np.empty((4, nodes), np.int32), np.zeros((3, deep), np.int64)
+    signature, places = np.empty(nodes, np.uint64), np.empty(nodes + 1, np.int32)
+    classes, given = np.empty((nodes, 2), np.int32), np.empty((2, x.ATTRIBUTES), np.int64)
+    known, of_known = np.zeros((2, KNOWN), np.uint64), np.empty((2, KNOWN), np.int32)
+    text, facts = np.empty(n + n // 4 + 64, np.uint8), np.zeros(s.FACTS, np.int32)
+    tokens, never = np.empty(nodes * _TOKENS_ROOM, np.uint64), np.zeros(x.NEVER, np.uint8)
     now = state[0]
-    flow = f.Flow(text, f.Atoms(*atoms), points, now)
+    flow = f.Flow(text, f.Atoms(a[0], a[1], a[2], a[3]), np.zeros(2, np.int64), now)
     scan = Scan(
-        src, n, flow, f.Blocks(*blocks), Elements(*elements), tokens, facts, Stack(*stack),
-        Given(*given), Known(*known), never, no_end,
+        src, n, flow, f.Blocks(b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9]),
+        Elements(e[0], e[1], e[2], e[3], e[4], signature, places, classes, e[5]), tokens, facts,
+        Stack(open_[0], open_[1], open_[2], np.zeros(OTHER + 1, np.int64)),
+        Given(given[0], given[1]),
+        Known(known[0], of_known[0], of_known[1], known[1], np.empty(KNOWN_TOKENS, np.uint64)),
+        never, np.zeros(OTHER + 1, np.uint8),
     )  # fmt: skip
+    options = Options(max_depth, keep_hidden)
     _begin(scan.elements, scan.stack, now)
     i = 0
     while i >= 0:
@@ -775,9 +793,10 @@ def _scan(
             i = _read_tag(scan, i, options)
         else:
             i = x.passed_over(src, n, i, visible, never)
+    status = s.STATUS_UNCLOSED_HIDDEN if now.skip_depth > 0 else s.STATUS_OK
     if i < 0 or not f.close_block(flow, scan.blocks, False):
-        return s.STATUS_TOO_MANY
-    return s.STATUS_UNCLOSED_HIDDEN if now.skip_depth > 0 else s.STATUS_OK
+        status = s.STATUS_TOO_MANY
+    return status, text, b, e, signature, places, classes, tokens, a, facts
 
 
 def scan(content: bytes, max_depth: int, max_nodes: int, keep_hidden: bool = False) -> s.Page:
@@ -788,35 +807,17 @@ def scan(content: bytes, max_depth: int, max_nodes: int, keep_hidden: bool = Fal
     STATUS_UNCLOSED_HIDDEN when a hidden element ran to the end of the page.
     """
     source = np.frombuffer(content + bytes(_PADDING), np.uint8)
-    n, deep = len(content), max_depth + 2
-    nodes = min(int(np.count_nonzero(source == ch.LESS)), max_nodes) + 2
-    blocks = np.empty((len(f.Blocks._fields), nodes), np.int32)
-    parent, tag, depth, above, flags, span = np.empty((6, nodes), np.int32)
-    signature, places = np.empty(nodes, np.uint64), np.empty(nodes + 1, np.int32)
-    classes = np.empty((nodes, 2), np.int32)
-    elements = (parent, tag, depth, above, flags, signature, places, classes, span)
-    atoms = np.empty((len(f.Atoms._fields), nodes), np.int32)
-    text = np.empty(n + n // 4 + 64, np.uint8)
-    tokens, facts = np.empty(nodes * _TOKENS_ROOM, np.uint64), np.zeros(s.FACTS, np.int32)
-    tags = np.zeros(OTHER + 1, np.int64)
-    known, of_known = np.zeros((2, KNOWN), np.uint64), np.empty((2, KNOWN), np.int32)
     state = np.frombuffer(bytearray(f.STATE.itemsize), f.STATE)  # zeros, sooner than NumPy has them
-    # Plain tuples are handed over in a fifth of the time that named ones take.
-    room = (
-        tuple(blocks), elements, tuple(atoms), (*np.zeros((3, deep), np.int64), tags),
-        tuple(np.zeros((2, x.ATTRIBUTES), np.int64)),
-        (known[0], *of_known, known[1], np.empty(KNOWN_TOKENS, np.uint64)),
-        text, tokens, facts, np.zeros(2, np.int64), np.zeros(x.NEVER, np.uint8),
-        np.zeros(OTHER + 1, np.uint8),
-    )  # fmt: skip
-    status = _scan(source, n, room, state, tuple(Options(max_depth, keep_hidden)))
-    end = state[0]
-    b, m = end["blocks"], end["elements"]
-    of_elements = [column[:m] for column in elements]
-    of_elements[6] = places[: m + 1]
+    status, text, blocks, elements, signature, places, classes, tokens, atoms, facts = _scan(
+        source, len(content), state, max_nodes, max_depth, keep_hidden
+    )
+    now = state[0]
+    b, m = now["blocks"], now["elements"]
+    *of_elements, span = elements[:, :m]
     return s.Page._make(
         (
-            status, text[: end["length"]], *blocks[:, :b], *of_elements, tokens[: end["tokens"]],
-            *atoms[:, : end["atoms"]], facts,
+            status, text[: now["length"]], *blocks[:, :b], *of_elements, signature[:m],
+            places[: m + 1], classes[:m], span, tokens[: now["tokens"]], *atoms[:, : now["atoms"]],
+            facts,
         )
     )  # fmt: skip
