@@ -15,6 +15,8 @@ import hashlib
 import importlib.machinery
 import importlib.metadata
 import io
+import itertools
+import mmap
 import os
 import pickle
 import re
@@ -24,7 +26,7 @@ import unicodedata
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -45,6 +47,8 @@ _LEVELS = {
 _KEPT = 2
 #: Files kept of one kernel, or of one function's tables.
 _MOST = 24
+#: Bytes of a line of a processor's cache.
+_LINE = 64
 #: Packages besides Python that decide what `kept` keeps.
 _TABLES_BY = ("datasketch", "regex")
 SUFFIX = ".kernel"
@@ -153,11 +157,17 @@ def places() -> tuple[Path, ...]:
 
 def read_kept(name: str) -> io.BytesIO | None:
     """Return the content of a file; None if it is missing or damaged."""
+    content = _mapped(name)
+    return None if content is None else io.BytesIO(content)
+
+
+def _mapped(name: str) -> memoryview | None:
+    """Return the same in memory that processes share until they write to it."""
     for place in (*places(), OF_WHEEL):
-        with contextlib.suppress(OSError):
-            data = (place / name).read_bytes()
-            if hashlib.sha256(memoryview(data)[32:]).digest() == data[:32]:
-                return io.BytesIO(memoryview(data)[32:])
+        with contextlib.suppress(OSError, ValueError), open(place / name, "rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+            if hashlib.sha256(data[32:]).digest() == data[:32]:
+                return data[32:]
     return None
 
 
@@ -179,25 +189,48 @@ def keep(name: str, content: bytes) -> None:
 def kept(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Keep in the cache what a function returns: tables that take long to build.
 
-    Its arguments are plain values, which `repr` identifies, and paths, which tell only where to
-    read: the checksum of a file is another argument.
+    Its arguments are plain values, which `repr` identifies, and paths of files, which their content
+    does.
     """
+    from curation.resources import sha256_of
+
     source = Path(function.__code__.co_filename)
 
     @functools.wraps(function)
     def found(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        plain = [value for value in args if not isinstance(value, Path)]
+        plain = [sha256_of(value) if isinstance(value, Path) else value for value in args]
         given = repr((plain, kwargs, unicodedata.unidata_version, _versions()))
         name = f"{function.__module__}.{function.__qualname__}-{sources_stamp(source)}"
         name += f"-{hashlib.sha256(given.encode()).hexdigest()[:16]}{SUFFIX}"
-        if (content := read_kept(name)) is not None:
+        if (content := _mapped(name)) is not None:
             with contextlib.suppress(Exception):  # by another build of a library
-                return pickle.load(content)  # type: ignore[no-any-return]
+                return _unpacked(content)  # type: ignore[no-any-return]
         made = function(*args, **kwargs)
-        keep(name, pickle.dumps(made, protocol=5))
+        keep(name, _packed(made))
         return made
 
     return found
+
+
+def _packed(value: object) -> bytes:
+    """Return a pickle behind the arrays in it; in the file each is at the beginning of a line of
+    the processor's cache."""
+    arrays = list[pickle.PickleBuffer]()
+    stream = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
+    parts, sizes = [bytes(_LINE - 32)], list[int]()
+    for array in map(bytes, arrays):
+        parts += [array, bytes(-len(array) % _LINE)]
+        sizes.append(len(array))
+    index = pickle.dumps((sizes, stream))
+    return b"".join([*parts, index, len(index).to_bytes(8, "little")])
+
+
+def _unpacked(content: memoryview) -> Any:
+    """Return the value, whose arrays are views of the content."""
+    sizes, stream = pickle.loads(content[-8 - int.from_bytes(content[-8:], "little") : -8])
+    begins = itertools.accumulate((size + -size % _LINE for size in sizes), initial=_LINE - 32)
+    arrays = [content[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
+    return pickle.loads(stream, buffers=arrays)
 
 
 @functools.cache

@@ -277,6 +277,31 @@ def test_a_table_is_built_once_for_its_arguments(place: Path) -> None:
     assert len(list(place.iterdir())) == kernels._MOST
 
 
+def test_arrays_are_mapped_and_what_is_written_to_them_stays_here(
+    place: Path, tmp_path: Path
+) -> None:
+    built, source = list[int](), tmp_path / "source"
+
+    @kernels.kept
+    def tables(of: Path) -> list[Any]:
+        built.append(len(built))
+        strided = np.arange(12.0).reshape(3, 4)
+        return [np.arange(3, dtype=np.uint8), strided.T, strided[:, ::2], np.zeros(0), b"x"]
+
+    for content in ("one", "two", "two"):
+        source.write_text(content)
+        tables(source)
+    assert len(built) == 2
+    for _ in range(2):
+        found = tables(source)
+        assert found[0].tolist() == [0, 1, 2] and found[4] == b"x" and not len(found[3])
+        assert found[1].flags.f_contiguous and found[1][1].tolist() == [1, 5, 9]
+        assert found[2].tolist() == [[0, 2], [4, 6], [8, 10]]
+        assert all(array.ctypes.data % 64 == 0 for array in found[:2])
+        found[0][:] = 9
+    assert len(built) == 2
+
+
 def test_a_stamp_follows_all_that_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

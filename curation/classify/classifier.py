@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts
+from curation.arrow import Texts, large_strings
 from curation.classify.classify_settings import (
     ClassifySettings,
     FastTextQuality,
@@ -25,6 +25,7 @@ from curation.classify.linear import LinearModel, load, sigmoid, softmax
 from curation.columns import BY_CONTENT, PROSE_PATH, document_paths
 from curation.config import nearest
 from curation.errors import ConfigError
+from curation.kernels import kept
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.identifier import with_language
 from curation.language.language_settings import default_settings as language_defaults
@@ -76,7 +77,8 @@ class ClassifyResult:
     format_score: pa.Array  # float32: probability of the format
     domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
     views: dict[str, pa.Array]  # float32 by name: probability of a high grade in another view
-    prose: npt.NDArray[np.bool_]  # [documents]: neither code nor formulas from end to end
+    #: [documents]: neither code nor formulas from end to end; also true where quality removes none
+    prose: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.quality)
@@ -124,7 +126,7 @@ class Classifier:
         form, form_score = _best(formats, format_model.labels)
         return ClassifyResult(
             quality=_float32(quality),
-            prose=self._prose(read),
+            prose=self._prose(read, _float32(quality)),
             grade=_float32(graded[:, 0]),
             domain=decide_domains(domains, domain_model.labels, languages, self.settings),
             topic=topic,
@@ -164,10 +166,15 @@ class Classifier:
         domain, topic, form = (_load(file, "classes") for file in classes)
         return _load(settings.quality, "quality"), domain, topic, form
 
-    def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
-        if not self.settings.paths:
-            return np.ones(len(texts), bool)
-        return document_paths(structure(texts)) == PROSE_PATH
+    def _prose(self, texts: Texts, quality: pa.Array) -> npt.NDArray[np.bool_]:
+        prose = np.ones(len(texts), bool)
+        if self.settings.paths:
+            most = np.float32(max(self.settings.min_quality.values(), default=0))
+            rows = np.flatnonzero(quality.to_numpy() < most)
+            prose[rows] = (
+                document_paths(structure(large_strings(texts).take(pa.array(rows)))) == PROSE_PATH
+            )
+        return prose
 
 
 def quality_of(
@@ -268,7 +275,7 @@ def _float32(values: npt.NDArray[np.float64]) -> pa.Array:
 @functools.cache
 def _load(file: ModelFile, kind: str) -> LinearModel:
     path, _ = locate(file)
-    model = load(path, file.path)
+    model = kept(load)(path, file.path)
     if model.kind != kind:
         raise ConfigError(f"{file.path}: a model of kind {model.kind!r} where {kind!r} is needed")
     return model

@@ -10,6 +10,7 @@ at most as often as the unmarked ones of the same document, so that a text on po
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,9 @@ from curation.compiled import (
     borrowing,
     inlined,
 )
+from curation.filters.lists import read_list
 from curation.filters.scratch import DIGITS
+from curation.kernels import kept
 from curation.text import characters as ch
 from curation.text.words import IS_WORD, describe_words, words
 
@@ -66,16 +69,26 @@ def dirty_phrases(entries: Iterable[str], allowed: Iterable[str]) -> dict[int, l
 
     Example: `["porn", "? cock"]` gives `{FLAGGED: ["porn"], EVERYDAY: ["cock"], ALLOWED: []}`.
     """
-    held = list(entries)
-    return {
-        FLAGGED: [entry for entry in held if not entry.startswith(_EVERYDAY_MARK)],
-        EVERYDAY: [
-            entry.removeprefix(_EVERYDAY_MARK).strip()
-            for entry in held
-            if entry.startswith(_EVERYDAY_MARK)
-        ],
-        ALLOWED: list(allowed),
-    }
+    marked: dict[bool, list[str]] = {True: [], False: []}
+    for entry in entries:
+        marked[entry.startswith(_EVERYDAY_MARK)].append(entry.lstrip(f"{_EVERYDAY_MARK} "))
+    return {FLAGGED: marked[False], EVERYDAY: marked[True], ALLOWED: list(allowed)}
+
+
+@kept
+def stop_words(*paths: Path) -> Lists:
+    """Return the table of lists of stop words, in the order of the files."""
+    return phrase_table({i: {FLAGGED: read_list(path)} for i, path in enumerate(paths)})
+
+
+@kept
+def obscene_words(languages: tuple[str, ...], excused: tuple[str, ...], *paths: Path) -> Lists:
+    """Return the table of lists of obscene words: files of those by language, then of harmless
+    phrases by language."""
+    entries = [read_list(path) for path in paths]
+    allowed = dict(zip(excused, entries[len(languages) :], strict=True))
+    named = enumerate(zip(languages, entries, strict=False))
+    return phrase_table({i: dirty_phrases(held, allowed.get(n, [])) for i, (n, held) in named})
 
 
 def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Lists:

@@ -55,7 +55,7 @@ from curation.filters.scratch import (
     number_tokens,
 )
 from curation.kernels import kept
-from curation.resources import resolve, sha256_of
+from curation.resources import resolve
 from curation.text import characters as ch
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_WORD, PRIME, finish
 from curation.tokenize.bpe import merge_piece
@@ -120,23 +120,9 @@ def load_reference(path: str | Path, language: str) -> Reference:
     """Read an .npz file; raises ConfigError if it is absent or something else."""
     with read_as(path, "a reference distribution"):
         held = read_arrays(path)
-        unknown, bound, trained = held["header"].tolist()
-        return Reference(
-            language,
-            held["words"].astype(np.uint32),
-            held["word_costs"].astype(np.uint8),
-            held["word_classes"].astype(np.uint8),
-            int(unknown),
-            np.flatnonzero(np.unpackbits(held["tokens"])).astype(np.uint32),
-            held["costs"].astype(np.uint8),
-            held["unseen"].astype(np.uint8),
-            held["endings"].astype(np.uint32),
-            held["ending_classes"].astype(np.uint8),
-            held["pairs"].astype(np.int8).reshape(CLASSES, CLASSES),
-            int(bound),
-            held["curve"].astype(np.float32).reshape(len(LENGTHS), len(PARTS), 2),
-            int(trained),
-        )
+        unknown, bound, trained = held.pop("header").tolist()
+        held["tokens"] = np.flatnonzero(np.unpackbits(held["tokens"])).astype(np.uint32)
+        return Reference(language, unknown=unknown, bound=bound, trained=trained, **held)
 
 
 class References(NamedTuple):
@@ -180,15 +166,11 @@ def token_lengths(tokens: Sequence[bytes]) -> npt.NDArray[np.int64]:
 
 def read_references(paths: Mapping[str, Path]) -> References:
     """Return the references in these files, by language, for kernels; see `load_reference`."""
-    sums = tuple(map(sha256_of, paths.values()))
-    vocabulary = sha256_of(Path(resolve(VOCABULARY))) if paths else ""
-    return _read_references(tuple(paths), sums, vocabulary, *paths.values())
+    return _read_references(tuple(paths), Path(resolve(VOCABULARY)), *paths.values())
 
 
 @kept
-def _read_references(
-    languages: tuple[str, ...], sums: tuple[str, ...], vocabulary: str, *paths: Path
-) -> References:
+def _read_references(languages: tuple[str, ...], _vocabulary: Path, *paths: Path) -> References:
     return reference_tables(list(map(load_reference, paths, languages)))
 
 

@@ -203,21 +203,8 @@ class Meter:
             c4.line_phrases(),
             fineweb.FineWeb(fineweb.SHORT_LINE, **settings.fineweb.model_dump()),
             line_ngrams.LineNgrams(),
-            lexicon.phrase_table(
-                {
-                    i: {lexicon.FLAGGED: lists.read_list(path)}
-                    for i, path in enumerate(stop_words.values())
-                }
-            ),
-            lexicon.phrase_table(
-                {
-                    i: lexicon.dirty_phrases(
-                        lists.read_list(path),
-                        lists.read_list(allowed[language]) if language in allowed else [],
-                    )
-                    for i, (language, path) in enumerate(dirty.items())
-                }
-            ),
+            lexicon.stop_words(*stop_words.values()),
+            lexicon.obscene_words(tuple(dirty), tuple(allowed), *dirty.values(), *allowed.values()),
             reference.read_references(references),
         )
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from curation.arrow import Texts, large_strings
 from curation.config import nearest
 from curation.errors import ConfigError
+from curation.kernels import kept
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.evidence import DECIMALS
 from curation.language.fasttext import FastText, load_fasttext
@@ -272,7 +273,7 @@ def _load(model: ModelFile) -> FastText:
 @functools.cache
 def _load_corrector(file: ModelFile, model: ModelFile) -> Corrector:
     path, _ = locate(file)
-    return load_corrector(path, file.path, _load(model).labels)
+    return kept(load_corrector)(path, file.path, _load(model).labels)
 
 
 def average(windows: npt.NDArray[np.floating[Any]], of: Windows) -> npt.NDArray[np.float64]:

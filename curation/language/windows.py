@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.arrow import Texts, from_buffers, large_strings, text_buffers
+from curation.arrow import Texts, from_buffers, large_strings, line_spans, text_buffers
 from curation.bytes.code_points import code_point, put
 from curation.compiled import Bytes, Int, Int64s, Uint16s, Uint32s, borrowing
 from curation.kernels import kept
@@ -171,18 +171,14 @@ def _cut(
 
 
 def split_lines(texts: Texts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The lines of all texts, without their line feeds, and those of text i: firsts[i:i + 2]."""
-    offsets, data = text_buffers(texts)
-    begin, end = int(offsets[0]), int(offsets[-1])
-    feeds = begin + np.flatnonzero(data[begin:end] == _LINE_FEED)
-    # a line begins with each text and after each line feed, and so ends the one before
-    starts = np.sort(np.concatenate([offsets[:-1], feeds + 1]), kind="stable")
-    ends = np.sort(np.concatenate([feeds, offsets[1:]]), kind="stable")
-    firsts = np.arange(len(offsets)) + np.searchsorted(feeds, offsets)
-    edges = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(ends - starts, out=edges[1:])
-    kept = data[begin:end][data[begin:end] != _LINE_FEED]
-    return from_buffers(edges, kept), firsts
+    """The lines of all texts, without their line feeds, and those of text i: firsts[i:i + 2].
+
+    An empty text has none.
+    """
+    buffers = text_buffers(texts)
+    starts, ends, firsts = line_spans(buffers)
+    data = buffers.data[buffers.offsets[0] : buffers.offsets[-1]]
+    return from_buffers(np.cumsum([0, *(ends - starts)]), data[data != _LINE_FEED]), firsts
 
 
 def letters_only(lines: Texts) -> pa.Array:

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from curation.kernels import kept
+
 #: Encodings in which UTF-8 is read by mistake, the most frequent first: of single bytes, of pairs.
 _BY_ONE = (
     "cp1252 cp1251 cp1250 mac_roman koi8_r cp1254 cp1253 cp1256 cp1255 cp1257 cp1258 cp874 "
@@ -65,6 +67,7 @@ _RUN = re.compile(f"{_PART}(?:{_PART})*+")
 
 
 @functools.cache
+@kept
 def _firsts() -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
     """Return the encodings, each in `_BITS` bits of its own, in which a sign begins a character of
     UTF-8, is its second byte, and is its first two.

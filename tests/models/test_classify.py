@@ -91,6 +91,13 @@ def test_what_looks_like_code_and_is_of_no_worth_goes() -> None:
     assert decide(found, nothing_by_quality).reason.null_count == 6
 
 
+def test_paths_are_found_where_quality_removes() -> None:
+    for least, expected in ((0.0, [True, True]), (1.0, [True, False])):
+        classifier = Classifier(changed(min_quality={"general": least}))
+        assert classifier.apply([PROSE, CODE]).prose.tolist() == expected
+    assert Classifier(changed(min_quality={"code": 1.0}, paths=False)).apply([CODE]).prose.all()
+
+
 def test_addresses_are_no_code() -> None:
     texts = [
         "See https://news.example.org/aPage/some_file.html?id=3&q=getItems() for more of it.",
