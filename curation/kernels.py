@@ -217,12 +217,10 @@ def _packed(value: object) -> bytes:
     the processor's cache."""
     arrays = list[pickle.PickleBuffer]()
     stream = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
-    parts, sizes = [bytes(_LINE - 32)], list[int]()
-    for array in map(bytes, arrays):
-        parts += [array, bytes(-len(array) % _LINE)]
-        sizes.append(len(array))
-    index = pickle.dumps((sizes, stream))
-    return b"".join([*parts, index, len(index).to_bytes(8, "little")])
+    raw = [*map(bytes, arrays)]
+    index = pickle.dumps(([*map(len, raw)], stream))
+    padded = [array + bytes(-len(array) % _LINE) for array in raw]
+    return b"".join([bytes(_LINE - 32), *padded, index, len(index).to_bytes(8, "little")])
 
 
 def _unpacked(content: memoryview) -> Any:

@@ -22,10 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.archive import read_as, read_headed
-from curation.classify.features import BITS, SHAPE, Features
+from curation.classify.features import BITS, Features
 from curation.compiled import Float32s, Float64s, Int32s, Int64s, kernel
 from curation.errors import ConfigError
 from curation.language.corrector import softmax as softmax
+from curation.language.fasttext import add_products
 
 #: Changes whenever the same text would give other features: models of another version don't load.
 FEATURES_VERSION = 4
@@ -101,8 +102,7 @@ class LinearModel:
         _add_sparse(
             features.starts, features.ids, features.values, rows, weights, self.scales, sums
         )
-        for column in range(len(SHAPE)):  # sums in one order, whatever the BLAS
-            sums += shape[:, column, None] * shape_weights[column]
+        add_products(shape, shape_weights.astype(np.float64), sums)
         out = sums[:, :k]
         if self.varying is not None:
             for number, column in enumerate(self.varying.columns, 1):

@@ -16,61 +16,53 @@ import numpy as np
 
 from curation.bytes import ascii
 from curation.bytes.code_points import code_point, last_character
-from curation.compiled import Bool, Bytes, Int, Record, Uint16s, Uint32s, borrowing
+from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing
 from curation.filters.gopher import DCLM, count_symbols, line_shares
 from curation.filters.lexicon import FLAGGED, first_bits
 from curation.text import characters as ch
 from curation.text.lines import strip_left
-from curation.text.words import PRIME, SEED, finish
 
 if TYPE_CHECKING:
     from curation.filters.scratch import Document, Scratch
     from curation.filters.signals import Kit
 
 _ALPHA, _SINGLE, _SPACE = ch.ALPHA, ch.SINGLE, ch.SPACE
-_EXTEND = ch.EXTEND
 _ALNUM = ch.ALPHA | ch.NUMBER
 _FASTTEXT_SPACES = ascii.byte_set(" \n\r\t\v\f")
 _CELL = 0x7C
 _TSHEGS = (0x0F0B, 0x0F0C)  # between the syllables of Tibetan
-_NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
+_ASCII_ALNUM, _FIRST_LETTER = ascii.ALNUM, 0x41
 
 
 @borrowing
-def _word(
-    data: Bytes, start: Int, end: Int, properties: Uint16s, lower: Uint32s
-) -> tuple[Int, Int, Bool, Bool, Int]:
-    """(end, characters, has a letter, is of an unspaced script, hash) of the word at `start`.
-
-    The hash is that of the lower-case word, of an unspaced script that of the letter and its marks.
-    """
-    seen = _NOTHING
+def _word(data: Bytes, start: Int, end: Int, properties: Uint16s) -> tuple[Int, Int, Bool, Int]:
+    """(end, characters, has a letter, where the letter of an unspaced script is or -1) of the word
+    at `start`."""
+    seen, letter = False, np.int64(-1)  # a letter or digit; one of an unspaced script
     chars = 0
     alpha = False
-    h = SEED
-    marks = False  # nothing but marks since the letter of an unspaced script
     i = start
     while i < end:
+        first = i
+        while letter < 0 and i < end and _ASCII_ALNUM[data[np.uint64(i)]]:
+            alpha |= data[np.uint64(i)] >= _FIRST_LETTER
+            i += 1
+        if i > first:
+            seen = True
+            chars += i - first
+            continue
         c, size = code_point(data, i)
         p = np.int64(properties[c])
-        if p & _SPACE or (seen and p & _SINGLE) or (seen == _ONE_LETTER and p & _ALNUM):
+        if p & _SPACE or (seen and p & _SINGLE) or (letter >= 0 and p & _ALNUM):
             break
-        if p & _SINGLE:
-            seen = _ONE_LETTER
-            marks = True
-            h = (SEED ^ np.uint64(lower[c])) * PRIME
-        else:
-            if p & _ALNUM:
-                seen = _LETTERS
-            marks = marks and p & _EXTEND != 0
-            if seen != _ONE_LETTER or marks:
-                h = (h ^ np.uint64(lower[c])) * PRIME
+        letter = i if p & _SINGLE else letter
+        seen = seen or p & (_SINGLE | _ALNUM) != 0
         alpha = alpha or p & _ALPHA != 0
         chars += 1
         i += size
         if seen and c in _TSHEGS:
             break
-    return i, chars, alpha, seen == _ONE_LETTER, finish(h)
+    return i, chars, alpha, letter
 
 
 @borrowing
@@ -88,22 +80,31 @@ def _counts(data: Bytes, begin: Int, start: Int, properties: Uint16s, dialect: I
 def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -> None:
     """Measure what `gopher.measure` does; symbols are number signs and ellipses in one.
 
-    Lines are those between line feeds. No tokens are read.
+    Lines are those between line feeds. Stop words are tokens that are words, or the letters of
+    these in unspaced scripts.
     """
-    begin, end, properties = doc.begin, doc.end, kit.properties
-    words = counted = chars = alpha = stops = 0
+    begin, end, properties, tokens = doc.begin, doc.end, kit.properties, space.tokens
+    words = counted = chars = alpha = stops = token = 0
+    for k in range(doc.kinds if doc.stop_words >= 0 else 0):
+        bits = first_bits(space.distinct.lows[k], doc.stop_words, kit.stop_words)
+        space.bytes[k] = bits & FLAGGED != 0
     i = strip_left(data, begin, end, properties)
     while i < end:
-        stop, length, lettered, single, h = _word(data, i, end, properties, kit.lower)
+        stop, length, lettered, letter = _word(data, i, end, properties)
         if length == 1 and data[i] == _CELL:
             i = strip_left(data, stop, end, properties)
             continue
         words += 1
         chars += length
         alpha += lettered
-        counted += single or _counts(data, begin, i, properties, kit.gopher)
+        counted += letter >= 0 or _counts(data, begin, i, properties, kit.gopher)
         if doc.stop_words >= 0:
-            stops += first_bits(h, doc.stop_words, kit.stop_words) & FLAGGED != 0
+            first = letter if letter >= 0 else i
+            while token < doc.tokens and tokens.starts[token] < first:
+                token += 1
+            if token < doc.tokens and tokens.starts[token] == first:
+                whole = letter >= 0 or tokens.ends[token] == stop
+                stops += whole and space.bytes[tokens.ids[token]]
         i = strip_left(data, stop, end, properties)
     row.gopher_word_count = counted
     if words:

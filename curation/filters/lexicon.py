@@ -9,7 +9,7 @@ at most as often as the unmarked ones of the same document, so that a text on po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,51 +64,37 @@ def chain(h: Int, token: Int) -> Int:
     return h ^ (h >> np.uint64(32))
 
 
-def dirty_phrases(entries: Iterable[str], allowed: Iterable[str]) -> dict[int, list[str]]:
-    """Phrases by their bits; `entries` that begin with `?` are everyday ones.
-
-    Example: `["porn", "? cock"]` gives `{FLAGGED: ["porn"], EVERYDAY: ["cock"], ALLOWED: []}`.
-    """
-    marked: dict[bool, list[str]] = {True: [], False: []}
-    for entry in entries:
-        marked[entry.startswith(_EVERYDAY_MARK)].append(entry.lstrip(f"{_EVERYDAY_MARK} "))
-    return {FLAGGED: marked[False], EVERYDAY: marked[True], ALLOWED: list(allowed)}
-
-
 @kept
 def stop_words(*paths: Path) -> Lists:
     """Return the table of lists of stop words, in the order of the files."""
-    return phrase_table({i: {FLAGGED: read_list(path)} for i, path in enumerate(paths)})
+    rows = [(i, FLAGGED, phrase) for i, path in enumerate(paths) for phrase in read_list(path)]
+    return _phrase_table(len(paths), rows)
 
 
 @kept
 def obscene_words(languages: tuple[str, ...], excused: tuple[str, ...], *paths: Path) -> Lists:
-    """Return the table of lists of obscene words: files of those by language, then of harmless
-    phrases by language."""
-    entries = [read_list(path) for path in paths]
-    allowed = dict(zip(excused, entries[len(languages) :], strict=True))
-    named = enumerate(zip(languages, entries, strict=False))
-    return phrase_table({i: dirty_phrases(held, allowed.get(n, [])) for i, (n, held) in named})
+    """Return the table of lists of obscene words, those that begin with `?` everyday ones.
 
-
-def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Lists:
-    """Table of the phrases of every numbered list, by the bits they carry.
-
-    Example: `{0: {FLAGGED: ["xxx"], ALLOWED: ["super bowl xxx"]}}`.
+    Files are the lists by language, then those of harmless phrases by language.
     """
-    rows = [
-        (number, bits, phrase)
-        for number, by_bits in lists.items()
-        for bits, phrases in by_bits.items()
-        for phrase in phrases
-    ]
+    rows = list[tuple[int, int, str]]()
+    for place, (language, path) in enumerate(zip((*languages, *excused), paths, strict=True)):
+        for phrase in read_list(path) if language in languages else ():
+            bits = EVERYDAY if phrase.startswith(_EVERYDAY_MARK) else FLAGGED
+            bits = bits if place < len(languages) else ALLOWED
+            rows.append((languages.index(language), bits, phrase))
+    return _phrase_table(len(languages), rows)
+
+
+def _phrase_table(lists: int, rows: Sequence[tuple[int, int, str]]) -> Lists:
+    """Return the table of phrases, each with the number of its list and the bits it carries."""
     numbers, bits = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
     texts = pa.array([phrase for _, _, phrase in rows], pa.large_string())
     spans = words(texts)
     keys = _phrase_keys(text_buffers(texts).data, spans, numbers)
     values, some = np.full(len(keys), CONTINUES), np.diff(spans.doc_offsets) > 0
     values[spans.doc_offsets[1:][some] - 1] = bits[some]
-    firsts = np.zeros((len(lists), _FIRSTS), np.bool_)
+    firsts = np.zeros((lists, _FIRSTS), np.bool_)
     firsts[numbers[some], keys[spans.doc_offsets[:-1][some]] % _FIRSTS] = True
     entries = dict.fromkeys(keys.tolist(), 0)
     for key, bit in zip(keys.tolist(), values.tolist(), strict=True):

@@ -21,8 +21,8 @@ class Phrases(NamedTuple):
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     bits: npt.NDArray[np.int64]
-    first: npt.NDArray[np.uint64]  # [256] a bit for each byte with which phrases begin
-    second: npt.NDArray[np.uint64]  # [256] bits of those behind which the byte may be
+    first: npt.NDArray[np.uint64]  # [256] a bit for each phrase that begins with the byte
+    second: npt.NDArray[np.uint64]  # [256] bits of those whose second byte it may be
 
 
 def _cases(b: int) -> list[int]:
@@ -33,12 +33,12 @@ def _cases(b: int) -> list[int]:
 
 
 def compile_phrases(groups: Sequence[tuple[int, Sequence[str]]]) -> Phrases:
-    """Pack groups of (bits, phrases)."""
+    """Pack groups of (bits, phrases), at most 64 phrases."""
     raw = [(bits, phrase.lower().encode()) for bits, phrases in groups for phrase in phrases]
     first = np.zeros(256, np.uint64)
     second = np.zeros(256, np.uint64)
-    for _, phrase in raw:
-        bit = np.uint64(1) << np.uint64(phrase[0] % 64)
+    for number, (_, phrase) in enumerate(raw):
+        bit = np.uint64(1) << np.uint64(number)
         first[_cases(phrase[0])] |= bit
         second[_cases(phrase[1]) if len(phrase) > 1 else slice(None)] |= bit
     return Phrases(
@@ -88,13 +88,12 @@ def find_phrases(
     beyond = np.int64(0)
     last = end
     for i in range(start, end):
-        here = phrases.first[data[np.uint64(i)]]
-        if here and i + 1 < stop:
-            here &= phrases.second[data[np.uint64(i + 1)]]
+        after = min(i + 1, stop - 1)  # behind the last byte of all is nothing
+        here = phrases.first[data[np.uint64(i)]] & phrases.second[data[np.uint64(after)]]
         if not here:
             continue
         for k in range(len(phrases.bits)):
-            if found & phrases.bits[k] == phrases.bits[k]:
+            if not here >> np.uint64(k) & np.uint64(1) or found & phrases.bits[k]:
                 continue
             after = phrase_end(
                 data, i, stop, phrases.data, phrases.offsets[k], phrases.offsets[k + 1], properties

@@ -4,6 +4,7 @@ Clean text costs this pass and nothing else; every place found is then judged in
 (curation.filters.pii).
 """
 
+import string
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers
+from curation.bytes.ascii import ALNUM, byte_set
 from curation.compiled import Bool, Bytes, Int, Int64s, borrowing, inlined
 
 MAIL = 0  # an @ with something on both sides
@@ -25,19 +27,16 @@ _LONGEST_MAIL = 256
 _ALNUM, _DIGIT, _UPPER, _HEX, _LOCAL, _LEAD = 1, 2, 4, 8, 16, 32
 
 
-def _byte_classes() -> npt.NDArray[np.uint8]:
-    table = np.zeros(256, np.uint8)
-    for b in range(128):
-        char = chr(b)
-        table[b] |= _ALNUM * char.isalnum()
-        table[b] |= _DIGIT * char.isdigit()
-        table[b] |= _UPPER * char.isupper()
-        table[b] |= _HEX * (char in "0123456789abcdefABCDEF")
-        table[b] |= _LOCAL * (char.isalnum() or char in "._%+'-")
-    table[128:] |= _LOCAL
-    for b in (0xD9, 0xDB, 0xE0, 0xEF):  # with which digits of other scripts and full-width @ begin
-        table[b] |= _LEAD
-    return table
+_SETS = {
+    _ALNUM: ALNUM,
+    _DIGIT: byte_set(string.digits),
+    _UPPER: byte_set(string.ascii_uppercase),
+    _HEX: byte_set(string.hexdigits),
+    _LOCAL: ALNUM | byte_set("._%+'-", beyond=True),
+}
+_CLASSES = np.array([bit * members for bit, members in _SETS.items()], np.uint8).sum(0, np.uint8)
+# with which digits of other scripts and full-width @ begin
+_CLASSES[[0xD9, 0xDB, 0xE0, 0xEF]] |= _LEAD
 
 
 class Candidates(NamedTuple):
@@ -49,25 +48,29 @@ class Candidates(NamedTuple):
     ends: npt.NDArray[np.int64]  # [k]
 
 
-_DASH = 45
+_DASH, _COLON, _AT = 45, 58, 64
+_PREFIX, _ANY = np.uint8(1), np.uint8(2)  # of a secret, and of any candidate
 
 
 class Prefixes(NamedTuple):
-    """Prefix k is `data[offsets[k]:offsets[k + 1]]`; `pairs` marks how they begin."""
+    """Prefix k is `data[offsets[k]:offsets[k + 1]]`."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
-    pairs: npt.NDArray[np.uint8]  # [65536]
+    pairs: npt.NDArray[np.uint8]  # [65536] bits of what begins with two bytes
 
 
 def compile_prefixes(prefixes: Sequence[str]) -> Prefixes:
     """Pack ASCII prefixes of two characters or more."""
     raw = [prefix.encode() for prefix in prefixes]
-    pairs = np.zeros(65536, np.uint8)
+    pairs = np.zeros((256, 256), np.uint8)
+    pairs[_CLASSES & (_DIGIT | _LEAD) > 0] = _ANY
+    pairs[np.ix_(_SETS[_UPPER], _SETS[_UPPER])] = pairs[_AT, _SETS[_LOCAL]] = _ANY
+    pairs[_COLON, _SETS[_HEX]] = pairs[_COLON, _COLON] = _ANY
     for prefix in raw:
-        pairs[prefix[0] << 8 | prefix[1]] = 1
+        pairs[prefix[0], prefix[1]] = _PREFIX | _ANY
     offsets = np.cumsum([0, *map(len, raw)]).astype(np.int64)
-    return Prefixes(np.frombuffer(b"".join(raw), np.uint8), offsets, pairs)
+    return Prefixes(np.frombuffer(b"".join(raw), np.uint8), offsets, pairs.reshape(-1))
 
 
 @inlined
@@ -245,14 +248,21 @@ def _scan(
         end = offsets[d + 1]
         i = begin
         while i < end:
+            pair = _ANY
+            while i + 1 < end:
+                pair = prefixes.pairs[
+                    np.uint64(data[np.uint64(i)]) << np.uint64(8) | data[np.uint64(i + 1)]
+                ]
+                if pair:
+                    break
+                i += 1
             b = data[i]
             c = classes[b]
             digit = c & _DIGIT
             at = 1 if b == 64 else 0
-            if b >= 0x80:
-                if c & _LEAD:
-                    digit = _other_digit(data, i, end)
-                    at = 3 if _full_width(data, i, end, 0xA0) else 0
+            if c & _LEAD:
+                digit = _other_digit(data, i, end)
+                at = 3 if _full_width(data, i, end, 0xA0) else 0
                 if not digit and not at:
                     i += 1
                     continue
@@ -285,7 +295,7 @@ def _scan(
                     kind = CODE
                     z = k + 2
                     step = k
-            if kind < 0 and i + 1 < end and prefixes.pairs[np.int64(b) << 8 | data[i + 1]]:
+            if kind < 0 and i + 1 < end and pair & _PREFIX:
                 joined = before == _DASH and i - 1 > begin and classes[data[i - 2]] & _ALNUM != 0
                 stop = _prefix_end(data, i, end, inner, joined, prefixes)
                 if stop >= 0:
@@ -302,13 +312,10 @@ def _scan(
     return n
 
 
-_CLASSES = _byte_classes()
-
-
 def find_candidates(texts: TextBuffers, prefixes: Prefixes) -> Candidates:
     """All places of a batch that are worth a closer look; kinds are MAIL, NUMBER, ..."""
     offsets, data = texts
-    most = 1024
+    most = 1024 + len(data) // 64  # room that is not used takes no memory
     while True:
         found = Candidates(*(np.empty(most, np.int64) for _ in range(4)))
         n = _scan(data, offsets, _CLASSES, prefixes, found)

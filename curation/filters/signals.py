@@ -213,8 +213,6 @@ class Meter:
         if languages is None:
             languages = pa.array([self.settings.unlabelled_language] * rows, pa.string())
         encoded = pc.dictionary_encode(languages, null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
         table = np.array(
             [
                 [held.get(lists.closest(label, held) or "", -1) for held in self._numbers]

@@ -59,8 +59,10 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
     models have seen few texts in capitals, and score them low. Addresses are left out.
     """
     texts = large_strings(plain(texts))
-    if pc.any(pc.match_substring_regex(texts, _ADDRESS)).as_py():
-        texts = pc.replace_substring_regex(texts, _ADDRESS, " ")
+    some = pc.match_substring_regex(texts, _ADDRESS)
+    if pc.any(some).as_py():
+        without = pc.replace_substring_regex(texts.filter(some), _ADDRESS, " ")
+        texts = pc.replace_with_mask(texts, some, without)
     offsets, data = text_buffers(texts)
     documents = len(offsets) - 1
     widest = np.minimum(np.diff(offsets), windows * characters * _MAX_CODE_POINT_BYTES)
@@ -82,9 +84,8 @@ def _as_usual(strings: pa.Array, kinds: npt.NDArray[np.uint8]) -> pa.Array:
     """Windows in normal form and small letters, if they have code points of that kind."""
     presented = (kinds & PRESENTED) != 0
     decomposed = ~presented & ((kinds & DECOMPOSED) != 0)
-    forms: tuple[tuple[_Form, npt.NDArray[np.bool_]], ...]
-    forms = (("NFKC", presented), ("NFC", decomposed))
-    for form, rows in forms:  # Arrow's normal forms leave Hangul letters apart
+    forms: dict[_Form, npt.NDArray[np.bool_]] = {"NFKC": presented, "NFC": decomposed}
+    for form, rows in forms.items():  # Arrow's normal forms leave Hangul letters apart
         if rows.any():
             some = pa.array(rows)
             usual = [unicodedata.normalize(form, t) for t in strings.filter(some).to_pylist()]
