@@ -281,7 +281,7 @@ def _refuse_moved(tree: dict[str, Any], where: str) -> None:
 def _keys(tree: Any, first: str, *rest: str) -> Iterator[str]:
     """Yield the keys of a tree that a path names, of which `*` is any part, or `key=value`."""
     for key in list(tree) if isinstance(tree, dict) else ():
-        if first in ("*", key, f"{key}={tree[key]}"):
+        if first in ("*", key) or ("=" in first and first == f"{key}={tree[key]}"):
             found = key if first == "*" else first
             yield from (f"{key}.{inner}" for inner in _keys(tree[key], *rest)) if rest else [found]
 
