@@ -6,7 +6,7 @@ cached file can be out of date, whatever its modification time, and concurrent c
 interfere. What was compiled for a level of processors serves all that have it: a wheel may bring
 such kernels (`hatch_build.py`). (Numba's own cache doesn't notice changes in a kernel called from
 another module's kernel, and becomes unreadable when a class moves to another module.) A file begins
-with the SHA-256 of the rest, so that a damaged one is compiled again.
+with a hash of the rest (XXH3), so that a damaged one is compiled again.
 """
 
 import contextlib
@@ -27,6 +27,8 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+
+import xxhash
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -52,6 +54,7 @@ _LINE = 64
 #: Packages besides Python that decide what `kept` keeps.
 _TABLES_BY = ("datasketch", "regex")
 SUFFIX = ".kernel"
+_SUM = 16  # bytes of the hash at the beginning of a file
 #: Top-level imports: what a function imports when it runs can't be part of machine code.
 _IMPORT = re.compile(
     r"^(?:from|import) ((?:curation|models)\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.M
@@ -166,8 +169,8 @@ def _mapped(name: str) -> memoryview | None:
     for place in (*places(), OF_WHEEL):
         with contextlib.suppress(OSError, ValueError), open(place / name, "rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-            if hashlib.sha256(data[32:]).digest() == data[:32]:
-                return data[32:]
+            if xxhash.xxh3_128_digest(data[_SUM:]) == data[:_SUM]:
+                return data[_SUM:]
     return None
 
 
@@ -178,7 +181,7 @@ def keep(name: str, content: bytes) -> None:
             place.mkdir(parents=True, exist_ok=True)
             part = place / f"{uuid.uuid4().hex}.part"
             try:
-                part.write_bytes(hashlib.sha256(content).digest() + content)
+                part.write_bytes(xxhash.xxh3_128_digest(content) + content)
                 part.replace(place / name)
             finally:
                 part.unlink(missing_ok=True)
@@ -220,13 +223,13 @@ def _packed(value: object) -> bytes:
     raw = [*map(bytes, arrays)]
     index = pickle.dumps(([*map(len, raw)], stream))
     padded = [array + bytes(-len(array) % _LINE) for array in raw]
-    return b"".join([bytes(_LINE - 32), *padded, index, len(index).to_bytes(8, "little")])
+    return b"".join([bytes(_LINE - _SUM), *padded, index, len(index).to_bytes(8, "little")])
 
 
 def _unpacked(content: memoryview) -> Any:
     """Return the value, whose arrays are views of the content."""
     sizes, stream = pickle.loads(content[-8 - int.from_bytes(content[-8:], "little") : -8])
-    begins = itertools.accumulate((size + -size % _LINE for size in sizes), initial=_LINE - 32)
+    begins = itertools.accumulate((size + -size % _LINE for size in sizes), initial=_LINE - _SUM)
     arrays = [content[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
     return pickle.loads(stream, buffers=arrays)
 
