@@ -119,6 +119,7 @@ def lower_case() -> npt.NDArray[np.uint32]:
 
 
 @functools.cache
+@kept
 def decimal_zeros() -> npt.NDArray[np.int64]:
     """The zeros of all scripts in order, each followed by 1 to 9: int64 [n]."""
     runs = regex.finditer(r"\p{Nd}+", every_character())
