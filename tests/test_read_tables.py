@@ -313,7 +313,9 @@ def test_files_that_number_their_rows(home: Path, capsys: pytest.CaptureFixture[
     assert "tokens of 2 documents in 1 sequences" in told
 
 
-@pytest.mark.parametrize(("other", "shown"), [(11, "12"), (11.5, "12.0"), (Decimal("11.50"), '"12.00"')])
+@pytest.mark.parametrize(
+    ("other", "shown"), [(11, "12"), (11.5, "12.0"), (Decimal("11.50"), '"12.00"')]
+)
 def test_numbers_that_are_ids_of_a_table_find_its_documents(
     home: Path, capsys: pytest.CaptureFixture[str], other: Any, shown: str
 ) -> None:
