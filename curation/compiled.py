@@ -183,8 +183,9 @@ def _part(
 
 
 class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+    def __init__(self, apart: bool, typing: Any, target: Any, library: Any, *rest: Any) -> None:
         super().__init__(typing, target, _PartLibrary(target.codegen(), "part"), *rest)
+        self.state.flags.noalias = apart
 
 
 class _Unpickler(pickle.Unpickler):
@@ -265,7 +266,7 @@ class Kernel(Protocol[P, R]):
 
 
 def _decorator(
-    counting: bool = True, inlining: bool = False, **others: str
+    counting: bool = True, inlining: bool = False, apart: bool = False, **others: str
 ) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     def compiled(function: Any) -> Any:
         # Both said always: a kernel that is first called by one of the others would be like it.
@@ -274,7 +275,8 @@ def _decorator(
         @functools.cache  # most kernels are loaded, none is compiled
         def part() -> Any:
             bare: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-            made = numba.njit(**options, **bare, pipeline_class=_PartCompiler)(function)
+            bare["pipeline_class"] = functools.partial(_PartCompiler, apart)
+            made = numba.njit(**options, **bare)(function)
             made._cache = KernelCache(function, is_part=True)
             return made
 
@@ -316,6 +318,8 @@ kernel = _decorator()
 #: Functions that read and fill arrays of their callers. Numba would count references: two atomic
 #: operations per array and call, which is more than most of them do.
 borrowing = _decorator(counting=False)
+#: The same, where what is written overlaps nothing else: no loop has to make sure first.
+apart = _decorator(counting=False, apart=True)
 #: The same, compiled into the caller: parts of one loop.
 inlined = _decorator(counting=False, inlining=True)
 #: Written into its one caller before that is compiled: as a part, all that it calls would be

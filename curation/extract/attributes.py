@@ -137,18 +137,18 @@ def _kind(src: Bytes, i: Int, j: Int) -> Int:
     Such a number has three digits or more, and nothing else or six characters or more; those of
     columns and sizes (`col-md-8`, `w-75`) have fewer.
     """
-    kind = FNV_START
+    kind = before = FNV_START
     start = i
     digits = 0
     for k in range(i, j + 1):
         bits = _IN_NAMES[src[k]] if k < j else np.uint8(0)
         if bits & _WORD:
-            digits += 1 if bits & _DIGIT else 0
+            digits += bits & _DIGIT
+            kind = (kind ^ np.uint64(src[k])) * FNV_PRIME
             continue
-        numbered = digits > 2 and (digits == k - start or k - start > 5)
-        for m in range(start, k if not numbered else start):
-            kind = (kind ^ np.uint64(src[m])) * FNV_PRIME
-        kind = (kind ^ np.uint64(ch.SPACE if k == j else src[k])) * FNV_PRIME
+        if digits > 2 and (digits == k - start or k - start > 5):
+            kind = before
+        kind = before = (kind ^ np.uint64(ch.SPACE if k == j else src[k])) * FNV_PRIME
         start = k + 1
         digits = 0
     return kind

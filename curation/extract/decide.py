@@ -94,7 +94,7 @@ def copies(kept: Bools, page: s.Page, in_comments: Bools, least: Int, least_near
     return out
 
 
-@kernel
+@borrowing
 def title_again(kept: Bools, page: s.Page) -> Int:
     """Return the one of the first two kept blocks that says what the other, a heading, says; -1 for
     none. Manuals have a page's title in a row for navigation, above the title itself."""

@@ -55,7 +55,8 @@ def unescaped(*texts: str) -> tuple[str, ...]:
 
     Where any of them is about markup they come back as they are.
     """
-    found = {one for text in texts if "&" in text for one in _REFERENCE.findall(text)}
+    lines = (line for text in texts for line in text.split("\n") if "&" in line)
+    found = {one for line in lines for one in _REFERENCE.findall(line)}
     signs = {one: sign for one in found if (sign := _sign(one))}
     if not signs or any(_ABOUT.search(text) for text in texts):
         return texts

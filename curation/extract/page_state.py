@@ -11,6 +11,7 @@ Questions, answers and posts that a page states in its JSON-LD: blocks that say 
 """
 
 import bisect
+import functools
 import heapq
 import html
 import itertools
@@ -149,7 +150,7 @@ def _read(text: str) -> Any:
 
 def _articles(state: Any) -> Iterator[str]:
     """Texts of a state that may be an article: long strings, and rich text."""
-    waiting = [state]
+    waiting, is_other = [state], functools.cache(_OTHER_KEYS.search)
     while waiting:
         item = waiting.pop()
         if isinstance(item, list):
@@ -157,7 +158,7 @@ def _articles(state: Any) -> Iterator[str]:
             yield from (text for text in item if isinstance(text, str) and _is_prose(text))
         elif isinstance(item, dict):
             for key, value in item.items():
-                if (isinstance(value, str) and len(value) < _LEAST) or _OTHER_KEYS.search(key):
+                if (isinstance(value, str) and len(value) < _LEAST) or is_other(key):
                     continue
                 if isinstance(value, str):
                     if value[:1] in ("{", "[") and len(value) > _LEAST:

@@ -86,8 +86,8 @@ _AT_READONLY = ATTRIBUTE["readonly"]
 _AT_ROLE, _AT_SHADOW = ATTRIBUTE["role"], ATTRIBUTE["shadowrootmode"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
 _META_HASH = np.uint64(name_hash(b"meta"))
-_OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
-_OG_TITLE_HASH = np.uint64(fnv(b"og:title"))
+_SAYS = np.array([fnv(b"og:type"), fnv(b"og:title"), fnv(b"generator")], np.uint64)
+_SAID_AT = np.array([s.OG_TYPE, s.OG_TITLE, s.GENERATOR])  # slots of the facts
 _MATH_TYPE, _DISPLAY = word(b"math/"), word(b"display")
 _SCHEMA = word(b"schema.org/")
 _QA_PAGE, _QUESTION = word(b"qapage"), word(b"question")
@@ -178,12 +178,9 @@ def _meta(src: Bytes, given: Given, facts: Int32s) -> None:
     if given.start[which] < 0:
         return
     key = x.hash_lower(src, given.start[which], given.end[which])
-    if key == _OG_TYPE_HASH:
-        _note(facts, s.OG_TYPE, given.start[_AT_CONTENT], given.end[_AT_CONTENT])
-    elif key == _OG_TITLE_HASH:
-        _note(facts, s.OG_TITLE, given.start[_AT_CONTENT], given.end[_AT_CONTENT])
-    elif key == _GENERATOR_HASH:
-        _note(facts, s.GENERATOR, given.start[_AT_CONTENT], given.end[_AT_CONTENT])
+    for k in range(len(_SAYS)):
+        if key == _SAYS[k]:
+            _note(facts, _SAID_AT[k], given.start[_AT_CONTENT], given.end[_AT_CONTENT])
 
 
 @borrowing

@@ -152,22 +152,13 @@ def count_words(
         scored = end - i < SCORED_BYTES
         whole[b] = xxh64(text, i, end, np.uint64(0))
         word = FNV_START
-        word_length = 0
+        word_length = seen = words = 0
         word_digit = False
         previous_word = np.uint64(0)
-        seen = 0
-        words = 0
         last = _SPACE
         first = -1
-        sentences = 0
-        commas = 0
-        digits = 0
-        upper = 0
-        letters = 0
-        symbols = 0
-        lower_starts = 0
-        shared = 0
-        short = 0
+        sentences = commas = digits = upper = letters = 0
+        symbols = lower_starts = shared = short = 0
         while True:
             if i >= end:
                 kind = _SPACE
