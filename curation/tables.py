@@ -66,8 +66,7 @@ class Given:
         kind = _library(self.original)
         if kind == "arrow":
             return values
-        result = self.result({name: values})
-        return result[name]
+        return self.result({name: values})[name]
 
 
 def as_given(data: Any) -> Given:

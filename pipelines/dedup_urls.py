@@ -96,8 +96,7 @@ class UrlSurvivors(OverRanges):
         policy = self.settings.survivor.policy
         found = choose_captures(rows, np.concatenate([last, *priorities]), policy)
         found = found.filter(pa.array(found.column("place").to_numpy() < count))
-        rows = found.select(found.schema.names[1:])
-        return Result(run_of(folder, "survivors", task.name, rows))
+        return Result(run_of(folder, "survivors", task.name, found.select(found.schema.names[1:])))
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,14 @@ def stoppable() -> Iterator[None]:
     stops: list[Stopped] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if not stops:
+        if frame and frame.f_code.co_name in ("_numba_unpickle", "<lambda>"):
+            # Maybe numba makes a kernel's answer, a named tuple or its class, and can't fail there.
+            threading.Timer(0.01, signal.raise_signal, [number]).start()
+        elif not stops:
             stops.append(Stopped(number))
             raise stops[0]
-        _end(stops[0])
+        else:
+            _end(stops[0])
 
     def unraisable(found: Any) -> None:
         # An exception raised where none may be raised, such as in a finalizer, would be lost.
@@ -76,18 +80,15 @@ def stoppable() -> Iterator[None]:
             sys.__unraisablehook__(found)
 
     sys.unraisablehook = unraisable
-    before = {number: signal.signal(number, stop) for number in _WORDS if not _is_shielded(number)}
+    # Left out on purpose, by `nohup`.
+    shielded = {n for n in [signal.SIGHUP] if signal.getsignal(n) == signal.SIG_IGN}
+    before = {number: signal.signal(number, stop) for number in _WORDS if number not in shielded}
     with contextlib.suppress(Stopped):
         yield
     if stops:
         _end(stops[0])
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-def _is_shielded(number: int) -> bool:
-    """Return whether the signal was left out on purpose, by `nohup`."""
-    return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN
 
 
 def _end(stopped: Stopped) -> NoReturn:

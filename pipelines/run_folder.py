@@ -55,8 +55,7 @@ _BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, _
 
 def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
     """Return everything that a run and `curate withdraw` may write to a run folder."""
-    names = dict.fromkeys((*STAGES, *recipe.stages, *_BESIDE))
-    return [(folder / name).url for name in names]
+    return [(folder / name).url for name in dict.fromkeys((*STAGES, *recipe.stages, *_BESIDE))]
 
 
 def refuse_own(place: Folder, root: bool = False) -> None:
@@ -209,8 +208,7 @@ def run_facts(folder: Folder) -> dict[str, Any]:
         stages = load_run(folder.url)[1]
         stale, root = stale_stages(folder, stages), root_hash(folder, stages)
     held = [m for stage in present_stages(folder) if (m := read_manifest(folder / stage))]
-    begun = {*present_stages(folder)} - {*stages, *stale}
-    listed = folder.read_bytes(SUMS) if folder.exists(SUMS) and not begun else b""
+    listed = folder.read_bytes(SUMS) if folder.exists(SUMS) else b""
     names = [line.split("  ", 1)[-1].rpartition("/")[0] for line in listed.decode().splitlines()]
     # Stages that later ones have read may be gone; the last of each mix may not.
     last = {name.partition("/")[2]: name for name in names}
@@ -321,20 +319,14 @@ def whole_recipe(data: bytes) -> dict[str, Any] | None:
     return recipe if isinstance(stages, list) and {*stages} <= recipe.keys() else None
 
 
-def _stages_and_mixes(folder: Folder) -> tuple[Sequence[str], list[str]]:
-    """Return the stages, and the mixes, of the recipe in a run folder."""
+def all_stages(folder: Folder) -> list[str]:
+    """Return the stages and named mixes of a run folder's recipe, complete or not."""
     try:
         recipe = run_recipe(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return STAGES, []
+        return list(STAGES)
     mixes = {name for stage in _per_mix() for name in recipe.get(stage, {}).get("mixes", {})}
-    return recipe["stages"], sorted(mixes)
-
-
-def all_stages(folder: Folder) -> list[str]:
-    """Return the stages and named mixes of a run folder's recipe, complete or not."""
-    stages, mixes = _stages_and_mixes(folder)
-    return [*stages, *(f"{name}/{mix}" for mix in mixes for name in _per_mix())]
+    return [*recipe["stages"], *(f"{name}/{mix}" for mix in sorted(mixes) for name in _per_mix())]
 
 
 def _per_mix() -> list[str]:

@@ -84,6 +84,22 @@ def test_a_run_ends_with_one_line(
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+def test_a_signal_waits_for_the_named_tuples_of_kernels() -> None:
+    """An exception where numba makes one, in the answer of a kernel, would crash the process."""
+    code = (
+        "import collections, signal, time\n"
+        "from pipelines.process import stoppable\n"
+        "Frame = collections.namedtuple('Frame', 'f_code')\n"
+        "with stoppable():\n"
+        "    made = Frame(Frame.__new__.__code__)\n"
+        "    signal.getsignal(signal.SIGTERM)(signal.SIGTERM, made)\n"
+        "    print('made', flush=True)\n"
+        "    time.sleep(20)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (143, "made\n")
+
+
 def test_nohup_shields_a_run(tmp_path: Path) -> None:
     process = start(tmp_path / "out", tmp_path / "tmp", shielded=True)
     wait_for_workers(process)

@@ -266,6 +266,7 @@ def _csv(separators: str, longest: int) -> Rows:
 def _array(longest: int) -> Rows:
     """Objects, in an array or not, over any lines, each of `longest` characters at most."""
     decoder = Members()
+    large = ValueError(f"an object of over {longest} characters (readers.max_record_bytes)")
 
     def rows(file: IO[bytes]) -> Iterator[Row]:
         text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape")
@@ -283,24 +284,18 @@ def _array(longest: int) -> Rows:
                 window, at = window[at:], 0
                 if first and ended and not window:
                     return
-                if ended or len(window) > longest:
-                    raise ValueError(_what_is_wrong(error, window, longest)) from None
+                if len(window) > longest:
+                    raise large from None
+                if ended:
+                    raise ValueError(str(error) if window else "the array does not end") from None
                 more = text.read(max(_CHUNK, len(window)))
                 window, ended = window + more, not more
                 continue
             if not isinstance(row, dict):
                 raise ValueError(f"{str(row)[:20]!r} is not an object")
             if end - at > longest:
-                raise ValueError(
-                    f"an object of over {longest} characters (readers.max_record_bytes)"
-                )
+                raise large
             at = end
             yield row, decoder.told
 
     return rows
-
-
-def _what_is_wrong(error: Exception, window: str, longest: int) -> str:
-    if len(window) > longest:
-        return f"an object of over {longest} characters (readers.max_record_bytes)"
-    return str(error) if window else "the array does not end"

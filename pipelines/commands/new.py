@@ -81,7 +81,6 @@ def run(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         file.write_text(content.format(name=name), encoding="utf-8")
-    written = " and ".join(map(str, files))
-    say(f"wrote {written}; to use it, add to a recipe in the same folder:\n")
+    say(f"wrote {' and '.join(map(str, files))}; to use it, add to a recipe in the same folder:\n")
     say(lines.format(name=name, stage=name.replace("_", "-" if options.kind == "stage" else "_")))
     return 0

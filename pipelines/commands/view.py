@@ -60,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
         if prepared is None:
             raise ConfigError(f"{options.run}: in an object store; name a folder with --prepared")
         end_dry_run(options, prepared)
-        size = prepare(options.run, prepared)
-        say(f"{prepared}: {size:,} bytes")
+        say(f"{prepared}: {prepare(options.run, prepared):,} bytes")
         return 0
     end_dry_run(options)
     load_run(options.compare or options.run)

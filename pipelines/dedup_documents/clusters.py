@@ -127,8 +127,7 @@ class Clusters(OverRanges):
                     "samples": [ids[int(i)].as_py() for i in some[:SAMPLES]],
                 }
             )
-        ranked = sorted(clusters, key=lambda c: (-c["documents"], c["kept_id"]))
-        return ranked[:SAMPLES]
+        return sorted(clusters, key=lambda c: (-c["documents"], c["kept_id"]))[:SAMPLES]
 
 
 _NO_COUNTS: dict[str, Any] = {"candidates": 0, "confirmed": 0, "clusters": 0, "largest": 0}
@@ -177,8 +176,7 @@ class _Group:
     def pairs(self, batch: pa.RecordBatch | None) -> Positions:
         if batch is None:
             return np.zeros((0, 2), np.int64)
-        ends = [self.positions(batch.column(n).to_numpy()) for n in ("a", "b")]
-        return np.stack(ends, axis=1)
+        return np.stack([self.positions(batch.column(n).to_numpy()) for n in ("a", "b")], axis=1)
 
 
 @dataclass

@@ -75,8 +75,7 @@ def json_of(row: dict[str, Any]) -> str:
     """Return a row as one line of JSON.
     Dates are ISO 8601, bytes base64; NaN, which JSON lacks, is null.
     """
-    shown = plain(row)
-    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), default=_as_text)
+    return json.dumps(plain(row), ensure_ascii=False, separators=(",", ":"), default=_as_text)
 
 
 def _as_text(value: Any) -> str:

@@ -138,8 +138,7 @@ def ordered(
         few = np.flatnonzero(keys <= limit)
     else:
         few = np.arange(len(rows))
-    order = few[np.lexsort((rows[few], keys[few]))]
-    return rows[order[first:end]]
+    return rows[few[np.lexsort((rows[few], keys[few]))][first:end]]
 
 
 def _sort_keys(ledger: Ledger, rows: npt.NDArray[np.int64], sort: str) -> npt.NDArray[Any]:

@@ -79,8 +79,7 @@ def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
 
 def _stale(stages: Sequence[str]) -> Iterator[str]:
     if stages:
-        names = ", ".join(stages)
-        yield f"Not shown, as recipe, documents or manifest changed since: {names}."
+        yield f"Not shown, as recipe, documents or manifest changed since: {', '.join(stages)}."
 
 
 def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:

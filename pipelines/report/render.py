@@ -296,8 +296,7 @@ def _contamination(entry: Mapping[str, Any]) -> _Table:
         + [_Raw(f"{at[stage][state]:.2%}") if stage in at else "" for state, stage in columns]
         for (name, origin), at in sets.items()
     ]
-    heads = ["set", "input", "items", *(f"{state} {stage}" for state, stage in columns)]
-    return heads, rows
+    return ["set", "input", "items", *(f"{state} {stage}" for state, stage in columns)], rows
 
 
 def _seconds(funnel: Sequence[dict[str, Any]]) -> _Table:

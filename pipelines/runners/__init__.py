@@ -2,11 +2,6 @@
 
 import logging
 
-
-def _not_about_gcp(record: logging.LogRecord) -> bool:
-    return "apitools not found" not in str(record.msg)
-
-
 # Importing Beam warns on the root logger that its Google Cloud extras are missing. That is normal
 # for installations that do not use them, and users can't act on it.
-logging.getLogger().addFilter(_not_about_gcp)
+logging.getLogger().addFilter(lambda record: "apitools not found" not in str(record.msg))

@@ -73,8 +73,7 @@ def _is_of(name: str, tasks: Set[str]) -> bool:
     So is the index of a key range.
     """
     path = PurePath(name)
-    named = {path.stem, *path.parts[1:2]} & tasks
-    return bool(named or _RANGE.fullmatch(name))
+    return bool({path.stem, *path.parts[1:2]} & tasks or _RANGE.fullmatch(name))
 
 
 def unnamed_files(folder: Folder) -> list[str]:
