@@ -14,6 +14,10 @@ class PlainConsole(Console):
     def __init__(self, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
 
+    def on_broken_pipe(self) -> None:
+        """Let the command end as wherever its output is closed: rich exits with 1."""
+        raise BrokenPipeError
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:

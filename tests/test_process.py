@@ -100,6 +100,12 @@ def test_a_signal_waits_for_the_named_tuples_of_kernels() -> None:
     assert (done.returncode, done.stdout) == (143, "made\n")
 
 
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"set -o pipefail; {sys.executable} -m pipelines.cli recipes | true"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_nohup_shields_a_run(tmp_path: Path) -> None:
     process = start(tmp_path / "out", tmp_path / "tmp", shielded=True)
     wait_for_workers(process)

@@ -214,7 +214,7 @@ def identify(
     the default model ISO 639-1 where there is one, else 639-3. Raises ConfigError when the model
     is absent or another one than its checksum says.
     """
-    labels, scores = LanguageIdentifier(settings or default_settings()).apply(texts)
+    labels, scores = LanguageIdentifier(settings or default_settings()).apply(large_strings(texts))
     return labels.to_pylist(), scores.cast(pa.float64()).to_numpy().round(DECIMALS).tolist()
 
 

@@ -35,8 +35,7 @@ def run(options: argparse.Namespace) -> int:
     passage = sys.stdin.read() if options.passage == "-" else options.passage
     (answer,) = trace(*load_run(options.run), [passage], options.limit, tell)
     if options.json:
-        found = [one.facts() for one in answer.found]
-        say_json({"found": found, "matches": answer.matches})
+        say_json({"found": [one.facts() for one in answer.found], "matches": answer.matches})
     else:
         say("\n".join(_lines(answer)))
     return 0

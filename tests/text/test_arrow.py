@@ -27,6 +27,7 @@ def test_half_a_character_is_read_as_a_broken_one() -> None:
     whole = [f"{TEXT} \ufffd", "\U0001f600", "plain", None]
     assert large_strings(given) == pa.array(whole, pa.large_string())  # type: ignore[arg-type]
     assert identify(given[:1])[0] == ["en"]  # type: ignore[arg-type]
+    assert identify(text for text in given[:1])[0] == ["en"]  # type: ignore[arg-type]
     found = minhash_signatures(given[:3])  # type: ignore[arg-type]
     assert np.array_equal(found, minhash_signatures(whole[:3]))  # type: ignore[arg-type]
 
