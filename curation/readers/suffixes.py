@@ -9,7 +9,7 @@ COMPRESSED = {
     ".zst": "zstd",
     ".zstd": "zstd",
 }
-#: JSON with an object a line, or (`.json`) an array.
+#: JSON with an object a line, or (`.json`) over several, or an array.
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 TABLES = (".parquet", ".arrow", *JSON_LINES, ".csv", ".tsv")
 HTML = (".html", ".htm", ".xhtml")

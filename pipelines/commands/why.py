@@ -179,8 +179,7 @@ def _decision_text(decision: dict[str, Any], known: Mapping[str, Any]) -> Iterat
         yield size
     yield from (f"    | {line}" for line in decision.get("difference", []))
     yield from _rules_text(decision)
-    beside = find(decision["stage"]).tell(decision.get("beside", []))
-    yield from (f"    {line}" for line in beside)
+    yield from (f"    {line}" for line in find(decision["stage"]).tell(decision.get("beside", [])))
     for cut in decision.get("cut", []):
         kept = f" (a copy stays in {cut['kept_id']})" if "kept_id" in cut else ""
         what = f"cut by {cut['reason']} at byte {cut['position']}{kept}"

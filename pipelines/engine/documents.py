@@ -208,5 +208,4 @@ def noted(aside: Mapping[int, str]) -> dict[str, Any]:
 def set_aside_by(folder: Folder, step: str, shard: str) -> dict[int, str]:
     """Return the rows of a shard that an earlier step set aside, with the reason."""
     record = folder.read_own_json(f"{SCRATCH}/records/{step}/{shard}.json")
-    found = record.get("counts", {}).get(_ASIDE, {})
-    return {int(row): reason for row, reason in found.items()}
+    return {int(row): reason for row, reason in record.get("counts", {}).get(_ASIDE, {}).items()}

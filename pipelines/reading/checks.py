@@ -342,8 +342,7 @@ def _records(folder: Folder, given: Sequence[str]) -> dict[str, str]:
     """Return the paths of the raw input files by name; None if they are not given."""
     if not given:
         return {}
-    recipe = load(folder.url_of(RECIPE_FILE))
-    return {file.name: file.path for file in input_files(recipe, given)}
+    return {file.name: file.path for file in input_files(load(folder.url_of(RECIPE_FILE)), given)}
 
 
 _Place = tuple[str, str, int]
