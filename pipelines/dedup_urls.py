@@ -18,7 +18,7 @@ from pipelines.dedup.duplicates import (
     verdict_rows,
 )
 from pipelines.dedup.indexes import Indexed, WriteIndex, checked_indexes, indexes_fingerprint
-from pipelines.engine.documents import answers, column_names, noted, over_documents
+from pipelines.engine.documents import answers, noted, over_documents
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import shard_tasks
 from pipelines.runners.chain import Pass
@@ -55,7 +55,6 @@ class UrlKeys:
         index, shard = task.payload
         keys_of = partial(self.keys_of, index)
         columns = [*_COLUMNS, *self.settings.survivor.columns]
-        columns = [name for name in columns if name in column_names(shard)]
         parts, aside = answers(over_documents(_STAGE, shard, keys_of, columns), progress)
         return Result(run_of(folder, "keys", shard.name, concatenated(parts)), noted(aside))
 

@@ -59,12 +59,10 @@ class CountTokens:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
-        present = column_names(shard)
-        wanted = [c for c in (*COLUMNS, *self.views) if c in present]
         batches: list[pa.RecordBatch] = []
         aside: dict[int, str] = {}
         with folder.create(_ids_name(shard.name)) as ids:
-            for part in over_documents("mix", shard, self.narrow, wanted):
+            for part in over_documents("mix", shard, self.narrow, [*COLUMNS, *self.views]):
                 rows, tokens = part.answer
                 ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
                 batches.append(rows)

@@ -30,7 +30,7 @@ from curation.errors import ConfigError, InputError
 from curation.judging import opened
 from curation.mix.schedule import place_key
 from curation.stages.tokenize import VOCABULARY
-from curation.tokenize.megatron import read_index
+from curation.tokenize.megatron import token_dtype
 from curation.tokenize.shard import (
     DOCUMENT_INDEX,
     ENCODED,
@@ -40,7 +40,7 @@ from curation.tokenize.shard import (
     own_columns,
     write_rows,
 )
-from curation.tokenize.tokenize_settings import CustomFormat, TokenizeSettings
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
 from pipelines.engine.stage import Shard, StageRun
@@ -62,15 +62,17 @@ from pipelines.storage.shards import (
 Files = dict[str, FileRecord]
 
 
-def write_formats(formats: Sequence[CustomFormat], folder: Folder, shard: str) -> Files:
+def write_formats(settings: TokenizeSettings, folder: Folder, shard: str) -> Files:
     """Write the sequences of `<shard>.bin` in custom formats; return file records by name.
 
     Each writes any files, to `<function>/<shard>/`.
     """
-    if not formats:
+    if not settings.formats:
         return {}
-    found, rows = Files(), _rows(folder, shard)
-    for own in formats:
+    found, dtype = Files(), token_dtype(load_tokenizer(settings.tokenizer).vocab_size)
+    flat = np.frombuffer(folder.read_bytes(f"{shard}.bin"), dtype)
+    rows = flat.reshape(-1, settings.context_length)
+    for own in settings.formats:
         function = opened(own.python, own.settings, positional=2)
         with tempfile.TemporaryDirectory() as scratch:
             try:
@@ -83,17 +85,6 @@ def write_formats(formats: Sequence[CustomFormat], folder: Folder, shard: str) -
                 name = f"{own.python.found.name}/{shard}/{inside}"
                 found[name] = _copy(str(path), folder, name, len(rows))
     return found
-
-
-def _rows(folder: Folder, shard: str) -> npt.NDArray[Any]:
-    """Return the sequences [n, context_length] of a shard."""
-    with tempfile.TemporaryDirectory() as scratch:
-        path = f"{scratch}/index"
-        with open(path, "wb") as file:
-            file.write(folder.read_bytes(f"{shard}.idx"))
-        index = read_index(path)
-    flat = np.frombuffer(folder.read_bytes(f"{shard}.bin"), index.dtype)
-    return flat.reshape(len(index.lengths), -1) if len(flat) else flat.reshape(0, 0)
 
 
 def _copy(path: str, folder: Folder, name: str, rows: int) -> FileRecord:
@@ -259,7 +250,7 @@ class PackShards:
             )
         with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
             writer.write(index)
-        files = write_formats(self.settings.formats, folder, name) | {
+        files = write_formats(self.settings, folder, name) | {
             f"{name}.bin": tokens.record(stats.sequences),
             f"{name}.idx": sequences.record(stats.sequences),
             index_name: writer.record,

@@ -102,21 +102,12 @@ def ranks_of(batch: pa.RecordBatch, policy: Sequence[OrderRule]) -> npt.NDArray[
 
 def _rank(values: npt.NDArray[Any], greatest: bool) -> npt.NDArray[Any]:
     """Keys that sort the preferred value first and an absent one last."""
-    if values.dtype.kind == "M":
-        absent = np.isnat(values)
-        values = values.astype(np.int64)
-    elif values.dtype.kind == "f":
-        absent = np.isnan(values)
-    else:
-        absent = np.zeros(len(values), bool)
+    absent = np.isnan(values)  # also NaT
     if values.dtype.kind == "f":
-        ranked = -values if greatest else values.copy()
-        ranked[absent] = np.inf
-        return ranked
+        return np.where(absent, np.inf, -values if greatest else values)
+    values = values.astype(np.int64) if values.dtype.kind == "M" else values
     # The complement turns the order of integers round without overflow.
-    ranked = ~values if greatest else values.copy()
-    ranked[absent] = np.iinfo(values.dtype).max
-    return ranked
+    return np.where(absent, np.iinfo(values.dtype).max, ~values if greatest else values)
 
 
 #: Date of a document without one, in microseconds.

@@ -260,11 +260,7 @@ def delimited(tokens: Ids, offsets: npt.NDArray[np.int64], kept: npt.NDArray[np.
     lengths = np.diff(offsets)
     if not kept.all():
         tokens, lengths = tokens[np.repeat(kept, lengths)], lengths[kept]
-    out = np.full(len(tokens) + len(lengths), END, np.uint32)
-    ends = np.cumsum(lengths + 1) - 1
-    for document, (end, length) in enumerate(zip(ends.tolist(), lengths.tolist(), strict=True)):
-        out[end - length : end] = tokens[end - length - document : end - document]
-    return out
+    return np.insert(tokens, np.cumsum(lengths), END)
 
 
 class Documents:

@@ -19,7 +19,7 @@ from curation.rights.rights_settings import RightsSettings
 from curation.schema import RIGHTS, column_of
 from pipelines.dedup.duplicates import OverRanges, check_languages, read_key_range
 from pipelines.dedup.indexes import Place
-from pipelines.engine.documents import answers, column_names, noted, over_documents
+from pipelines.engine.documents import answers, noted, over_documents
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (
     UInt64,
@@ -58,12 +58,10 @@ class Sign:
         files: dict[str, FileRecord] = {}
         aside: dict[int, str] = {}
         if place.index_file is None:
-            present = column_names(place.shard)
             wanted = ["id", "url", "date", "text", "source", "language", "quality"]
             wanted += [c for c in self.settings.survivor.columns if c not in wanted]
             wanted += ["rights"] if self.policy else []
-            columns = [c for c in wanted if c in present]
-            parts = over_documents(_STAGE, place.shard, self.facts, columns)
+            parts = over_documents(_STAGE, place.shard, self.facts, wanted)
             found, aside = answers(parts, progress)
             name, facts = scratch("facts", place.name), concatenated(found)
             files[name] = write_columns(folder, name, facts)

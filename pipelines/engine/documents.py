@@ -82,7 +82,7 @@ def over_documents(
 
     Args:
         stage: part of the reasons for which documents are set aside.
-        columns: columns to read; all if not given.
+        columns: columns to read, where there are such; all if not given.
         stand_in: makes the placeholder that the function gets for a document that is set aside.
         known: rows already set aside, with the reason.
     """
@@ -96,8 +96,8 @@ def over_documents(
         yield from found
         row = end
     if not row:
-        batch = pa.RecordBatch.from_pylist([], schema=shard.schema())
-        batch = conformed(batch.select(list(columns)) if columns is not None else batch)
+        wanted = [f for f in shard.schema() if columns is None or f.name in columns]
+        batch = conformed(pa.RecordBatch.from_pylist([], schema=pa.schema(wanted)))
         yield Part(batch, 0, function(batch, 0))
 
 
