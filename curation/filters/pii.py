@@ -330,11 +330,11 @@ def _numbers(
             digits, named = re.sub(r"\D", "", match.group()), bool(context.card.match(words))
             if checks.is_card(digits, named) and not _joined(match, before, after, len(run)):
                 yield "card", *match.span()
-        for number in (*CERTAIN, *NAMED):
-            for match in number.pattern.finditer(whole):
-                if number.check(match.group()) and not _joined(match, before, after, len(run)):
-                    if number in CERTAIN or context.national.match(words):
-                        yield "national_id", *match.span()
+        named = bool(context.national.match(words))
+        for pattern, check in (*CERTAIN, *NAMED) if named else CERTAIN:
+            for match in pattern.finditer(whole):
+                if check(match.group()) and not _joined(match, before, after, len(run)):
+                    yield "national_id", *match.span()
         for match in _SSN.finditer(run):
             if not _joined(match, before, after, len(run)):
                 yield "us_ssn", *match.span()
@@ -343,8 +343,8 @@ def _numbers(
             yield "ip", *match.span()
     if count_digits(run) >= SHORTEST and (run[0] == "+" or not in_name):
         adjoining = bool(_ADJOINING.search(before[-2:]))
-        is_named = functools.partial(context.phone.match, words)
-        found = list(find_phones(run, is_named, adjoining, after))
+        named = bool(context.phone.match(words))
+        found = list(find_phones(run, named, adjoining, after))
         for a, b in found if found and not context.no_phone.match(words) else ():
             yield "phone", a, b
 

@@ -64,7 +64,8 @@ def compile_prefixes(prefixes: Sequence[str]) -> Prefixes:
     """Pack ASCII prefixes of two characters or more."""
     raw = [prefix.encode() for prefix in prefixes]
     pairs = np.zeros((256, 256), np.uint8)
-    pairs[_CLASSES & (_DIGIT | _LEAD) > 0] = _ANY
+    pairs[_SETS[_DIGIT]] = pairs[0xD9, 0xA0:0xAA] = pairs[0xDB, 0xB0:0xBA] = _ANY
+    pairs[0xE0, 0xA5] = pairs[0xEF, 0xBC] = _ANY
     pairs[np.ix_(_SETS[_UPPER], _SETS[_UPPER])] = pairs[_AT, _SETS[_LOCAL]] = _ANY
     pairs[_COLON, _SETS[_HEX]] = pairs[_COLON, _COLON] = _ANY
     for prefix in raw:

@@ -6,7 +6,7 @@ with groups as printed. Runs are folded to ASCII (curation.filters.pii).
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from curation.filters.pii_national import is_isbn10
 
@@ -76,12 +76,10 @@ def count_digits(text: str) -> int:
     return len(text.encode("ascii", "ignore").translate(None, _NO_DIGITS))
 
 
-def find_phones(
-    run: str, named: Callable[[], object], adjoining: bool, after: str
-) -> Iterator[tuple[int, int]]:
+def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[tuple[int, int]]:
     """Spans of telephone numbers in a run.
 
-    `named` tells if a word for telephones precedes the run. `adjoining`: the run's first digit is
+    `named`: a word for telephones precedes the run. `adjoining`: the run's first digit is
     joined to something that makes it no telephone number (`/`, `=`, a decimal point, ...).
     `after` is what follows the run.
     """
@@ -116,7 +114,7 @@ def _hyphen_isbn(text: str) -> bool:
     return text.count("-") == 3 and is_isbn10(text)
 
 
-def _matches(run: str, named: Callable[[], object]) -> Iterator[tuple[int, int, bool]]:
+def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
     for match in _INTERNATIONAL.finditer(run):
         start, end = match.span()
         one = _COUNTRY_WITH_ONE.match(run, start, end) is not None
@@ -135,6 +133,6 @@ def _matches(run: str, named: Callable[[], object]) -> Iterator[tuple[int, int, 
         for match in pattern.finditer(run):
             if least <= count_digits(match.group()) <= most:
                 yield *match.span(), False
-    loose = None if _DATE.match(run) or _YEARS.match(run) else _LOOSE.search(run)
-    if loose and loose.start() <= 2 and SHORTEST <= count_digits(loose[0]) <= _LONGEST and named():
+    loose = _LOOSE.search(run) if named and not (_DATE.match(run) or _YEARS.match(run)) else None
+    if loose and SHORTEST <= count_digits(loose.group()) <= _LONGEST and loose.start() <= 2:
         yield *loose.span(), True

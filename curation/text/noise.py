@@ -77,7 +77,8 @@ _PATTERNS = (
 )
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
-    rf"{_UNDECODED}|{_SPACED}\?+{_SMALL}|\?(?:{_UNSPACED}|{_KOREAN})|=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
+    rf"{_UNDECODED}|{_SPACED}\?+{_SMALL}|\?(?:{_UNSPACED} ?){{1,6}}\?|\?(?:{_KOREAN} ?){{1,10}}\?|"
+    rf"=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
     rf"u0[01][0-9a-f]{{2}}|u[0-9A-Da-d][0-9A-Fa-f]{{3}}u|<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|"
     rf"&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
     rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
