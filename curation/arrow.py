@@ -1,6 +1,7 @@
 """Arrow's columns: strings as flat buffers for kernels, types of documents, sums by key."""
 
 import contextlib
+import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -138,12 +139,14 @@ def cut_out(
     apart[0, 1:] = np.maximum(apart[0, 1:], spans[:-1, 1])
     if len(wrong := np.flatnonzero((np.diff(apart, axis=0) < 0).any(0))):
         raise ValueError(f"text {rows[wrong[0]]}: a cut outside it, or within one before")
-    sizes = np.diff(np.concatenate([offsets[:1], spans.reshape(-1), offsets[-1:]]))
-    gone, here = np.repeat(np.arange(len(sizes)) % 2 > 0, sizes), data[offsets[0] : offsets[-1]]
+    edges = np.concatenate([offsets[:1], spans.reshape(-1), offsets[-1:]])
+    sizes, view = np.diff(edges), memoryview(data)  # type: ignore[arg-type]
+    pieces = [view[a:b] for a, b in itertools.pairwise(edges.tolist())]
+    here, gone = (np.frombuffer(b"".join(pieces[k::2]), np.uint8) for k in (0, 1))
     lost = np.bincount(rows, sizes[1::2], len(texts)).astype(np.int64)
     new_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) - lost)])
     cut_offsets = np.concatenate([[0], np.cumsum(sizes[1::2])])
-    return from_buffers(new_offsets, here[~gone]), from_buffers(cut_offsets, here[gone])
+    return from_buffers(new_offsets, here), from_buffers(cut_offsets, gone)
 
 
 def line_spans(

@@ -94,12 +94,15 @@ def _second_language(
     strange = strange[:: max(1, -(-int(lengths.sum()) // SEARCHED))]
     whole = pieces.texts.take(pa.array(strange)).to_pylist()
     texts = [text.encode()[:SEARCHED_PIECE].decode(errors="ignore") for text in whole]
-    own = of_own[strange]
-    numbers = np.arange(len(references.unknown))
-    found = measure_all(texts, references, numbers, own - MARGIN + _ROUNDING)[:, :, 0]
-    fits = own - found >= MARGIN
-    covered = (fits * pieces.sizes[strange]).sum(axis=1) * (fits & (found <= ORDINARY)).any(axis=1)
-    return int(covered.argmax()) if covered.any() else None
+    most, numbers = of_own[strange] - MARGIN + _ROUNDING, np.arange(len(references.unknown))
+    for limits in (np.minimum(most, ORDINARY), most):  # few languages are looked at again
+        found = measure_all(texts, references, numbers, limits)[:, :, 0]
+        fits = of_own[strange] - found >= MARGIN
+        likely = (fits & (found <= ORDINARY)).any(axis=1)
+        if not likely.any():
+            return None
+        numbers, fits = numbers[likely], fits[likely]
+    return int(numbers[(fits * pieces.sizes[strange]).sum(axis=1).argmax()])
 
 
 def _pieces(texts: pa.Array) -> tuple[_Pieces, list[int]]:

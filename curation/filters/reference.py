@@ -88,6 +88,7 @@ _CACHE_SLOTS = 1 << _CACHE_BITS
 _CACHE_MASK = np.uint64(_CACHE_SLOTS - 1)
 _TAG, _CLASS_AT = np.uint64(24), np.uint64(16)  # bits of a value, and of its cost
 _VALUE, _COST = np.uint64((1 << 24) - 1), np.uint64((1 << 16) - 1)
+_RECENT = 1 << 12
 _BLANK, _ZERO = 0x20, 0x30
 
 
@@ -317,34 +318,46 @@ def _count_words(doc: Document, space: Scratch) -> tuple[Int, Float]:
     return total, own
 
 
+class _Recent(NamedTuple):
+    """Words that were last looked up in all references, by their hash."""
+
+    hashes: npt.NDArray[np.uint64]  # [_RECENT]
+    costs: npt.NDArray[np.uint8]  # [_RECENT, references] as they count
+    sums: npt.NDArray[np.int64]  # [references] of the words of a text
+
+
 @borrowing
 def _add_costs(
-    data: Bytes, kinds: Int, references: References, space: Scratch, costs: Int64s
+    data: Bytes, kinds: Int, references: References, space: Scratch, recent: _Recent
 ) -> None:
-    """Fill `costs` [references] with what the words of a text cost in each.
+    """Fill `recent.sums` with what the words of a text cost in each reference.
 
     Their tokens are the same in all, and few have a word among their own.
     """
-    tokens, ids = space.tokens, space.room.ids
-    costs[:] = 0
+    tokens, ids, sums = space.tokens, space.room.ids, recent.sums
+    sums[:] = 0
     for c in range(kinds):
-        i = space.classes.firsts[c]
+        i, h = space.classes.firsts[c], space.classes.hashes[c]
         if not tokens.flags[i] & IS_WORD:
             continue
-        count = word_tokens(
-            data, tokens.starts[i], tokens.ends[i], tokens.flags[i], references.lower,
-            references.vocabulary, space.room,
-        )[0]  # fmt: skip
-        half = space.classes.hashes[c] >> _HALF
-        holders = references.holders[half * _SPREAD >> _HALF & _CACHE_MASK]
-        for r in range(len(costs)):
-            held = holders >> np.uint64(r % 64) & np.uint64(1)
-            cost = np.int64(_known(half, r, references) & _COST if held else 0)
-            if not cost:
-                cost = references.unknown[r]
-                for k in range(count):
-                    cost += references.costs[ids[k], r]
-            costs[r] += space.classes.counts[c] * min(cost, references.limits[r])
+        slot = h & np.uint64(_RECENT - 1)
+        if recent.hashes[slot] != h:
+            recent.hashes[slot] = h
+            count = word_tokens(
+                data, tokens.starts[i], tokens.ends[i], tokens.flags[i], references.lower,
+                references.vocabulary, space.room,
+            )[0]  # fmt: skip
+            holders = references.holders[(h >> _HALF) * _SPREAD >> _HALF & _CACHE_MASK]
+            for r in range(len(sums)):
+                held = holders >> np.uint64(r % 64) & np.uint64(1)
+                cost = np.int64(_known(h >> _HALF, r, references) & _COST if held else 0)
+                if not cost:
+                    cost = references.unknown[r]
+                    for k in range(count):
+                        cost += references.costs[ids[k], r]
+                recent.costs[slot, r] = min(cost, references.limits[r])
+        for r in range(len(sums)):
+            sums[r] += space.classes.counts[c] * np.int64(recent.costs[slot, r])
 
 
 @borrowing
@@ -426,7 +439,7 @@ def _measure_batch(
     space: Scratch,
     numbers: Int64s,
     limits: Float64s,
-    costs: Int64s,
+    recent: _Recent,
     out: Float64s,
 ) -> None:
     """Fill out[references, texts] for the references of these numbers: PARTS, or as `measure`.
@@ -442,7 +455,7 @@ def _measure_batch(
         words = _count_words(Document(begin, end, 0, n, kinds, found, 0, 0, -1, -1, 0), space)
         total, own = words
         if limits[d] < np.inf:
-            _add_costs(data, found, references, space, costs)
+            _add_costs(data, found, references, space, recent)
         for k in range(len(numbers)):
             doc = Document(begin, end, 0, n, kinds, found, 0, 0, -1, -1, numbers[k])
             if out.shape[2] == len(PARTS):
@@ -450,7 +463,7 @@ def _measure_batch(
                 out[k, d, 0], out[k, d, 1], out[k, d, 2] = parts
                 continue
             curve, few = references.curves[numbers[k]], total < _FEWEST
-            strange = costs[numbers[k]] / SCALE + own - total * np.log(total)
+            strange = recent.sums[numbers[k]] / SCALE + own - total * np.log(total)
             if few or _excess(strange / total, total, curve, 0) <= limits[d]:
                 out[k, d, 0], out[k, d, 1] = measure(data, doc, references, space)
 
@@ -474,6 +487,8 @@ def measure_all(
     """
     buffers, width = text_buffers(texts), len(PARTS) if parts else len(REFERENCE)
     out = np.full((len(numbers), len(buffers), width), np.inf)
-    space, costs = allocate(buffers.offsets), np.empty(len(references.limits), np.int64)
-    _measure_batch(buffers, ch.properties(), references, space, numbers, limits, costs, out)
+    space, n = allocate(buffers.offsets), len(references.limits)
+    hashes, costs = np.zeros(_RECENT, np.uint64), np.empty((_RECENT, n), np.uint8)
+    recent = _Recent(hashes, costs, np.empty(n, np.int64))
+    _measure_batch(buffers, ch.properties(), references, space, numbers, limits, recent, out)
     return out
