@@ -69,13 +69,11 @@ class ClassifyResult:
     """Scores of a batch; all have one entry per document."""
 
     quality: pa.Array  # float32: probability of a high grade
-    grade: pa.Array  # float32: estimated grade on the scale of the training labels
     domain: pa.Array  # string
     topic: pa.Array  # string
     topic_score: pa.Array  # float32: probability of the topic
     format: pa.Array  # string
     format_score: pa.Array  # float32: probability of the format
-    domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
     views: dict[str, pa.Array]  # float32 by name: probability of a high grade in another view
     #: [documents]: neither code nor formulas from end to end; also true where quality removes none
     prose: npt.NDArray[np.bool_]
@@ -127,13 +125,11 @@ class Classifier:
         return ClassifyResult(
             quality=_float32(quality),
             prose=self._prose(read, _float32(quality)),
-            grade=_float32(graded[:, 0]),
             domain=decide_domains(domains, domain_model.labels, languages, self.settings),
             topic=topic,
             topic_score=topic_score,
             format=form,
             format_score=form_score,
-            domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
             views={
                 name: _float32(sigmoid(model.graded(measured[model.max_bytes], languages)[:, 1]))
                 for name, model in views.items()
@@ -171,9 +167,8 @@ class Classifier:
         if self.settings.paths:
             most = np.float32(max(self.settings.min_quality.values(), default=0))
             rows = np.flatnonzero(quality.to_numpy() < most)
-            prose[rows] = (
-                document_paths(structure(large_strings(texts).take(pa.array(rows)))) == PROSE_PATH
-            )
+            some = large_strings(texts).take(pa.array(rows))
+            prose[rows] = document_paths(structure(some)) == PROSE_PATH
         return prose
 
 

@@ -68,14 +68,8 @@ class C4Limits(NamedTuple):
 
 def line_phrases() -> Phrases:
     """Phrases that condemn a line or a document."""
-    return compile_phrases(
-        [
-            (_LOREM_BIT, [LOREM_PHRASE]),
-            (_JAVASCRIPT_BIT, [JAVASCRIPT_PHRASE]),
-            (_POLICY_BIT, POLICY_PHRASES),
-            (_CURLY_BIT, ["{"]),
-        ]
-    )
+    first = [(_LOREM_BIT, LOREM_PHRASE), (_JAVASCRIPT_BIT, JAVASCRIPT_PHRASE), (_CURLY_BIT, "{")]
+    return compile_phrases([*first, *((_POLICY_BIT, phrase) for phrase in POLICY_PHRASES)])
 
 
 @merged

@@ -32,9 +32,9 @@ def _cases(b: int) -> list[int]:
     return [b, b - 32] if 97 <= b <= 122 else [b]
 
 
-def compile_phrases(groups: Sequence[tuple[int, Sequence[str]]]) -> Phrases:
-    """Pack groups of (bits, phrases), at most 64 phrases."""
-    raw = [(bits, phrase.lower().encode()) for bits, phrases in groups for phrase in phrases]
+def compile_phrases(phrases: Sequence[tuple[int, str]]) -> Phrases:
+    """Pack (bits, phrase), at most 64."""
+    raw = [(bits, phrase.lower().encode()) for bits, phrase in phrases]
     first = np.zeros(256, np.uint64)
     second = np.zeros(256, np.uint64)
     for number, (_, phrase) in enumerate(raw):

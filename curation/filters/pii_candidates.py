@@ -251,9 +251,8 @@ def _scan(
         while i < end:
             pair = _ANY
             while i + 1 < end:
-                pair = prefixes.pairs[
-                    np.uint64(data[np.uint64(i)]) << np.uint64(8) | data[np.uint64(i + 1)]
-                ]
+                first, after = np.uint64(data[np.uint64(i)]), np.uint64(i + 1)
+                pair = prefixes.pairs[first << np.uint64(8) | data[after]]
                 if pair:
                     break
                 i += 1

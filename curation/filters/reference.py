@@ -60,7 +60,7 @@ from curation.text import characters as ch
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_WORD, PRIME, finish
 from curation.tokenize.bpe import merge_piece
 from curation.tokenize.tokenizer import Tokenizer, from_file
-from curation.tokenize.vocabulary import Tables, find_bytes, tables
+from curation.tokenize.vocabulary import Tables, find_bytes
 
 if TYPE_CHECKING:
     from curation.filters.scratch import Room, Scratch
@@ -176,21 +176,16 @@ def _read_references(languages: tuple[str, ...], _vocabulary: Path, *paths: Path
 
 
 def reference_tables(references: Sequence[Reference]) -> References:
-    """Lay the references out for kernels; without any, the vocabulary is not loaded."""
-    n = len(references)
-    if n:
-        tokenizer = load_vocabulary()
-        vocabulary, lengths = tokenizer.token_tables, token_lengths(tokenizer.tokens)
-    else:
-        vocabulary, lengths = tables([bytes([b]) for b in range(256)]), np.zeros(0, np.int64)
+    """Lay the references out for kernels."""
+    n, vocabulary = len(references), load_vocabulary()
+    lengths = token_lengths(vocabulary.tokens)
     costs = np.empty((n, len(lengths)), np.uint8)
-    for row, held in zip(costs, references, strict=True):
-        row[:] = held.unseen[lengths]
-        row[held.tokens] = held.costs
     sizes = [1 << (2 * len(each.words)).bit_length() for each in references]
     bounds = np.cumsum([0, *sizes]).astype(np.int64)
     words, holders = np.zeros(bounds[-1], np.uint64), np.zeros(_CACHE_SLOTS, np.uint64)
     for number, held in enumerate(references):
+        costs[number] = held.unseen[lengths]
+        costs[number, held.tokens] = held.costs
         keys = held.words.astype(np.uint64)
         places = keys * _SPREAD >> _HALF
         holders[places & _CACHE_MASK] |= np.uint64(1 << number % 64)
@@ -203,7 +198,7 @@ def reference_tables(references: Sequence[Reference]) -> References:
         bounds,
         holders,
         ch.lower_case(),
-        vocabulary,
+        vocabulary.token_tables,
         np.ascontiguousarray(costs.T),
         np.array([r.unknown for r in references], np.int64),
         np.concatenate([np.zeros(0, np.uint32), *(r.endings for r in references)]),

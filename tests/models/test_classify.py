@@ -51,13 +51,11 @@ def result(**columns: list[object]) -> ClassifyResult:
     floats = pa.array(np.zeros(n), pa.float32())
     return ClassifyResult(
         quality=pa.array(columns.get("quality", [1.0] * n), pa.float32()),
-        grade=floats,
         domain=pa.array(columns.get("domain", ["general"] * n)),
         topic=pa.array(columns.get("topic", ["other"] * n)),
         topic_score=floats,
         format=pa.array(columns.get("format", ["news"] * n)),
         format_score=floats,
-        domain_scores={},
         prose=np.array(columns.get("prose", [True] * n)),
         views={},
     )
@@ -72,7 +70,6 @@ def test_scores_of_typical_pages() -> None:
     quality = found.quality.to_pylist()
     assert quality[0] > 5 * quality[1]
     assert found.domain.to_pylist()[::2] == ["general", "code"]
-    assert found.grade[0].as_py() > found.grade[1].as_py()
     reasons = decide(found, defaults()).reason.to_pylist()
     assert reasons == [None, "quality.low_score", None]
 
@@ -110,17 +107,10 @@ def test_addresses_are_no_code() -> None:
 
 def test_every_score_is_a_probability() -> None:
     found = Classifier(defaults()).apply(TEXTS)
-    for column in (
-        found.quality,
-        found.topic_score,
-        found.format_score,
-        *found.domain_scores.values(),
-    ):
+    for column in (found.quality, found.topic_score, found.format_score):
         assert column.type == pa.float32() and column.null_count == 0
         values = column.to_numpy()
         assert ((values >= 0) & (values <= 1)).all()
-    sums = sum(c.to_numpy().astype(float) for c in found.domain_scores.values())
-    assert np.allclose(sums, 1, atol=1e-3)
 
 
 @given(st.lists(st.integers(0, len(TEXTS)), min_size=0, max_size=4))
