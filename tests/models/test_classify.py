@@ -121,7 +121,7 @@ def test_results_do_not_depend_on_the_batch(cuts: list[int]) -> None:
     whole = classifier.apply(array)
     edges = [0, *sorted(cuts), len(TEXTS)]
     parts = [classifier.apply(array.slice(a, b - a)) for a, b in itertools.pairwise(edges)]
-    for name in ("quality", "grade", "domain", "topic", "topic_score", "format", "format_score"):
+    for name in ("quality", "domain", "topic", "topic_score", "format", "format_score"):
         assert pa.concat_arrays([getattr(p, name) for p in parts]).equals(getattr(whole, name))
 
 
