@@ -100,7 +100,7 @@ def _suspected(text: str) -> list[str]:
     runs = _BEYOND.findall(sample)
     # How many runs begin so in each encoding, side by side in one number.
     counts = sum(first.get(r[0], 0) & second.get(r[1:2], 0) | both.get(r[0], 0) for r in runs)
-    of_each = enumerate((*_BY_ONE, *_BY_PAIRS))
+    of_each = enumerate((*_BY_ONE, *_BY_PAIRS) if counts else ())
     found = [name for k, name in of_each if 2 * (counts >> _BITS * k & _COUNT) >= len(runs)]
     return [name for name in found if _reads(sample, name)]
 
@@ -222,7 +222,7 @@ def repaired(text: str) -> str:
     C1 controls that are none of their bytes become the signs that windows-1252 has in their places.
     """
     source = text.encode("utf-8", "surrogatepass")
-    made = source if source.isascii() else _repaired(source)
+    made = source if text.isascii() else _repaired(source)
     return text if made is source else made.decode("utf-8", "surrogatepass")
 
 
