@@ -9,7 +9,6 @@ from pathlib import Path
 from curation.config import read_yaml
 from pipelines.commands.options import add_dry_run, add_json, add_run, end_dry_run
 from pipelines.console import PlainConsole
-from pipelines.reading.summary import RunFacts, summary_files
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
@@ -51,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _summarize(options: argparse.Namespace) -> int:
     """Count, write the files, and list the fields that a person must fill in."""
+    from pipelines.reading.summary import RunFacts, summary_files  # which `report` needs not
+
     facts = RunFacts.of(options.run, options.mix)
     answers = read_yaml(Path(options.answers)) if options.answers else {}
     folder = Folder(options.output) if options.output else facts.folder / SUMMARY
