@@ -156,7 +156,8 @@ def _sound_gzip(raw: RawFile, start: int) -> tuple[bytes, int] | None:
     decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
     parts, size, at = list[bytes](), 0, start
     while not decoder.eof and size < _AT_ONCE:
-        data = raw.fetch(at, CHUNK) if decoder.needs_input else b""
+        chunk = CHUNK if parts else CHUNK >> 3  # what is left of it is copied, and most are small
+        data = raw.fetch(at, chunk) if decoder.needs_input else b""
         at += len(data)
         try:
             parts.append(decoder.decompress(data, _AT_ONCE))

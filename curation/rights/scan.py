@@ -209,7 +209,8 @@ def _sign(data: Bytes, begin: Int, end: Int) -> Int:
     """Return where the last sign of copyright is, or else the last such word; -1: neither."""
     name = -1
     for at in range(end - 2, begin - 1, -1):
-        if not _BEGINS[data[at]] & _GOES_ON[data[at + 1]]:  # one branch, seldom taken
+        first = np.uint64(at)  # as no index is negative
+        if not _BEGINS[data[first]] & _GOES_ON[data[first + np.uint64(1)]]:  # seldom both
             continue
         for k in range(len(_ENDS) - 1):
             size = _ENDS[k + 1] - _ENDS[k]
