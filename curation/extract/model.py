@@ -42,6 +42,7 @@ from curation.compiled import (
 from curation.errors import ConfigError
 from curation.extract.containers import WEIGHED
 from curation.extract.features import COUNT, VERSION, Lexicons, Names
+from curation.kernels import kept
 from curation.models import ModelFile, locate
 
 MAX_LEAVES = 32  # a bit each
@@ -275,4 +276,11 @@ def read_model(path: Path, name: str) -> Model:
 def load(model: ModelFile) -> Model:
     """The model that settings name, loaded once per process and verified."""
     path, _ = locate(model)
-    return read_model(path, model.path)
+    return _ready(path, model.path)
+
+
+@kept
+def _ready(path: Path, name: str) -> Model:
+    found = read_model(path, name)
+    _ = found.arrays  # kept with it
+    return found
