@@ -264,23 +264,18 @@ def read_model(path: Path, name: str) -> Model:
     forest = Forest(
         part["roots"], part["feature"], part["threshold"], part["left"], part["bases"], head["sure"]
     )
-    return Model(
+    found = Model(
         Lexicon(part["class_keys"], part["class_weights"].astype(np.float32)),
         Lexicon(part["word_keys"], part["word_weights"].astype(np.float32)),
         Lexicon(part["region_keys"], part["region_bits"]),
         forest,
     )
+    _ = found.arrays  # which are kept with it
+    return found
 
 
 @functools.cache
 def load(model: ModelFile) -> Model:
     """The model that settings name, loaded once per process and verified."""
     path, _ = locate(model)
-    return _ready(path, model.path)
-
-
-@kept
-def _ready(path: Path, name: str) -> Model:
-    found = read_model(path, name)
-    _ = found.arrays  # kept with it
-    return found
+    return kept(read_model)(path, model.path)

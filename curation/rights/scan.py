@@ -209,8 +209,8 @@ def _sign(data: Bytes, begin: Int, end: Int) -> Int:
     """Return where the last sign of copyright is, or else the last such word; -1: neither."""
     name = -1
     for at in range(end - 2, begin - 1, -1):
-        first = np.uint64(at)  # as no index is negative
-        if not _BEGINS[data[first]] & _GOES_ON[data[first + np.uint64(1)]]:  # seldom both
+        # No index is negative. One branch, seldom taken.
+        if not _BEGINS[data[np.uint64(at)]] & _GOES_ON[data[np.uint64(at + 1)]]:
             continue
         for k in range(len(_ENDS) - 1):
             size = _ENDS[k + 1] - _ENDS[k]
