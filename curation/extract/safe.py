@@ -7,6 +7,7 @@ The columns that a document has of its page.
 
 from __future__ import annotations
 
+import contextlib
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,9 @@ def text_of(page: Page) -> str:
     form; `repair`: mojibake undone, white space at the ends of lines cut, NFC.
     """
     if page.normalize == "none":
-        return _exactly(page)
+        with contextlib.suppress(UnicodeDecodeError):
+            return page.content.decode()
+        return _decoded(page)
     text = _decoded(page)
     if page.normalize == "nfc":
         return unicodedata.normalize("NFC", text)
@@ -36,13 +39,6 @@ def text_of(page: Page) -> str:
     from curation.text.mojibake import repaired
 
     return clean(repaired(text))
-
-
-def _exactly(page: Page) -> str:
-    try:
-        return page.content.decode()
-    except UnicodeDecodeError:
-        return _decoded(page)
 
 
 def _decoded(page: Page) -> str:

@@ -140,11 +140,8 @@ def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
 def media_type(value: str) -> tuple[str, str | None]:
     """MIME type in lower case, and the charset parameter if there is one."""
     mime, _, rest = value.partition(";")
-    charset = None
-    if rest:
-        found = re.search(r"charset\s*=\s*[\"']?([^\s\"';,]+)", rest, re.IGNORECASE)
-        charset = found[1] if found else None
-    return mime.split(",")[0].strip(" \t\"'").lower(), charset
+    found = re.search(r"charset\s*=\s*[\"']?([^\s\"';,]+)", rest, re.IGNORECASE)
+    return mime.split(",")[0].strip(" \t\"'").lower(), found[1] if found else None
 
 
 def looks_like_html(body: bytes) -> bool:
