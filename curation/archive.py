@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError, first_line
-from curation.kernels import kept
 
 
 def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
@@ -21,11 +20,6 @@ def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
 
 def read_headed(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return the JSON in the array `head`, and the other arrays. Use it inside `read_as`."""
-    return _read_headed(Path(path))
-
-
-@kept  # unpacked: to inflate a model takes longer than to use it on a page
-def _read_headed(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     arrays = read_arrays(path)
     return json.loads(arrays.pop("head").tobytes()), arrays
 

@@ -201,7 +201,10 @@ def kept(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @functools.wraps(function)
     def found(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        plain = [sha256_of(value) if isinstance(value, Path) else value for value in args]
+        try:
+            plain = [sha256_of(value) if isinstance(value, Path) else value for value in args]
+        except OSError:
+            return function(*args, **kwargs)  # says which file it can't read
         given = repr((plain, kwargs, unicodedata.unidata_version, _versions()))
         name = f"{function.__module__}.{function.__qualname__}-{sources_stamp(source)}"
         name += f"-{hashlib.sha256(given.encode()).hexdigest()[:16]}{SUFFIX}"

@@ -292,6 +292,8 @@ def test_arrays_are_mapped_and_what_is_written_to_them_stays_here(
         source.write_text(content)
         tables(source)
     assert len(built) == 2
+    tables(tmp_path / "missing")  # which would say so itself
+    assert built.pop() == 2
     for _ in range(2):
         found = tables(source)
         assert found[0].tolist() == [0, 1, 2] and found[4] == b"x" and not len(found[3])
