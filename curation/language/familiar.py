@@ -94,7 +94,9 @@ class Familiarity:
         """Return the numbers of each text's runs that are known, of all, of different ones with
         accented letters, of the unknown ones among these, and how often these occur: [5, texts].
 
-        With several labels to a text, known are those with accented letters alone."""
+        With several labels to a text, known are those with accented letters alone, and all numbers
+        are 0 where it has none.
+        """
         offsets, data = text_buffers(lines)
         counts = np.zeros((5, len(labels)))
         scratch = _scratch(offsets)
@@ -157,9 +159,12 @@ def _count(
 ) -> None:
     seen = np.empty(_SEEN, np.bool_)
     for text in range(len(labels)):
+        some = labels.shape[1] == 1
+        for i in range(offsets[firsts[text]], offsets[firsts[text + 1]]):
+            some |= 0xC2 <= data[np.uint64(i)] < 0xCA  # with which accented letters begin
         hits = runs = accented = strange = times = 0
         seen[:] = False
-        for line in range(firsts[text], firsts[text + 1]):
+        for line in range(firsts[text], firsts[text + 1] if some else 0):
             n = _runs(data, offsets[line], offsets[line + 1], scratch, 0)
             runs += n
             for k in range(n):
@@ -176,11 +181,8 @@ def _count(
                     strange += not (seen[place] or known)
                     times += not known
                     seen[place] = True
-        counts[0, text] = hits
-        counts[1, text] = runs
-        counts[2, text] = accented
-        counts[3, text] = strange
-        counts[4, text] = times
+        counts[0, text], counts[1, text], counts[2, text] = hits, runs, accented
+        counts[3, text], counts[4, text] = strange, times
 
 
 def places(lines: Texts, labels: Ints) -> tuple[Ints, Ints]:
