@@ -193,8 +193,9 @@ def test_runs_are_listed(home: Path, capsys: pytest.CaptureFixture[str]) -> None
         run(*short[:-1], "extract", "--set", "extract.min_characters=9999999", "--output", "b") == 0
     )
     (home / "deep/in/a/dedup-urls/manifest.json").unlink()
-    (home / "other").mkdir()
-    (home / "other/manifest.json").write_text("{}")  # of something else
+    (home / "other/shards").mkdir(parents=True)
+    for name in ("manifest", "shards/a"):  # of something else
+        (home / f"other/{name}.json").write_text("{}")
     (home / "other/recipe.yaml").write_text("soup: {salt: 1}")
     (home / "loop").symlink_to(home)
     with (home / "work/.lock").open("w") as lock:

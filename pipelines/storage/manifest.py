@@ -50,8 +50,9 @@ def is_damaged(folder: Folder) -> bool:
 
 
 def has_manifest(folder: Folder) -> bool:
-    """Return whether there is a manifest that a run wrote, damaged or not."""
-    return folder.exists(MANIFEST) and folder.exists("shards")
+    """Return whether there is a manifest that a run wrote; of a damaged one the records tell."""
+    names = [MANIFEST, *(f"shards/{name}" for name in (folder / "shards").tree())][:2]
+    return folder.exists(MANIFEST) and any(unsealed(folder.read_bytes(name)) for name in names)
 
 
 def remove_manifest(folder: Folder) -> None:
