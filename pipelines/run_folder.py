@@ -209,7 +209,8 @@ def run_facts(folder: Folder) -> dict[str, Any]:
         stale, root = stale_stages(folder, stages), root_hash(folder, stages)
     held = [m for stage in present_stages(folder) if (m := read_manifest(folder / stage))]
     listed = folder.read_bytes(SUMS) if folder.exists(SUMS) else b""
-    names = [line.split("  ", 1)[-1].rpartition("/")[0] for line in listed.decode().splitlines()]
+    lines = listed.decode(errors="replace").splitlines()
+    names = [line.split("  ", 1)[-1].rpartition("/")[0] for line in lines]
     # Stages that later ones have read may be gone; the last of each mix may not.
     last = {name.partition("/")[2]: name for name in names}
     whole = bool(last) and {*last.values()} <= {*stages}

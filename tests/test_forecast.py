@@ -220,7 +220,9 @@ def test_runs_are_listed(home: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert states(capsys, "work")["work"]["state"] == left
     listed = (home / "out/SHA256SUMS").read_text()  # with a named mix, whose folder is gone
     (home / "out/SHA256SUMS").write_text(f"{'0' * 64}  tokenize/late/manifest.json\n{listed}")
+    (home / "b/SHA256SUMS").write_bytes(b"\xff")
     assert states(capsys, "out")["out"]["state"] == "interrupted"
+    assert states(capsys, "b")["b"]["state"] == "stale"
 
 
 def test_runs_that_were_stopped_or_answered_are_listed(
