@@ -208,9 +208,8 @@ def run_facts(folder: Folder) -> dict[str, Any]:
         stages = load_run(folder.url)[1]
         stale, root = stale_stages(folder, stages), root_hash(folder, stages)
     held = [m for stage in present_stages(folder) if (m := read_manifest(folder / stage))]
-    listed = folder.read_bytes(SUMS) if folder.exists(SUMS) else b""
-    lines = listed.decode(errors="replace").splitlines()
-    names = [line.split("  ", 1)[-1].rpartition("/")[0] for line in lines]
+    listed = folder.read_bytes(SUMS).decode(errors="replace") if folder.exists(SUMS) else ""
+    names = [line.split("  ", 1)[-1].rpartition("/")[0] for line in listed.splitlines()]
     # Stages that later ones have read may be gone; the last of each mix may not.
     last = {name.partition("/")[2]: name for name in names}
     whole = bool(last) and {*last.values()} <= {*stages}

@@ -169,8 +169,7 @@ def _near(source: bytes) -> str:
     if len(source) < _SHORT:
         return source.decode("utf-8", "surrogateescape")
     data = np.frombuffer(source, np.uint8)
-    beyond = np.zeros(len(data) + 4, np.bool_)
-    np.greater_equal(data, 0x80, out=beyond[2:-2])
+    beyond = np.concatenate([[False] * 2, data >= 0x80, [False] * 2])
     near = beyond[:-2] | beyond[1:-1] | beyond[2:]
     at = np.flatnonzero(near[1:-1] | near[:-2])
     shown = np.where(near[at + 1], data[at], 0x20)

@@ -228,23 +228,23 @@ def from_file(path: Path) -> Tokenizer:
     elif card.get("file") != path.name:
         card = {}
     try:
-        digest = sha256_of(path)
+        is_whole = sha256_of(path) == str(card.get("sha256", sha256_of(path)))
     except OSError as error:
         raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
-    if digest != str(card.get("sha256", digest)):
+    if not is_whole:
         raise InputError(f"{path}: SHA-256 is not the one in {card_path.name}: file damaged?")
     count = int(card.get("special_tokens", SPECIAL_TOKENS))
     name = str(card.get("name", path.stem))
     split = pattern(str(card.get("pattern", "cl100k")))
-    tokens, ready = _read(path, digest)
+    tokens, ready = _read(path)
     tokenizer = Tokenizer(name, tokens, split, special_tokens(count))
     tokenizer.token_tables = ready
     return tokenizer
 
 
 @kept
-def _read(path: Path, sha256: str) -> tuple[list[bytes], Tables]:
-    """Return the tokens of a file with that checksum, and their tables."""
+def _read(path: Path) -> tuple[list[bytes], Tables]:
+    """Return the tokens of a file, and their tables."""
     tokens = read_ranks(path)
     return tokens, tables(tokens)
 
