@@ -264,7 +264,7 @@ def _csv(separators: str, longest: int) -> Rows:
 
 
 def _array(longest: int) -> Rows:
-    """Objects, in an array or not, over any lines, each of `longest` characters at most."""
+    """Objects, in arrays or not, over any lines, each of `longest` characters at most."""
     decoder = Members()
     large = ValueError(f"an object of over {longest} characters (readers.max_record_bytes)")
 
@@ -273,11 +273,9 @@ def _array(longest: int) -> Rows:
         window, at, ended, first = "", 0, False, True
         while True:
             at = _SEPARATION.match(window, at).end()  # type: ignore[union-attr]
-            if first and window[at : at + 1] == "[":
-                at, first = at + 1, False
+            if window[at : at + 1] == ("[" if first else "]"):
+                at, first = at + 1, not first
                 continue
-            if window[at : at + 1] == "]":
-                return
             try:
                 row, end = decoder.raw_decode(window, at)
             except (ValueError, RecursionError) as error:

@@ -125,6 +125,8 @@ def test_an_array_of_objects(tmp_path: Path, indent: int | None, suffix: str) ->
         (b'[{"text": "a"}, "b"]', 1, "'b' is not an object"),
         (b'[{"text": "' + b"a" * 3000 + b'"}]', 0, "an object of over 2000 characters"),
         (b'[{"text": "a\xff\\ud800"}, {"text": "b"}]', 2, None),
+        (b'[{"text": "a"}]\n[{"text": "b"}]{"text": "c"}', 3, None),
+        (b'{\n "text": "a"\n}]\n{"text": "b"}', 1, "after 1 rows: ValueError: Expecting"),
         (b"[]", 0, None),
         (b"[" * 5000, 0, "after 0 rows"),
     ],
