@@ -95,7 +95,7 @@ def _second_language(
     whole = pieces.texts.take(pa.array(strange)).to_pylist()
     texts = [text.encode()[:SEARCHED_PIECE].decode(errors="ignore") for text in whole]
     most, numbers = of_own[strange] - MARGIN + _ROUNDING, np.arange(len(references.unknown))
-    for limits in (np.minimum(most, ORDINARY), most):  # few languages are looked at again
+    for limits in (np.minimum(most, ORDINARY + _ROUNDING), most):  # few are looked at again
         found = measure_all(texts, references, numbers, limits)[:, :, 0]
         fits = of_own[strange] - found >= MARGIN
         likely = (fits & (found <= ORDINARY)).any(axis=1)

@@ -36,14 +36,8 @@ _GROUP_BYTES = 16 << 20
 _MOST_GROUP_BYTES = 24 << 20
 #: Zeros that end a number's fraction.
 _ZEROS = r"\.0*$|(\.\d*[1-9])0+$"
-#: A process keeps tables that it wrote, decoded, up to so many bytes: it may read them next.
-_KEPT_BYTES = 32 << 20
 #: Columns of pages and their texts.
 _LONG = ("text", "html")
-
-#: These tables by name, each with folder, SHA-256 and stamp of its file. Shards have the same names
-#: in all stages: the table of the next stage takes the place of this one's.
-_kept = dict[str, tuple[pa.Table, Folder, str, str]]()
 
 
 @contextlib.contextmanager
@@ -92,15 +86,8 @@ def read_batches(
     """
     row = 0
     try:
-        kept, *facts = _kept.get(name, [None])
-        if kept is None or facts != [folder, sha256, folder.stamp(name)]:
-            kept = None
-        with open_parquet(folder, name, sha256 if kept is None else None) as parquet:
-            pieces = _pieces(parquet, columns)
-            if kept is not None and kept.schema.equals(parquet.schema_arrow, check_metadata=True):
-                wanted = [n for n in kept.column_names if columns is None or n in columns]
-                pieces = iter(kept.select(wanted).to_batches(BATCH_ROWS))
-            for batch in _cut(pieces):
+        with open_parquet(folder, name, sha256) as parquet:
+            for batch in _cut(_pieces(parquet, columns)):
                 _check_present(batch, row)
                 row += batch.num_rows
                 batch = conformed(batch)
@@ -114,18 +101,6 @@ def read_batches(
         if is_damage(error):
             raise damaged(folder, name, str(error)) from error
         raise InputError(f"{folder.url}/{name}: {error}") from error
-
-
-def _keep(folder: Folder, name: str, sha256: str, table: pa.Table) -> None:
-    """Keep a table that was written, in place of those of other folders if need be."""
-    _kept.pop(name, None)
-    room = _KEPT_BYTES - table.nbytes - sum(kept.nbytes for kept, *_ in [*_kept.values()])
-    for other, (kept, place, *_) in [*_kept.items()]:
-        if room < 0 and place != folder:
-            room += kept.nbytes
-            _kept.pop(other, None)
-    if room >= 0:
-        _kept[name] = table.combine_chunks(), folder, sha256, folder.stamp(name)
 
 
 def read_kinds(
@@ -277,8 +252,7 @@ class TableWriter:
 
     def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
         self.name = name
-        self._folder, self._schema = folder, schema
-        self._written, self._size = list[pa.Table](), 0
+        self._schema = schema
         self._stack = contextlib.ExitStack()
         self._sink: HashingSink = self._stack.enter_context(folder.create(name))
         self._writer = pq.ParquetWriter(
@@ -297,8 +271,10 @@ class TableWriter:
 
     def write(self, batch: pa.RecordBatch, whole: bool = True) -> None:
         """Write rows. Without `whole`, more of the same 512 rows of input follow."""
-        parts = list(_halved([batch]))
-        for part in parts if any(map(is_large, parts)) else [batch]:
+        parts = [batch]
+        if batch.nbytes > BATCH_BYTES and any(is_large(p) for p in _halved([batch])):
+            parts = list(_halved([batch]))
+        for part in parts:
             large = is_large(part)
             if large:
                 self._flush()
@@ -318,8 +294,6 @@ class TableWriter:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, self._schema)
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-            self._size += table.nbytes
-            self._written = [*self._written, table] if self._size <= _KEPT_BYTES else []
             self.rows += table.num_rows
             self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
@@ -338,8 +312,6 @@ class TableWriter:
             except BaseException:
                 self._sink.abandon()
                 raise
-        if self._folder.is_local and self._written:
-            _keep(self._folder, self.name, self.record.sha256, pa.concat_tables(self._written))
 
     @property
     def record(self) -> FileRecord:

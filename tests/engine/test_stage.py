@@ -351,27 +351,6 @@ def test_hidden_files_and_those_that_are_no_records_are_left_alone(tmp_path: Pat
         assert all((tmp_path / "shards" / stray).exists() for stray in strays)
 
 
-def test_what_this_process_wrote_is_not_decoded_again_while_it_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, name = Folder(str(tmp_path)), "documents/a.parquet"
-    rows = pa.table({"id": map(str, range(1300)), "n": range(1300)}).to_batches()[0]
-    with TableWriter(folder, name, rows.schema) as writer:
-        for first, size in ((0, 500), (500, 12), (512, 700), (1212, 88)):
-            writer.write(rows.slice(first, size))
-    sha256 = writer.record.sha256
-    decoded = list(read_batches(folder, name))
-    with monkeypatch.context() as patch:
-        patch.setattr("pipelines.storage.shards._pieces", lambda *arguments: iter(()))
-        again = list(read_batches(folder, name, sha256=sha256))
-        (ids, *_) = read_batches(folder, name, ["id", "absent"], sha256)
-    assert [b.num_rows for b in again] == [512, 512, 276]
-    assert again == decoded and ids == decoded[0].select(["id"])
-    pq.write_table(pa.table({"id": ["0"], "n": [0]}), f"{tmp_path}/{name}")
-    with pytest.raises(DamagedError):
-        list(read_batches(folder, name, sha256=sha256))
-
-
 def test_a_loose_file_is_hashed_once_as_long_as_it_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
