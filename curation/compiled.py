@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib
 import inspect
+import io
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,8 +74,9 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             # A library of the same version may be of another build.
             with contextlib.suppress(Exception):
                 if content := read_kept(file):
-                    pickle.load(content)
-                    held = _Unpickler(content).load()
+                    stream = io.BytesIO(content)
+                    pickle.load(stream)
+                    held = _Unpickler(stream).load()
                     rebuild = _part if self.is_part else compiler.CompileResult._rebuild
                     return rebuild(target_context, *held)
         return None
@@ -98,7 +100,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
         ):
             content = read_kept(name)
             with contextlib.suppress(Exception):
-                yield pickle.load(content)  # type: ignore[arg-type]
+                yield pickle.loads(content)  # type: ignore[arg-type]
 
     def enable(self) -> None:
         """Part of numba's interface."""

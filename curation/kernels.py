@@ -14,7 +14,6 @@ import functools
 import hashlib
 import importlib.machinery
 import importlib.metadata
-import io
 import itertools
 import mmap
 import os
@@ -158,14 +157,11 @@ def places() -> tuple[Path, ...]:
     return tuple(sorted(usual, key=lambda place: not _writable(place)))
 
 
-def read_kept(name: str) -> io.BytesIO | None:
-    """Return the content of a file; None if it is missing or damaged."""
-    content = _mapped(name)
-    return None if content is None else io.BytesIO(content)
+def read_kept(name: str) -> memoryview | None:
+    """Return the content of a file; None if it is missing or damaged.
 
-
-def _mapped(name: str) -> memoryview | None:
-    """Return the same in memory that processes share until they write to it."""
+    It is in memory that processes share until they write to it.
+    """
     for place in (*places(), OF_WHEEL):
         with contextlib.suppress(OSError, ValueError), open(place / name, "rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
@@ -208,7 +204,7 @@ def kept(function: Callable[_P, _T]) -> Callable[_P, _T]:
         given = repr((plain, kwargs, unicodedata.unidata_version, _versions()))
         name = f"{function.__module__}.{function.__qualname__}-{sources_stamp(source)}"
         name += f"-{hashlib.sha256(given.encode()).hexdigest()[:16]}{SUFFIX}"
-        if (content := _mapped(name)) is not None:
+        if (content := read_kept(name)) is not None:
             with contextlib.suppress(Exception):  # by another build of a library
                 return _unpacked(content)  # type: ignore[no-any-return]
         made = function(*args, **kwargs)

@@ -8,7 +8,6 @@ other types, is compiled when it is called.
 import functools
 import hashlib
 import importlib
-import io
 import json
 import os
 from collections.abc import Collection
@@ -79,7 +78,7 @@ def mark_compiled(stages: Collection[str]) -> None:
 def unlike_the_wheel() -> str:
     """Return how this machine differs from what a wheel's kernels were compiled for."""
     for mark in kernels.OF_WHEEL.glob("compiled.*"):
-        brought = json.load(kernels.read_kept(mark.name) or io.BytesIO(b"{}"))
+        brought = json.loads(bytes(kernels.read_kept(mark.name) or b"{}"))
         here = {"processor": kernels.processor()} | kernels.software()
         if brought.get("processor") in kernels.levels():
             here["processor"] = brought["processor"]

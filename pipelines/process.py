@@ -80,9 +80,8 @@ def stoppable() -> Iterator[None]:
             sys.__unraisablehook__(found)
 
     sys.unraisablehook = unraisable
-    # Left out on purpose, by `nohup`.
-    shielded = {n for n in [signal.SIGHUP] if signal.getsignal(n) == signal.SIG_IGN}
-    before = {number: signal.signal(number, stop) for number in _WORDS if number not in shielded}
+    ignored = signal.SIGHUP, signal.SIG_IGN  # by nohup
+    before = {n: signal.signal(n, stop) for n in _WORDS if (n, signal.getsignal(n)) != ignored}
     with contextlib.suppress(Stopped):
         yield
     if stops:

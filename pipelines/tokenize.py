@@ -337,10 +337,13 @@ def tokens_saved(run: StageRun) -> dict[str, str]:
 
 def run(run: StageRun) -> dict[str, Any]:
     """Write token shards of every document that the mix drew (or of all, without a mix)."""
-    wanted = run.settings.index_columns or ()
-    known = sorted({c for shard in run.inputs if wanted for c in column_names(shard)})
-    if unknown := [name for name in wanted if name not in known]:
-        there = ", ".join(known)
+    asked, known = set(run.settings.index_columns or ()), set[str]()
+    for shard in run.inputs:
+        if asked <= known:
+            break  # mostly after the first
+        known.update(column_names(shard))
+    if unknown := sorted(asked - known):
+        there = ", ".join(sorted(known))
         raise ConfigError(f"tokenize.index_columns: no column {unknown[0]!r}; there are {there}")
     run.begin()
     encode = EncodeShards(run.settings_key, run.settings, tokens_saved(run))

@@ -266,7 +266,7 @@ def machine_code() -> tuple[str, int | None]:
         content = kernels.read_kept(next(cached._files(signature, cpu_target.target_context)))
         if content is None:
             return llvm.get_host_cpu_name(), None
-        entry = content.getvalue()
+        entry = bytes(content)
         compiled_code = llvm.ObjectFileRef.from_data(entry[entry.index(b"\x7fELF") :])
         total += sum(each.size() for each in compiled_code.sections() if each.is_text())
     return llvm.get_host_cpu_name(), total

@@ -122,6 +122,8 @@ def load_reference(path: str | Path, language: str) -> Reference:
     with read_as(path, "a reference distribution"):
         held = read_arrays(path)
         unknown, bound, trained = held.pop("header").tolist()
+        held["pairs"] = held["pairs"].reshape(CLASSES, CLASSES)
+        held["curve"] = held["curve"].reshape(len(LENGTHS), len(PARTS), 2)
         held["tokens"] = np.flatnonzero(np.unpackbits(held["tokens"])).astype(np.uint32)
         return Reference(language, unknown=unknown, bound=bound, trained=trained, **held)
 

@@ -20,7 +20,7 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import lz4.frame
 import zstandard
@@ -74,18 +74,6 @@ RECORD = re.compile(
 )
 
 
-class Decoder(Protocol):
-    """One member being decoded, in the manner of `bz2.BZ2Decompressor`."""
-
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes | None: ...
-
-
 class _Gzip:
     """zlib with the interface of the other decompressors."""
 
@@ -116,7 +104,7 @@ class Codec(NamedTuple):
 
     name: str
     magic: bytes
-    decoder: Callable[[], Any]  # of one member: a Decoder, of zstd one of blocks
+    decoder: Callable[[], Any]  # of one member, as `bz2.BZ2Decompressor`; of zstd one of blocks
     errors: tuple[type[Exception], ...]
     header_fits: Callable[[bytes], bool] = lambda head: True  # false for what only looks like one
     at_once: Callable[[RawFile, int], tuple[bytes, int] | None] = lambda raw, start: None

@@ -51,8 +51,10 @@ def is_damaged(folder: Folder) -> bool:
 
 def has_manifest(folder: Folder) -> bool:
     """Return whether there is a manifest that a run wrote; of a damaged one the records tell."""
-    names = [MANIFEST, *(f"shards/{name}" for name in (folder / "shards").tree())][:2]
-    return folder.exists(MANIFEST) and any(unsealed(folder.read_bytes(name)) for name in names)
+    if folder.exists(MANIFEST) and not unsealed(folder.read_bytes(MANIFEST)):
+        records = [f"shards/{name}" for name in (folder / "shards").tree()]
+        return any(unsealed(folder.read_bytes(name)) for name in records[:1])
+    return folder.exists(MANIFEST)
 
 
 def remove_manifest(folder: Folder) -> None:

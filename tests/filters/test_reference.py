@@ -304,6 +304,10 @@ def test_files_keep_it_and_are_reproducible(
     (tmp_path / "d.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-9])
     with pytest.raises(ConfigError, match=r"d\.npz: not a reference distribution: "):
         load_reference(tmp_path / "d.npz", "en")
+    for name, other in (("pairs", held.pairs[:-1]), ("curve", held.curve[:, :-1])):
+        save_reference(replace(held, **{name: other}), tmp_path / "e.npz")
+        with pytest.raises(ConfigError, match=r"e\.npz: not a reference distribution: "):
+            load_reference(tmp_path / "e.npz", "en")
 
 
 def test_training_from_files_adds_to_the_card(tmp_path: Path) -> None:
