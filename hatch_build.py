@@ -37,7 +37,9 @@ class Kernels(BuildHookInterface):  # type: ignore[misc]
         folder = os.environ.get("NUMBA_CACHE_DIR") or self._made.name
         given = {n: v for n, v in os.environ.items() if not n.startswith("NUMBA_")}
         processor = {"NUMBA_CPU_NAME": _LEVEL, "NUMBA_CPU_FEATURES": ""}
-        folders = {"NUMBA_CACHE_DIR": folder, "PYTHONPATH": self.root}
+        # What the build needs is where pip says: not in this Python's own packages.
+        places = os.pathsep.join([self.root, *filter(None, [given.get("PYTHONPATH")])])
+        folders = {"NUMBA_CACHE_DIR": folder, "PYTHONPATH": places}
         command = [sys.executable, "-m", "pipelines.cli", "warm-up", "--quiet"]
         subprocess.run(command, check=True, cwd=self.root, env=given | processor | folders)
         for file in Path(folder, "curation").iterdir():

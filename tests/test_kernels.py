@@ -134,6 +134,7 @@ def test_a_wheel_is_built_with_kernels_where_a_level_is_named(
     def warm_up(command: list[str], check: bool, cwd: str, env: dict[str, str]) -> None:
         assert command[-2:] == ["warm-up", "--quiet"] and "NUMBA_BOUNDSCHECK" not in env
         assert (env["NUMBA_CPU_NAME"], env["NUMBA_CPU_FEATURES"]) == ("x86-64-v3", "")
+        assert env["PYTHONPATH"].split(os.pathsep) == [str(root), "pip's"]
         folder = Path(env["NUMBA_CACHE_DIR"], "curation")
         folder.mkdir(exist_ok=True)
         (folder / "a.kernel").touch()
@@ -141,6 +142,7 @@ def test_a_wheel_is_built_with_kernels_where_a_level_is_named(
     monkeypatch.setattr(subprocess, "run", warm_up)
     monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "pip's")
     root = Path(__file__).parent.parent
     for level, version, built in (
         ("", "standard", 0),
