@@ -50,11 +50,9 @@ _ROWS = 64  # rows side by side: their features fit the first cache
 _AT_ONCE = 16  # of them: fewer take as long
 _NODES = 4  # nodes side by side
 _ALL = np.uint32(0xFFFFFFFF)
-# Index of the lowest bit of a word: this product has another upper five bits for each.
+# The place of a leaf's value by its bit: this product has another upper five bits for each.
 _DE_BRUIJN = np.uint32(0x077CB531)
-_BIT = np.zeros(32, np.uint8)
-for _index in range(32):
-    _BIT[((1 << _index) * int(_DE_BRUIJN) & 0xFFFFFFFF) >> 27] = _index
+_PLACES = [((1 << bit) * int(_DE_BRUIJN) & int(_ALL)) >> 27 for bit in range(MAX_LEAVES)]
 
 
 class Branches(NamedTuple):
@@ -67,7 +65,7 @@ class Branches(NamedTuple):
     feature: npt.NDArray[np.int32]  # [nodes]
     threshold: npt.NDArray[np.float32]  # [nodes]
     left_out: npt.NDArray[np.uint32]  # [nodes] leaves that are left to rows which go right
-    values: npt.NDArray[np.float32]  # [trees, MAX_LEAVES] of the leaves, from left to right
+    values: npt.NDArray[np.float32]  # [trees, MAX_LEAVES] of the leaves, at their _PLACES
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Forest:
                 elif leaves == MAX_LEAVES:
                     raise ValueError(f"a tree with more than {MAX_LEAVES} leaves")
                 else:
-                    values[tree, leaves] = self.threshold[node]
+                    values[tree, _PLACES[leaves]] = self.threshold[node]
                     leaves += 1
             filler = -len(nodes) % _NODES
             nodes += [root] * filler
@@ -161,11 +159,11 @@ def _strike_out(
             )
 
 
-@borrowing
-def _add_leaves(alive: Uint32s, values: Float32s, tree: Int, out: Float64s, chosen: Int64s) -> None:
-    for r in range(len(chosen)):
+@apart
+def _add_leaves(alive: Uint32s, values: Float32s, sums: Float64s) -> None:
+    for r in range(len(alive)):
         lowest = alive[r] & (~alive[r] + np.uint32(1))
-        out[chosen[r]] += values[tree, _BIT[np.uint32(lowest * _DE_BRUIJN) >> np.uint32(27)]]
+        sums[r] += values[np.uint32(lowest * _DE_BRUIJN) >> np.uint32(27)]
 
 
 @kernel
@@ -174,15 +172,20 @@ def _add_trees(
 ) -> None:
     """Add the leaves of trees first to last - 1 to `out` for the rows that are chosen."""
     starts, feature, threshold, left_out, values = branches
-    columns = np.zeros((rows.shape[1], _ROWS), np.float32)
-    alive = np.empty(_ROWS, np.uint32)
+    # Longer than they are filled: the places of one row would be in few of the cache's sets.
+    columns = np.empty((rows.shape[1], _ROWS + _AT_ONCE), np.float32)
+    alive, sums = np.empty(_ROWS, np.uint32), np.zeros(_ROWS, np.float64)
     for at in range(0, len(chosen), _ROWS):
         some = chosen[at : at + _ROWS]
         _turn(rows, some, columns)
+        for r in range(len(some)):
+            sums[r] = out[some[r]]
         left = alive[: len(some) + -len(some) % _AT_ONCE]
         for t in range(first, last):
             _strike_out(columns, feature, threshold, left_out, starts[t], starts[t + 1], left)
-            _add_leaves(left, values, t, out, some)
+            _add_leaves(left, values[t], sums)
+        for r in range(len(some)):
+            out[some[r]] = sums[r]
 
 
 @kernel
