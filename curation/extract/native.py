@@ -4,9 +4,7 @@ References that were escaped twice (`&amp;nbsp;`), so that the text has them: de
 """
 
 import html
-import itertools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from html.entities import name2codepoint
 from typing import Any
@@ -15,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.compiled import Bools, Float32s, Int64s, kernel
+from curation.bytes.ascii import ALNUM
+from curation.bytes.search import LOWER
+from curation.compiled import Bool, Bools, Bytes, Float32s, Int, Int32s, Int64s, borrowing, kernel
 from curation.config import read_values
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
@@ -317,15 +317,13 @@ def with_headline(
     named = [text for text in map(letters, dict.fromkeys(titles)) if len(text) >= _LEAST_TITLE]
     if not named or not kept.any():
         return kept
-    first = int(kept.argmax())
-    above = page.e_above[page.b_element[: first + 1]].tolist()
-    before = (b for b in range(first, -1, -1) if not above[b] & _ELSEWHERE)
-    headings = (b for b in before if above[b] & _HEADING)
-    block = _repeating(page, itertools.islice(headings, _MOST_HEADINGS), named, _SHARE)
+    said = np.frombuffer("\n".join(named).encode(), np.uint8)
+    headings, others = _likely_headlines(
+        page.text, page.b_start, page.b_end, page.b_element, page.e_above, int(kept.argmax()), said
+    )
+    block = _repeating(page, headings, named, _SHARE)
     if block < 0:
-        barred = _HEADING | _ITEM | _ELSEWHERE
-        near = range(first, max(0, first - _NEAR) - 1, -1)
-        block = _repeating(page, (b for b in near if not above[b] & barred), named, _SURE_SHARE)
+        block = _repeating(page, others, named, _SURE_SHARE)
     if block < 0 or kept[block]:
         return kept
     kept = kept.copy()
@@ -333,14 +331,64 @@ def with_headline(
     return kept
 
 
-def _repeating(page: s.Page, blocks: Iterable[int], titles: list[str], share: float) -> int:
-    """The first of some blocks that repeats at least `share` of a title, -1 if none does."""
-    for block in blocks:
-        start, end = page.b_start[block], page.b_end[block]
-        if end - start > _HEADLINE_BYTES:
+@kernel
+def _likely_headlines(
+    text: Bytes,
+    b_start: Int32s,
+    b_end: Int32s,
+    b_element: Int32s,
+    e_above: Int32s,
+    first: Int,
+    said: Bytes,
+) -> tuple[Int64s, Int64s]:
+    """The headings up to the block `first`, from the last one on, and the others shortly before it, that
+    may repeat what is `said`: in letters and digits as `letters` has them."""
+    found = np.empty((2, _MOST_HEADINGS + _NEAR + 1), np.int64)
+    counts = np.zeros(2, np.int64)
+    seen = 0
+    for b in range(first, -1, -1):
+        above = e_above[b_element[b]]
+        heading = above & _HEADING != 0
+        if above & _ELSEWHERE or (not heading and (above & _ITEM or b < first - _NEAR)):
             continue
+        seen += heading
+        if seen > _MOST_HEADINGS:
+            break
+        if _may_be_in(text, b_start[b], b_end[b], said):
+            kind = 0 if heading else 1
+            found[kind, counts[kind]] = b
+            counts[kind] += 1
+    return found[0, : counts[0]], found[1, : counts[1]]
+
+
+@borrowing
+def _may_be_in(text: Bytes, start: Int, end: Int, said: Bytes) -> Bool:
+    """Whether letters and digits of text[start:end] are `said`; where it is not of ASCII they may be."""
+    if end - start > _HEADLINE_BYTES:
+        return False
+    for at in range(len(said) - _LEAST_TITLE + 1):
+        k, o = start, at
+        while k < end and text[k] < 0x80:
+            if ALNUM[text[k]]:
+                if o == len(said) or LOWER[text[k]] != said[o]:
+                    break
+                o += 1
+            k += 1
+        if k == end:
+            return o - at >= _LEAST_TITLE
+        if text[k] >= 0x80:
+            return True
+    return False
+
+
+def _repeating(
+    page: s.Page, blocks: npt.NDArray[np.int64], titles: list[str], share: float
+) -> int:
+    """The first of some blocks that repeats at least `share` of a title, -1 if none does."""
+    for block in blocks.tolist():
+        start, end = page.b_start[block], page.b_end[block]
         text = letters(page.text[start:end].tobytes().decode("utf-8", "replace"))
         for title in titles:
             if len(text) >= max(_LEAST_TITLE, share * len(title)) and text in title:
-                return block
+                return int(block)
     return -1
