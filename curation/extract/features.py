@@ -584,8 +584,10 @@ def _title(source: bytes, page: s.Page) -> npt.NDArray[np.uint8]:
 
 @kernel
 def _text_counts(title: Bytes, text: Bytes, b_start: Int32s, b_end: Int32s) -> TextCounts:
-    in_title = w.title_words(title, 0, len(title) - 8)
-    counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, _set_of(in_title))
+    in_title, shapes = w.title_words(title, 0, len(title) - 8)
+    counts, text_hash, hashes, starts = w.count_words(
+        text, b_start, b_end, _set_of(in_title), shapes
+    )
     return TextCounts(counts, text_hash, hashes, starts, len(in_title))
 
 
