@@ -644,7 +644,7 @@ def _words_meet(src: Bytes, i: Int, text: Bytes, now: State) -> Bool:
     return (begins and (ends or small)) or (capitals and word)
 
 
-@borrowing
+@inlined
 def keep_apart(src: Bytes, i: Int, text: Bytes, now: State) -> None:
     """Set a space between two runs of text that tags part, and often their style, where these are
     words; the tags end at i."""

@@ -259,8 +259,6 @@ def _lines_follow(src: Bytes, n: Int, i: Int, mark: Int, tag: Int, above: Int) -
 
     Themes of pages use the same names around paragraphs. A cell or an item may be a line itself.
     """
-    if mark not in _OF_LISTINGS:
-        return False
     held = mark == MARK_CODE and (tag in _HOLDERS or above in _HOLDERS)
     for _ in range(_TAGS_AHEAD):
         while i < n and src[i] <= ch.SPACE:
@@ -581,7 +579,7 @@ def _look(scan: Scan, tag: Tag, is_block: Bool, options: Options) -> Look:
     )
     hidden, rendered, keeps_space, typed, above = visibility(
         src, given, tag.number, mark, is_block, now.pre_top >= 0, options.keep_hidden,
-        _lines_follow(src, scan.size, i, mark, tag.number, around),
+        mark in _OF_LISTINGS and _lines_follow(src, scan.size, i, mark, tag.number, around),
     )  # fmt: skip
     # Signs of arithmetic are there for copies of the text, too: `1/2` of Wikipedia.
     sign = src[i] == ch.SLASH or src[i] == ch.PLUS
