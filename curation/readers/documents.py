@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import xxhash
 
 from curation.arrow import as_text, storable
@@ -17,7 +16,7 @@ from curation.readers.read import read
 from curation.readers.records import Event, Page
 from curation.readers.rows import format_of_rows
 from curation.readers.settings import ReaderSettings
-from curation.readers.tables import distinct, open_arrow
+from curation.readers.tables import distinct, open_arrow, open_parquet
 from curation.schema import DOCUMENTS, RESERVED, check_quality, conformed, fits, with_column
 
 T = TypeVar("T")
@@ -97,8 +96,7 @@ def others_of(
             kind = format_of(raw.fetch(0, HEAD), name)
             try:
                 if kind == "parquet":
-                    file = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
-                    return _other_types(file.schema_arrow, settings)
+                    return _other_types(open_parquet(raw)[1], settings)
                 if kind == "arrow":
                     return _other_types(open_arrow(raw).schema, settings)
             except (pa.ArrowException, OSError):

@@ -27,8 +27,8 @@ from curation.readers.formats import HEAD, Packing
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
-from curation.readers.suffixes import OFFICE, without_compression
-from curation.readers.tables import Members, distinct, renamed, row_event
+from curation.readers.suffixes import JSON_LINES, OFFICE, without_compression
+from curation.readers.tables import Members, distinct, in_its_encoding, renamed, row_event
 from curation.text.surrogates import everywhere
 
 #: Halves of characters, as escapes of JSON may give them, that are no bytes that aren't UTF-8, as
@@ -42,12 +42,12 @@ Rows = Callable[[IO[bytes]], Iterator[Row]]
 
 _PROLOGUE = re.compile(rb"\s*(?:<\?[^>]*>\s*)*")
 _CHUNK = 1 << 16  # characters
+#: Objects that are not each on a line of their own.
+_OVER_LINES = re.compile(rb'\[\s*\{|\{\s*\n\s*["}]')
 _SEPARATION = re.compile(r"[ \t\r\n,]*")
 
-#: Comes behind the last line of CSV; no line has half a character, as files are decoded.
-_END = "\ud800"
 #: Separators that a file of this suffix may have.
-_SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
+_SEPARATORS = {".csv": ",;\t|", ".tsv": "\t"}
 
 
 class Format(NamedTuple):
@@ -78,13 +78,14 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
     other = is_of_a_format(head) if is_table else plain.endswith(".tex") and is_binary(head)
     if other or not (head or stream.breaks):
         return None  # another format under this name, or nothing
-    begins = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1).startswith
-    if plain.endswith(".json") and begins((b"[", b"{\n", b"{\r\n")):
+    start = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1)
+    is_array = plain.endswith(".json") and start.startswith(b"[")
+    if plain.endswith(JSON_LINES) and (is_array or _OVER_LINES.match(start)):
         return Format("json", _array(longest))
     if separators := _SEPARATORS.get(plain[-4:]):
         return Format("csv", _csv(separators, longest))
     for module, mime, suffixes, beginning in _DOCUMENTS:
-        if plain.endswith(suffixes) and begins(beginning):
+        if plain.endswith(suffixes) and start.startswith(beginning):
             made = importlib.import_module(f"curation.readers.{module}")  # few runs read it
             rows = functools.partial(made.rows, longest=longest)
             return Format(module, rows, mime, made.COLUMNS, True)
@@ -99,7 +100,7 @@ _DOCUMENTS = (
     ("mediawiki", "application/mediawiki", (".xml",), b"<mediawiki"),
     ("stackexchange", "application/stackexchange", (".xml",), b"<posts"),
 )
-_SUFFIXES = (".json", *_SEPARATORS, *OFFICE, ".mbox", ".tex", ".xml")
+_SUFFIXES = (*JSON_LINES, *_SEPARATORS, *OFFICE, ".mbox", ".tex", ".xml")
 
 
 def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) -> Iterator[Event]:
@@ -138,10 +139,14 @@ def row_at(
 
 
 def _sound(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
-    """Return a row with U+FFFD in place of bytes that are no UTF-8 and of halves of characters,
-    and the reason if there are."""
+    """Return a row with U+FFFD in place of halves of characters and bytes that are no UTF-8.
+
+    And the reason if there are. Those of CSV are in the encoding that they look like.
+    """
     whole = everywhere(row, _without_halves)
     sound = everywhere(whole, _decoded)
+    if sound != whole and kind == "csv":
+        return in_its_encoding(whole, ",".join(whole.values()), kind)
     reason = "bad_utf8" if sound != whole else "lone_surrogate" if whole != row else ""
     return sound, reason and f"{kind}.{reason}"
 
@@ -220,8 +225,8 @@ class _Lines(Iterator[str]):
         self.begin_row()
 
     def begin_row(self) -> None:
-        """Count characters from here on."""
-        self._left = self._longest
+        """Count characters, and keep lines, from here on."""
+        self._left, self.row = self._longest, list[str]()
 
     def __next__(self) -> str:
         line = self._text.readline(self._left + 1)
@@ -230,6 +235,7 @@ class _Lines(Iterator[str]):
             raise ValueError(f"a row of over {self._longest} characters (readers.max_record_bytes)")
         if not line:
             raise StopIteration
+        self.row.append(line)
         return line
 
 
@@ -244,14 +250,14 @@ def _csv(separators: str, longest: int) -> Rows:
             newline="",
         )
         lines = _Lines(text, longest)
-        head = next(lines, "")
+        head = next((line for line in lines if line.strip()), "")
         separator = next((s for s in separators if s in head), separators[0])
+        if head.startswith("sep="):  # Excel's own line, in front of the names
+            head = next(lines, "")
         names: list[str] | None = None
-        for cells in csv.reader(itertools.chain([head], lines, [_END]), delimiter=separator):
-            lines.begin_row()
-            if cells and cells[-1].endswith(_END):
-                if cells != [_END]:
-                    yield Fault("open_quote", "a quote that does not end, up to the file's end")
+        for cells in _cells(lines, head, separator):
+            if isinstance(cells, Fault):
+                yield cells
             elif names is None:
                 names, changed = distinct(cells) or None, renamed(cells)
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
@@ -261,6 +267,27 @@ def _csv(separators: str, longest: int) -> Rows:
                 changed = ""
 
     return rows
+
+
+def _cells(lines: _Lines, head: str, separator: str) -> Iterator[list[str] | Fault]:
+    """Yield the fields of each row, the first being in the line `head`.
+
+    Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that.
+    """
+    table = csv.reader(itertools.chain([head], lines), delimiter=separator, strict=True)
+    while True:
+        lines.begin_row()
+        try:
+            yield next(table)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if separator == "\t":
+                yield from (line.rstrip("\r\n").split("\t") for line in lines.row)
+            else:
+                open_quote = "end of data" in str(error)
+                reason = "open_quote" if open_quote else "bad_quote"
+                yield Fault(reason, f"{error}, up to line {table.line_num}")
 
 
 def _array(longest: int) -> Rows:

@@ -6,14 +6,14 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from curation.arrow import as_bytes, is_sound, storable, stored
-from curation.readers.charset import is_binary
+from curation.readers.charset import decode_text, is_binary
 from curation.readers.headers import any_date, clean_url
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
@@ -22,8 +22,11 @@ from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import everywhere, well_formed
 
+T = TypeVar("T")
+
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
+_BLANK = b" \t\r\n\v\f\0\x1e"  # around a line: also zeros of a power failure, and RFC 7464's mark
 _MIME = {"html": "text/html", "text": "text/plain"}
 _FIELDS = ("id", "title")  # further columns that are read as Python values
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
@@ -55,9 +58,9 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
             if stream.ended:
                 return
             continue
-        line = bytes(stream.buffer[position - stream.base : end - stream.base]).strip()
+        line = bytes(stream.buffer[position - stream.base : end - stream.base]).strip(_BLANK)
         cut = bool(stream.breaks) and stream.breaks[0][0] <= end
-        if line.strip(b"\0"):
+        if line:
             event = _line_event(line, stream.claim(position, position), settings, members)
             if cut and isinstance(event, Damage):
                 broken = stream.breaks.popleft()[1]
@@ -140,7 +143,7 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Mem
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError:
-            text = line.decode("utf-8-sig", "replace")
+            text = line.decode("utf-8-sig", "surrogateescape")
             mended = "jsonl.bad_utf8"
         row = members.decode(text)
     except (ValueError, RecursionError) as error:
@@ -153,10 +156,27 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Mem
         sound = everywhere(row, well_formed)
         mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
         row = sound
+    elif mended:
+        row, mended = in_its_encoding(row, text, "jsonl")
     event = row_event(row, offset, settings, "jsonl", members.told or mended)
     if isinstance(event, Damage):
         return Damage(offset, event.reason, event.detail, event.url, line[:KEEP_RAW_BYTES])
     return event
+
+
+def in_its_encoding(row: T, text: str, kind: str) -> tuple[T, str]:
+    """Return a row whose bytes are not UTF-8 in the encoding that they look like, and the reason.
+
+    The row and its text have these bytes as Python decodes them with `surrogateescape`.
+    """
+    encoding = decode_text(text.encode("utf-8", "surrogateescape"), None)[1]
+
+    def decoded(value: Any) -> Any:
+        if not isinstance(value, str) or value.isascii():
+            return value
+        return value.encode("utf-8", "surrogateescape").decode(encoding, "replace")
+
+    return everywhere(row, decoded), f"{kind}.bad_utf8: read as {encoding}"
 
 
 def row_event(
@@ -204,7 +224,9 @@ def no_text(row: dict[str, Any], settings: ReaderSettings) -> str:
     wanted = (*settings.text_columns, *settings.html_columns)
     present = {name: row[name] for name in wanted if name in row}
     if not present:
-        return f"none of the columns {', '.join(wanted)}, but {', '.join(map(str, row))}"
+        return (
+            f"none of the columns {', '.join(wanted)}, but {', '.join(map(str, row)) or 'nothing'}"
+        )
     found = (f"{name} is {_kind_of(value)}" for name, value in present.items())
     return f"no text: {', '.join(found)}"
 
@@ -390,19 +412,24 @@ class _Limited:
         return getattr(self._handle, name)
 
 
-def _open_parquet(raw: RawFile) -> tuple[pq.ParquetFile, pa.Schema]:
+def open_parquet(raw: RawFile) -> tuple[pq.ParquetFile, pa.Schema]:
     """Return a Parquet file and its schema.
 
-    pyarrow fails at a null in a fixed-size list. If the file has one, it is opened as any other
-    program sees it: with lists of any size, but without Arrow's own types, which the schema has.
+    pyarrow fails at a null in a fixed-size list, and at types that it lacks, such as the integers
+    of 128 bits that Polars writes. If the file has one, it is opened as any other program sees it:
+    with lists of any size, but without Arrow's own types, which the schema has.
     """
-    file = pq.ParquetFile(pa.PythonFile(_Limited(raw), mode="r"))
-    schema = file.schema_arrow
-    if any("fixed_size_list" in str(kind) or "shape_tensor" in str(kind) for kind in schema.types):
-        raw.handle.seek(raw.size - 8)
-        footer = raw.size - 8 - int.from_bytes(raw.handle.read(4), "little")
-        file = pq.ParquetFile(pa.PythonFile(_Limited(raw, footer), mode="r"))
-    return file, schema
+    schema = None
+    with contextlib.suppress(pa.ArrowNotImplementedError):
+        file = pq.ParquetFile(pa.PythonFile(_Limited(raw), mode="r"))
+        schema = file.schema_arrow
+        kinds = [str(kind) for kind in schema.types]
+        if not any("fixed_size_list" in kind or "shape_tensor" in kind for kind in kinds):
+            return file, schema
+    raw.handle.seek(raw.size - 8)
+    footer = raw.size - 8 - int.from_bytes(raw.handle.read(4), "little")
+    file = pq.ParquetFile(pa.PythonFile(_Limited(raw, footer), mode="r"))
+    return file, schema or file.schema_arrow
 
 
 def read_parquet(
@@ -416,7 +443,7 @@ def read_parquet(
     """
     start, end = span
     try:
-        file, schema = _open_parquet(raw)
+        file, schema = open_parquet(raw)
     except (pa.ArrowException, OSError, ValueError) as error:
         if start == 0:
             yield Damage(0, "parquet.corrupt", str(error), None, raw.fetch(0, KEEP_RAW_BYTES))
@@ -505,7 +532,7 @@ def next_row_group(raw: RawFile, start: int, last: int | None) -> tuple[int, int
     Without `last`, the row is the first of those whose group begins at `start` or behind it.
     """
     first, row, own = 0, last + 1 if last is not None else -1, -1
-    for rows, begin in _row_groups(_open_parquet(raw)[0], raw.size):
+    for rows, begin in _row_groups(open_parquet(raw)[0], raw.size):
         if own >= 0 and begin > own:
             return row, begin
         if own < 0 and rows and (first <= row < first + rows or (last is None and begin >= start)):
@@ -517,14 +544,14 @@ def next_row_group(raw: RawFile, start: int, last: int | None) -> tuple[int, int
 def row_groups(raw: RawFile) -> int:
     """Return the number of row groups of a Parquet file; 0 where its footer can't be read."""
     try:
-        return int(_open_parquet(raw)[0].num_row_groups)
+        return int(open_parquet(raw)[0].num_row_groups)
     except (pa.ArrowException, OSError, ValueError):
         return 0
 
 
 def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | None:
     """Return the page of one row; None after the last."""
-    file, schema = _open_parquet(raw)
+    file, schema = open_parquet(raw)
     first = 0
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows

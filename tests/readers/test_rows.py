@@ -83,6 +83,29 @@ def test_a_quote_of_csv_that_does_not_end_is_told(tmp_path: Path, end: str, wide
         assert told == expected, data
 
 
+def test_quotes_that_do_not_fit_their_field(tmp_path: Path) -> None:
+    """Backslashes of Spark and MySQL, and quotes of TSV that are text."""
+    rows = ['1,"he \\"said\\" so"', "2,good", '3,"over\n"lines" and on"', '4,5" disk']
+    (tmp_path / "t.csv").write_text("\n".join(["n,text", *rows]))
+    *pages, last = read(str(tmp_path / "t.csv"), settings())
+    told = [p.reason if isinstance(p, Damage) else p.content for p in pages]  # type: ignore[union-attr]
+    assert told == ["csv.bad_quote", b"good", "csv.bad_quote"]
+    assert isinstance(last, Page) and last.content == b'5" disk'
+    texts = ['"Yes," he said.', '"never ends', "good", 'a "b"', '"one more']
+    (tmp_path / "t.tsv").write_text(
+        "n\ttext\n" + "".join(f"{n}\t{t}\n" for n, t in enumerate(texts))
+    )
+    assert [p.content.decode() for p in read(str(tmp_path / "t.tsv"), settings())] == texts  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("head", ["sep=;\n", "\n\n", "sep=|\r\n"])
+def test_what_stands_before_the_names_of_csv(tmp_path: Path, head: str) -> None:
+    separator = head[4:5] or "|"
+    (tmp_path / "t.csv").write_text(head + separator.join(["n", "text"]) + f"\n1{separator}one\n")
+    (page,) = read(str(tmp_path / "t.csv"), settings())
+    assert isinstance(page, Page) and (page.content, page.fields) == (b"one", {"n": "1"})
+
+
 def test_a_row_of_csv_with_more_fields_than_names_is_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text(CSV + "http://a/3,Five, six,Cid\nhttp://a/4,Seven,Dee,,\nhttp://a/5,Eight\n")

@@ -68,7 +68,7 @@ def test_bad_lines(tmp_path: Path) -> None:
     ]  # fmt: skip
     pages = [event for event in events if isinstance(event, Page)]
     assert [page.content for page in pages] == [
-        b"ok", "\ufffd".encode(), b"ok", b"<p>x", "\ufffdx".encode(), b"ok",
+        b"ok", "ÿ".encode(), b"ok", b"<p>x", "\ufffdx".encode(), b"ok",
         b"raw\ttab\x1band escape",
     ]  # fmt: skip
     assert [page.mended for page in pages] == [
@@ -77,6 +77,38 @@ def test_bad_lines(tmp_path: Path) -> None:
     assert pages[4].fields == {"title": "\U0001f600"}
     assert pages[3].kind == "html"
     assert pages[3].date == pages[4].date == datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
+
+
+def test_lines_that_are_not_utf8_are_in_the_encoding_that_they_look_like(tmp_path: Path) -> None:
+    texts = ["Das Café in der großen Straße schließt.", "Сегодня в городе хорошая погода."]
+    lines = [json.dumps({"text": t, "title": t}, ensure_ascii=False) for t in texts]
+    half = b'\n{"text": "\xff half \\ud83d"}'  # here bytes and halves can't be told apart
+    data = b"\n".join([lines[0].encode("cp1252"), lines[1].encode("cp1251"), lines[1].encode()])
+    pages = [e for e in events_of(tmp_path, data + half, "x.jsonl") if isinstance(e, Page)]
+    wanted = [*texts, texts[1], "\ufffd half \ufffd"]
+    assert [page.content.decode() for page in pages] == wanted
+    assert [page.fields["title"] for page in pages[:3] if page.fields] == wanted[:3]
+    reasons = ["jsonl.bad_utf8", "jsonl.bad_utf8", "", "jsonl.bad_utf8"]
+    assert [page.mended for page in pages] == reasons
+    assert [page.detail for page in pages[:2]] == ["read as windows-1252", "read as windows-1251"]
+
+
+def test_zeros_and_marks_between_lines_cost_no_line(tmp_path: Path) -> None:
+    """A power failure leaves zeros where a line was; RFC 7464 has a mark before each."""
+    data = b"".join(b"\x1e" + line + b"\n" for line in LINES[:3]) + bytes(5000) + LINES[3]
+    assert contents(events_of(tmp_path, data, "x.jsonl")) == TEXTS[:4]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_objects_over_several_lines_are_read_whatever_the_suffix(
+    tmp_path: Path, indent: int | None
+) -> None:
+    events = events_of(tmp_path, json.dumps(ROWS, indent=indent).encode(), "x.jsonl")
+    assert contents(events) == TEXTS
+    several = "\n".join(json.dumps(row, indent=2) for row in ROWS)
+    assert contents(events_of(tmp_path, several.encode(), "y.ndjson")) == TEXTS
+    damaged = b"{\n" + LINES[0]  # not an object over several lines
+    assert contents(events_of(tmp_path, damaged, "z.jsonl")[1:]) == TEXTS[:1]
 
 
 def test_cut_file(tmp_path: Path) -> None:
