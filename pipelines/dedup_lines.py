@@ -69,7 +69,7 @@ from pipelines.storage.shards import add_counts
 #: Folder of the audit: every frequent line of each shard, with its verdict.
 _AUDIT = "audit"
 #: Key of the counts of documents by language.
-_DOCUMENTS = f"{SCRATCH}/data/documents.json"
+_DOCUMENTS = f"{SCRATCH}/data/languages.json"
 #: Column and file of the hashes of each document's lines, which are computed once.
 _HASHES = "hashes"
 _STAGE = "dedup-lines"
@@ -109,12 +109,11 @@ class SumCensus:
         documents: dict[str, int] = {}
         for record in folder.each(partial(read_record, folder), places):
             add_counts(documents, record["counts"])
-        return Result({_DOCUMENTS: folder.write_own_json(_DOCUMENTS, documents)})
+        return Result({_DOCUMENTS: folder.write_own_json(_DOCUMENTS, {"documents": documents})})
 
 
 def _read_buckets(folder: Folder, settings: LineDedupSettings) -> Buckets:
-    documents = folder.read_json(_DOCUMENTS)
-    del documents["sha256"]
+    documents = read_record(folder, _DOCUMENTS)["documents"]
     return Buckets(settings, tuple(sorted(documents.items())))
 
 

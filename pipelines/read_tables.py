@@ -104,7 +104,7 @@ class ReadTables:
 
             batch = with_language(batch, self.languages)
         tally.add_in(batch)
-        empty = np.array([not row["text"] for row in rows.rows], bool)
+        empty = np.array([not row["text"].strip() for row in rows.rows], bool)
         kept = writer.write(batch, Verdicts.where(empty, "table.empty_text"))
         progress(len(rows.rows), kept, RawFile.fetched - rows.fetched)
 

@@ -67,7 +67,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["run", "llama3", "--input", "no/such/*.gz", "--output", "o"], 2, "no/such/*.gz"),
         (["run", "llama3", "--stages", "filtr", "--output", "o"], 2, "did you mean 'filter'"),
         (["run", "llama3", "--set", "a.b=1", "--output", "o"], 2, "a: unknown key"),
-        (["run", "llama3", "--workers", "many"], 2, "expected a number of processes"),
+        (["run", "llama3", "--workers", "many"], 2, "expected a number of processes, 0 or more"),
         (["filter", "--input", "nowhere", "--output", "o"], 2, "nowhere: no input file matches"),
         (["filter", "--input", "", "--output", "o"], 2, "--input: an empty path"),
         (["run", "sample", "--output", ""], 2, "--output: an empty path"),

@@ -466,6 +466,15 @@ def test_the_first_line_of_a_csv_says_how_it_is_divided(
         assert [row["text"] for row in kept(f"out-{name}/read-tables/documents")] == [text]
 
 
+def test_uuids_are_ids(home: Path) -> None:
+    table = pa.table({"id": pa.array([bytes(16), None], pa.uuid()), "text": ["one", "two"]})
+    pq.write_table(table, "t.parquet")
+    assert run("read-tables", "--input", "t.parquet", "--output", "out") == 0
+    first, second = kept("out/read-tables/documents")
+    assert first["id"] == "00000000-0000-0000-0000-000000000000"
+    assert len(second["id"]) == 32 and "own_id" not in first
+
+
 def test_bytes_of_a_csv_that_are_not_utf8_are_told(home: Path) -> None:
     sound = "Brot \ufffd,2\n".encode()
     (home / "t.csv").write_bytes("text,n\nKäse,1\n".encode("latin-1") + sound)

@@ -285,11 +285,12 @@ def test_rows_that_cannot_be_read_are_removed() -> None:
 
 
 def test_texts_that_are_empty_are_removed_as_in_a_run() -> None:
-    found = curation.run("llama3", ["", _PROSE], stages=["identify-language"])
+    found = curation.run("llama3", ["", _PROSE, " \n\u3000"], stages=["identify-language"])
     assert found.documents["text"].to_pylist() == [_PROSE]
-    assert found.removed.select(["stage", "reason"]).to_pylist() == [
-        {"stage": "read-tables", "reason": "table.empty_text"}
-    ]
+    assert (
+        found.removed.select(["stage", "reason"]).to_pylist()
+        == [{"stage": "read-tables", "reason": "table.empty_text"}] * 2
+    )
 
 
 def test_code_of_the_user_s_changes_and_sees_columns_of_the_table(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 import xxhash
@@ -52,10 +53,11 @@ Others = dict[str, pa.Field]
 def document_row(name: str, page: Page, text: str = "") -> tuple[Row, Row]:
     """Return a page of the file `name` as a document, and the other columns of its row.
 
-    A table's `id` and `title` are the document's where they are strings.
+    A table's `id` and `title` are the document's where they are strings, or UUIDs.
     """
     others = dict(page.fields or {})
-    own, title = ("" if v is None else v for v in (others.get("id"), others.get("title")))
+    stated = (others.get("id"), others.get("title"))
+    own, title = ("" if v is None else str(v) if isinstance(v, UUID) else v for v in stated)
     for column, value in (("id", own), ("title", title)):
         if isinstance(value, str):
             others.pop(column, None)
@@ -122,7 +124,7 @@ def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.Da
 
 def _is_string(kind: pa.DataType) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return kind in (pa.string(), pa.large_string(), pa.string_view(), pa.null())
+    return kind in (pa.string(), pa.large_string(), pa.string_view(), pa.null(), pa.uuid())
 
 
 def _inferred(rows: Iterator[Row]) -> dict[str, pa.DataType]:

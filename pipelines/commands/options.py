@@ -93,7 +93,7 @@ def _number(text: str, what: str) -> int:
     except ValueError:
         number = -1
     if number < 0:
-        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {what}, 0 or more, got {text!r}")
     return number
 
 

@@ -13,13 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from curation.dedup.dedup_settings import LineDedupSettings
 from curation.errors import CurationError
 from curation.recipe import load
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
+from pipelines.dedup_lines import _DOCUMENTS, _read_buckets
 from pipelines.plan import plan
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.storage.damage import DamagedError
 from pipelines.storage.exchange import write_run
 from pipelines.storage.files import Folder
 from pipelines.withdrawals import Withdrawn, _holds
@@ -61,6 +64,16 @@ def read(run: Path, stage: str, kind: str) -> dict[str, Row]:
 
 def manifest(run: Path, stage: str) -> Row:
     return json.loads((run / stage / "manifest.json").read_text())
+
+
+def test_damaged_counts_of_languages_are_not_read(tmp_path: Path) -> None:
+    folder, settings = Folder(str(tmp_path)), LineDedupSettings.model_construct()
+    folder.write_own_json(_DOCUMENTS, {"documents": {"en": 5}})
+    assert _read_buckets(folder, settings).documents == (("en", 5),)
+    path = Path(folder.path(_DOCUMENTS))
+    path.write_bytes(path.read_bytes().replace(b"5", b"6"))
+    with pytest.raises(DamagedError):
+        _read_buckets(folder, settings)
 
 
 @pytest.fixture(scope="module")

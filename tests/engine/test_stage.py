@@ -170,6 +170,17 @@ def test_a_stage_is_done_anew_around_what_file_managers_left(tmp_path: Path) -> 
     assert (tmp_path / "documents" / "desktop.ini").exists()
 
 
+@pytest.mark.parametrize("copy", ["documents-old", "documents2", "old/documents"])
+def test_a_copy_of_documents_inside_a_stage_is_the_users(tmp_path: Path, copy: str) -> None:
+    with Executor(parse_beam_args([], 0)) as executor:
+        finished(tmp_path, executor)
+        shutil.copytree(tmp_path / "documents", tmp_path / copy)
+        (tmp_path / "manifest.json").unlink()
+        with pytest.raises(ConfigError, match=f"{copy}/.*: not written by curate"):
+            finished(tmp_path, executor)
+    assert [*(tmp_path / copy).iterdir()]
+
+
 def test_files_that_come_while_a_stage_runs_stay(tmp_path: Path) -> None:
     with Executor(parse_beam_args([], 0)) as executor:
         run = stage(tmp_path, executor)

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +113,25 @@ def test_objects_over_several_lines_are_read_whatever_the_suffix(
     assert contents(events_of(tmp_path, damaged, "z.jsonl")[1:]) == TEXTS[:1]
 
 
+def test_types_that_pyarrow_lacks_cost_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Polars writes integers of 128 bits, which only its own schema in the file calls so."""
+
+    def lacking(file: Any) -> Any:
+        if b"ARROW:schema" in file.read():
+            raise pa.ArrowNotImplementedError("Integers with more than 64 bits")
+        return pq.ParquetFile(file)
+
+    path = tmp_path / "x.parquet"
+    table = pa.table({"text": ["one"], "n": pa.array([bytes(16)], pa.binary(16))})
+    pq.write_table(table, path)
+    monkeypatch.setattr("curation.readers.tables.pq", SimpleNamespace(ParquetFile=lacking))
+    (page,) = read(str(path), default_settings())
+    assert isinstance(page, Page) and page.content == b"one"
+    assert others_of(str(path), path.name, default_settings()) == {"n": pa.binary(16)}
+
+
 def test_cut_file(tmp_path: Path) -> None:
     data = gzip.compress(b"\n".join(LINES))
     events = events_of(tmp_path, data[: len(data) // 2], "x.jsonl.gz")
@@ -179,6 +200,8 @@ def test_flipped_bits_of_a_footer(tmp_path: Path) -> None:
 _FLIPS = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from curation.errors import InputError
 from curation.readers.read import read
 from curation.readers.records import Damage
