@@ -1,5 +1,6 @@
 """All output: nothing in a page or file name can send control codes to the terminal."""
 
+import contextlib
 import json
 import logging
 import re
@@ -41,8 +42,12 @@ def hand_over(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print a message to standard error, with secrets in URLs redacted."""
-    print(plain(redact(text)), file=sys.stderr, flush=True)
+    """Print a message to standard error, with secrets in URLs redacted.
+
+    Where nobody can take it, in a closed pipe or on a full disk, the work goes on without.
+    """
+    with contextlib.suppress(OSError):
+        print(plain(redact(text)), file=sys.stderr, flush=True)
 
 
 class Warnings(logging.Handler):

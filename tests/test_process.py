@@ -106,6 +106,17 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("streams", ["2>&1 | true", "2>/dev/full", "<&- >&- 2>&-"])
+def test_a_run_goes_on_when_nobody_takes_its_messages(tmp_path: Path, streams: str) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": "one"}\n')
+    command = (
+        f"{sys.executable} -m pipelines.cli read-tables --input t.jsonl --output out {streams}"
+    )
+    script = f"set -o pipefail; PYTHONPATH={ROOT} {command}"
+    assert subprocess.run(["bash", "-c", script], cwd=tmp_path).returncode == 0
+    assert (tmp_path / "out" / "read-tables" / "manifest.json").exists()
+
+
 def test_nohup_shields_a_run(tmp_path: Path) -> None:
     process = start(tmp_path / "out", tmp_path / "tmp", shielded=True)
     wait_for_workers(process)
