@@ -183,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _main(list(argv))
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed: a file of the run would get its number
-            setattr(sys, name, open(os.devnull, mode))
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end)
     with stoppable(), temporary_folder():
         return _main(sys.argv[1:])
 
