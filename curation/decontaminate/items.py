@@ -6,12 +6,10 @@ lm-evaluation-harness logs (`doc`, `doc_id`, `target`) are read through: the fie
 `doc`. Files of decon have `question`, `answer` and `passage`, and one row for each answer.
 """
 
-import csv
 import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -20,15 +18,16 @@ import pyarrow.parquet as pq
 from curation.decontaminate.decontaminate_settings import COMMON, EvalSettings, Fields, load_mapping
 from curation.errors import ConfigError, InputError
 from curation.readers.raw import RawFile
-from curation.readers.rows import Content
+from curation.readers.rows import Content, csv_rows, json_rows, sound_row
 from curation.readers.suffixes import without_compression
+from curation.text.surrogates import everywhere
 
 Row = Mapping[str, Any]
 _LETTERS, _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 #: Most fields that an error names.
 _NAMES_SHOWN = 12
-#: Longest cell of a CSV file, in characters.
-_LONGEST_CELL = 1 << 24
+#: Longest row, in characters.
+_LONGEST = 1 << 24
 
 
 class Item(NamedTuple):
@@ -170,22 +169,20 @@ def _place(value: Any, first: int) -> int | None:
 def _rows(path: str) -> Iterator[Row]:
     with RawFile.open(path) as raw:
         plain = without_compression(path.partition("?")[0])
-        reader = next((r for s, r in _READERS.items() if plain.endswith(s)), _read_json_lines)
+        reader = next((r for s, r in _READERS.items() if plain.endswith(s)), json_rows(_LONGEST))
         number = 0
         try:
-            for row in reader(io.BufferedReader(Content(raw, plain))):
+            for found in reader(io.BufferedReader(Content(raw, plain))):
+                row = found[0] if isinstance(found, tuple) else found
                 if not isinstance(row, Mapping):
-                    raise ValueError("not an object")
-                yield row
+                    raise ValueError(getattr(row, "detail", "not an object"))
+                sound, mended = sound_row(row, "json")
+                if mended.endswith(".bad_utf8"):
+                    raise ValueError("bytes that are not UTF-8")
+                yield sound
                 number += 1
-        except (ValueError, OSError, EOFError, csv.Error) as error:
+        except (ValueError, OSError, EOFError) as error:
             raise InputError(f"{path}: row {number + 1}: {error}") from error
-
-
-def _read_json_lines(file: IO[bytes]) -> Iterator[Any]:
-    for line in file:
-        if line.strip():
-            yield json.loads(line)
 
 
 def _read_json(file: IO[bytes]) -> Iterator[Any]:
@@ -196,24 +193,22 @@ def _read_json(file: IO[bytes]) -> Iterator[Any]:
     yield from content
 
 
-def _read_csv(file: IO[bytes], separator: str = ",") -> Iterator[Any]:
-    csv.field_size_limit(_LONGEST_CELL)
-    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
-    yield from csv.DictReader(text, delimiter=separator)
-
-
 def _read_parquet(file: IO[bytes]) -> Iterator[Any]:
     try:
         table = pq.ParquetFile(pa.BufferReader(file.read()))
         for batch in table.iter_batches(1024, use_threads=False):
-            yield from batch.to_pylist()
+            yield from everywhere(batch.to_pylist(), _as_text)
     except pa.ArrowException as error:
         raise ValueError(str(error)) from error
 
 
+def _as_text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
 _READERS: dict[str, Callable[[IO[bytes]], Iterator[Any]]] = {
     ".parquet": _read_parquet,
-    ".csv": _read_csv,
-    ".tsv": partial(_read_csv, separator="\t"),
+    ".csv": csv_rows(",;\t|", _LONGEST),
+    ".tsv": csv_rows("\t", _LONGEST),
     ".json": _read_json,
 }

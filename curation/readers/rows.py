@@ -28,13 +28,11 @@ from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.suffixes import JSON_LINES, OFFICE, without_compression
-from curation.readers.tables import Members, distinct, in_its_encoding, renamed, row_event
-from curation.text.surrogates import everywhere
+from curation.readers.tables import Members, decoded, distinct, encoding_of, renamed, row_event
+from curation.text.surrogates import everywhere, well_formed
 
-#: Halves of characters, as escapes of JSON may give them, that are no bytes that aren't UTF-8, as
-#: Python decodes these with `surrogateescape`.
-_NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-
+#: Bytes that aren't UTF-8, as Python decodes these with `surrogateescape`.
+_ESCAPED = re.compile("[\udc80-\udcff]")
 
 #: A row with a text has what was mended, as `Page.mended` and `Page.detail`.
 Row = Mapping[str, Any] | tuple[Mapping[str, Any], str] | Fault | Skipped | Damage
@@ -81,9 +79,9 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
     start = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1)
     is_array = plain.endswith(".json") and start.startswith(b"[")
     if plain.endswith(JSON_LINES) and (is_array or _OVER_LINES.match(start)):
-        return Format("json", _array(longest))
+        return Format("json", json_rows(longest))
     if separators := _SEPARATORS.get(plain[-4:]):
-        return Format("csv", _csv(separators, longest))
+        return Format("csv", csv_rows(separators, longest))
     for module, mime, suffixes, beginning in _DOCUMENTS:
         if plain.endswith(suffixes) and start.startswith(beginning):
             made = importlib.import_module(f"curation.readers.{module}")  # few runs read it
@@ -116,7 +114,7 @@ def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) 
                 yield Damage(read, f"{kind}.{row.reason}", row.detail, None, b"")
             else:
                 row, told_of = row if isinstance(row, tuple) else (row, "")
-                sound, mended = _sound(row, kind)
+                sound, mended = sound_row(row, kind)
                 event = row_event(sound, read, settings, kind, told_of or mended)
                 if isinstance(event, Page) and event.kind == "html" and found.mime:
                     event = replace(event, mime=found.mime)
@@ -138,27 +136,14 @@ def row_at(
     return next((event for n, event in enumerate(events) if n == offset), None)
 
 
-def _sound(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
+def sound_row(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
     """Return a row with U+FFFD in place of halves of characters and bytes that are no UTF-8.
 
-    And the reason if there are. Those of CSV are in the encoding that they look like.
+    And the reason if there are.
     """
-    whole = everywhere(row, _without_halves)
-    sound = everywhere(whole, _decoded)
-    if sound != whole and kind == "csv":
-        return in_its_encoding(whole, ",".join(whole.values()), kind)
-    reason = "bad_utf8" if sound != whole else "lone_surrogate" if whole != row else ""
+    sound = everywhere(row, well_formed)
+    reason = "" if sound == row else "bad_utf8" if r"\udc" in repr(row) else "lone_surrogate"
     return sound, reason and f"{kind}.{reason}"
-
-
-def _without_halves(value: Any) -> Any:  # before bytes, with which they may make a character
-    return _NO_BYTES.sub("\ufffd", value) if isinstance(value, str) else value
-
-
-def _decoded(value: Any) -> Any:
-    if not isinstance(value, str) or value.isascii():
-        return value
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 class Content(io.RawIOBase):
@@ -239,17 +224,18 @@ class _Lines(Iterator[str]):
         return line
 
 
-def _csv(separators: str, longest: int) -> Rows:
+def csv_rows(separators: str, longest: int) -> Rows:
     def rows(file: IO[bytes]) -> Iterator[Row]:
         csv.field_size_limit(longest)
-        wide = file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # type: ignore[attr-defined]
+        start = file.peek(_CHUNK)  # type: ignore[attr-defined]
+        wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         text = io.TextIOWrapper(
             file,
             "utf-16" if wide else "utf-8-sig",
             errors="replace" if wide else "surrogateescape",
             newline="",
         )
-        lines = _Lines(text, longest)
+        lines, encoding = _Lines(text, longest), _encoding_of(start)
         head = next((line for line in lines if line.strip()), "")
         separator = next((s for s in separators if s in head), separators[0])
         if head.startswith("sep="):  # Excel's own line, in front of the names
@@ -263,10 +249,22 @@ def _csv(separators: str, longest: int) -> Rows:
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:
-                yield dict(zip(names, cells, strict=False)), changed  # either may be longer
+                row = dict(zip(names, cells, strict=False))  # either may be longer
+                if _ESCAPED.search(line := ",".join(cells)):
+                    likely = encoding or encoding_of(line)
+                    row = decoded(row, likely)
+                    changed = changed or f"csv.bad_utf8: read as {likely}"
+                yield row, changed
                 changed = ""
 
     return rows
+
+
+def _encoding_of(content: bytes) -> str:
+    """Return the encoding that lines which are not UTF-8 look like; "" if there are none."""
+    lines = content.decode("utf-8", "surrogateescape").splitlines()[:-1]
+    broken = "\n".join(filter(_ESCAPED.search, lines))
+    return broken and encoding_of(broken)
 
 
 def _cells(lines: _Lines, head: str, separator: str) -> Iterator[list[str] | Fault]:
@@ -290,7 +288,7 @@ def _cells(lines: _Lines, head: str, separator: str) -> Iterator[list[str] | Fau
                 yield Fault(reason, f"{error}, up to line {table.line_num}")
 
 
-def _array(longest: int) -> Rows:
+def json_rows(longest: int) -> Rows:
     """Objects, in arrays or not, over any lines, each of `longest` characters at most."""
     decoder = Members()
     large = ValueError(f"an object of over {longest} characters (readers.max_record_bytes)")

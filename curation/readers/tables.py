@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -157,26 +157,28 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Mem
         mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
         row = sound
     elif mended:
-        row, mended = in_its_encoding(row, text, "jsonl")
+        row = decoded(row, encoding := encoding_of(text))
+        mended += f": read as {encoding}"
     event = row_event(row, offset, settings, "jsonl", members.told or mended)
     if isinstance(event, Damage):
         return Damage(offset, event.reason, event.detail, event.url, line[:KEEP_RAW_BYTES])
     return event
 
 
-def in_its_encoding(row: T, text: str, kind: str) -> tuple[T, str]:
-    """Return a row whose bytes are not UTF-8 in the encoding that they look like, and the reason.
+def decoded(row: T, encoding: str) -> T:
+    """Return a row with bytes in an encoding that Python decoded with `surrogateescape`."""
 
-    The row and its text have these bytes as Python decodes them with `surrogateescape`.
-    """
-    encoding = decode_text(text.encode("utf-8", "surrogateescape"), None)[1]
-
-    def decoded(value: Any) -> Any:
+    def of(value: Any) -> Any:
         if not isinstance(value, str) or value.isascii():
             return value
         return value.encode("utf-8", "surrogateescape").decode(encoding, "replace")
 
-    return everywhere(row, decoded), f"{kind}.bad_utf8: read as {encoding}"
+    return cast(T, everywhere(row, of))
+
+
+def encoding_of(text: str) -> str:
+    """Return the encoding that a text, with bytes as `decoded` takes them, looks like."""
+    return decode_text(text.encode("utf-8", "surrogateescape"), None)[1]
 
 
 def row_event(
@@ -224,9 +226,7 @@ def no_text(row: dict[str, Any], settings: ReaderSettings) -> str:
     wanted = (*settings.text_columns, *settings.html_columns)
     present = {name: row[name] for name in wanted if name in row}
     if not present:
-        return (
-            f"none of the columns {', '.join(wanted)}, but {', '.join(map(str, row)) or 'nothing'}"
-        )
+        return f"none of the columns {', '.join(wanted)}, but {', '.join(map(str, row)) or 'no column'}"
     found = (f"{name} is {_kind_of(value)}" for name, value in present.items())
     return f"no text: {', '.join(found)}"
 
@@ -381,13 +381,9 @@ def _set_aside_event(
 
 def _without_text(schema: pa.Schema, settings: ReaderSettings, kind: str) -> Damage | None:
     """Damage of a whole table that has no column of texts or pages."""
-    wanted = (*settings.text_columns, *settings.html_columns)
-    if set(schema.names) & set(wanted):
+    if {*schema.names} & {*settings.text_columns, *settings.html_columns}:
         return None
-    detail = (
-        f"has none of the columns {', '.join(wanted)} (readers.text_columns and "
-        f"readers.html_columns), but {', '.join(schema.names) or 'no column'}; {NAME_COLUMN}"
-    )
+    detail = f"{no_text(dict.fromkeys(schema.names), settings)}; {NAME_COLUMN}"
     return Damage(0, f"{kind}.no_text", detail, None, b"")
 
 

@@ -59,6 +59,37 @@ def test_formats(tmp_path: Path, name: str) -> None:
     assert list(read_items("s", [str(tmp_path / name)])) == ITEMS
 
 
+LONG = "Wie heißt die größte Straße der Stadt, und wer hat sie im letzten Jahrhundert gebaut?"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", f"id;question\n1;{LONG}\n".replace(",", " ").encode("latin-1")),
+        ("a.csv", f"id\tquestion\n1\t{LONG}\n".encode("utf-16")),
+        ("a.tsv", f'id\tquestion\n1\t{LONG}\n2\t"{LONG}\n'.encode()),
+        ("a.jsonl", json.dumps([{"question": LONG}], indent=1).encode()),
+        ("a.jsonl", json.dumps({"question": LONG, "note": "\ud83d"}).encode()),
+    ],
+)
+def test_files_as_other_programs_write_them(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert next(read_items("s", [str(tmp_path / name)])).question.replace(",", " ") == LONG.replace(
+        ",", " "
+    )
+
+
+def test_half_a_character_and_columns_of_bytes(tmp_path: Path) -> None:
+    """The first ended the run, of the second nothing was found."""
+    (tmp_path / "a.jsonl").write_text('{"question": "Who \\ud83d?"}')
+    (item,) = read_items("s", [str(tmp_path / "a.jsonl")])
+    assert item.question == "Who \ufffd?"
+    table = pa.table({"question": [b"Who?"], "choices": [[b"I", b"you"]], "answer": [b"you"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (item,) = read_items("s", [str(tmp_path / "a.parquet")])
+    assert (item.question, item.choices, item.answer) == ("Who?", ("I", "you"), "you")
+
+
 def test_rows_of_several_files_have_ids_of_their_own(tmp_path: Path) -> None:
     for name in ("a", "b"):
         rows = [{"question": f"{name} {k}?"} for k in range(2)]
@@ -71,7 +102,8 @@ def test_rows_of_several_files_have_ids_of_their_own(tmp_path: Path) -> None:
     ("name", "content", "says"),
     [
         ("a.jsonl", b'{"question": "Who?"}\n{"questi', r"a\.jsonl: row 2: "),
-        ("a.jsonl", b"[1]\n", r"a\.jsonl: row 1: not an object"),
+        ("a.jsonl", b"[1]\n", r"a\.jsonl: row 1: '1' is not an object"),
+        ("a.jsonl", b'{"question": "Wh\xff?"}', r"a\.jsonl: row 1: bytes that are not UTF-8"),
         ("a.jsonl", b'{"other": 1}\n', r"a\.jsonl: no row has a question in any of: question, "),
         ("a.parquet", b"PAR1 and no more", r"a\.parquet: row 1: "),
         ("a.jsonl.gz", gzip.compress(jsonl(ROWS), mtime=0)[:-9], r"a\.jsonl\.gz: row "),
