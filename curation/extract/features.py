@@ -419,8 +419,7 @@ def _features(
 ) -> None:
     """Fill the rows of the blocks that are judged, and the features of the page."""
     b_element, e_parent, e_depth = page.b_element, page.e_parent, page.e_depth
-    n = len(b_element)
-    m = len(e_parent)
+    n, m = len(b_element), len(e_parent)
     counts = texts.counts
     class_score, regions = names
     chain = inherited(e_parent, page.e_tag, page.e_flags, class_score, regions)
@@ -439,8 +438,7 @@ def _features(
     same, same_sizes = group(kinds_of(b_element, e_parent, page.e_signature, _LEVELS_OF_KIND))
     same_long = np.zeros(n + 1, np.float64)
     copies, copy_sizes = group(texts.text_hash)
-    first_long = n
-    last_long = -1
+    first_long, last_long = n, -1
     around = np.zeros(n + 1, np.float64)
     for b in range(n):
         around[b + 1] = around[b] + (b_words[b] if is_long[b] else 0.0)
@@ -455,9 +453,7 @@ def _features(
     title_block, title_kind = title_of_page(page, b_words, counts, title_size)
     title_element = b_element[title_block] if title_kind else 0
     meets = meeting(e_parent, title_element)
-    title_before = 0.0
-    for b in range(title_block):
-        title_before += b_words[b]
+    title_before = b_words[: max(title_block, 0)].sum()
     before = 0.0
     r = -1
     levels = np.empty(m, _LEVEL)  # of the elements around blocks, each measured once
@@ -467,6 +463,7 @@ def _features(
         if judged[b]:
             r += 1
             row = rows[r]
+            row.page = of_page[0]
             _text_row(row.block, page, b, sums, counts[b])
             for bit in range(_ANCESTORS):
                 row.ancestors[bit] = (page.e_above[e] >> bit) & 1
@@ -552,9 +549,6 @@ def measure(said: Stated, page: s.Page, lexicons: Lexicons, judged: Bools) -> Fl
     row.page_og, row.page_questions, row.page_forum = said.og, said.questions, said.forum
     row.page_product, row.page_article = said.product, said.article
     _features(page, texts, word_score, names, judged, rows, of_page.view(_PAGE))
-    for r in range(len(out)):
-        for k in range(_PAGE_COUNT):
-            out[r, COUNT - _PAGE_COUNT + k] = of_page[k]
     return out
 
 
@@ -585,9 +579,8 @@ def _title(source: bytes, page: s.Page) -> npt.NDArray[np.uint8]:
 @kernel
 def _text_counts(title: Bytes, text: Bytes, b_start: Int32s, b_end: Int32s) -> TextCounts:
     in_title, shapes = w.title_words(title, 0, len(title) - 8)
-    counts, text_hash, hashes, starts = w.count_words(
-        text, b_start, b_end, _set_of(in_title), shapes
-    )
+    keys = _set_of(in_title)
+    counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, keys, shapes)
     return TextCounts(counts, text_hash, hashes, starts, len(in_title))
 
 

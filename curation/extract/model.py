@@ -35,7 +35,6 @@ from curation.compiled import (
     Int64s,
     Uint32s,
     apart,
-    borrowing,
     inlined,
     kernel,
 )
@@ -117,14 +116,6 @@ class Forest:
         )
 
 
-@borrowing
-def _turn(rows: Float32s, chosen: Int64s, columns: Float32s) -> None:
-    for r in range(len(chosen)):
-        row = rows[chosen[r]]
-        for f in range(len(row)):
-            columns[f, r] = row[f]
-
-
 @inlined
 def _left(at: Float, edge: Float, left_out: Int) -> Int:
     """The leaves that a node leaves to a row whose feature is `at`."""
@@ -177,9 +168,10 @@ def _add_trees(
     alive, sums = np.empty(_ROWS, np.uint32), np.zeros(_ROWS, np.float64)
     for at in range(0, len(chosen), _ROWS):
         some = chosen[at : at + _ROWS]
-        _turn(rows, some, columns)
         for r in range(len(some)):
             sums[r] = out[some[r]]
+            for f in range(len(columns)):
+                columns[f, r] = rows[some[r], f]
         left = alive[: len(some) + -len(some) % _AT_ONCE]
         for t in range(first, last):
             _strike_out(columns, feature, threshold, left_out, starts[t], starts[t + 1], left)
@@ -240,19 +232,17 @@ class Model:
 def _names(classes: Lexicon, regions: Lexicon) -> Names:
     """One table for both, so that each name of a page is looked up once; of words, `classes` alone."""
     all_keys = np.union1d(classes.keys, regions.keys)
-    keys, entries = of_hashes({key: i for i, key in enumerate(all_keys.tolist())})
-    weights = np.zeros(len(all_keys), np.float32)
-    bits = np.zeros(len(all_keys), np.int32)
+    names = np.zeros(
+        len(all_keys) + 1, [("key", np.uint64), ("weight", np.float32), ("bits", np.int32)]
+    )
+    names["key"][:-1] = all_keys
     weighed = np.searchsorted(all_keys, classes.keys)
-    weights[weighed] = classes.values
-    bits[weighed] = WEIGHED
-    bits[np.searchsorted(all_keys, regions.keys)] |= regions.values.astype(np.int32)
-    return keys, _at(entries, weights), _at(entries, bits)
-
-
-def _at(entries: npt.NDArray[np.int32], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The value of the entry in each slot, 0 in free ones."""
-    return np.where(entries >= 0, np.append(values, values.dtype.type(0))[entries], 0)
+    names["weight"][weighed] = classes.values
+    names["bits"][weighed] = WEIGHED
+    names["bits"][np.searchsorted(all_keys, regions.keys)] |= regions.values.astype(np.int32)
+    # The last one is that of free slots, whose entry is -1.
+    slots = names[of_hashes({key: i for i, key in enumerate(all_keys.tolist())}).values]
+    return slots["key"].copy(), slots["weight"].copy(), slots["bits"].copy()
 
 
 def read_model(path: Path, name: str) -> Model:

@@ -207,9 +207,9 @@ def result(
         body = stated_body(source, page)
         if len(text) < _STATED_SHARE * len(body):
             text, stated = body, True
-    if len(text) < _NO_ARTICLE and (body := _of_state(judged, settings)):
-        if len(text) < _STATED_SHARE * len(body):
-            text, stated = body, True
+    body = _of_state(judged, settings) if len(text) < _NO_ARTICLE else ""
+    if len(text) < _STATED_SHARE * len(body):
+        text, stated = body, True
     title = next(filter(None, judged.titles), "") or _headline(page)
     if "[" in text and not _has_code(page):
         text = with_typed_formulas(text)
@@ -317,78 +317,50 @@ def with_headline(
     named = [text for text in map(letters, dict.fromkeys(titles)) if len(text) >= _LEAST_TITLE]
     if not named or not kept.any():
         return kept
-    said = np.frombuffer("\n".join(named).encode(), np.uint8)
-    headings, others = _likely_headlines(
-        page.text, page.b_start, page.b_end, page.b_element, page.e_above, int(kept.argmax()), said
-    )
-    block = _repeating(page, headings, named, _SHARE)
-    if block < 0:
-        block = _repeating(page, others, named, _SURE_SHARE)
-    if block < 0 or kept[block]:
-        return kept
-    kept = kept.copy()
-    kept[block] = True
+    said = np.frombuffer("\n".join([*named, ""]).encode(), np.uint8)
+    above = page.e_above[page.b_element[: int(kept.argmax()) + 1]]
+    likely = _likely_headlines(page.text, page.b_start, page.b_end, above, said)
+    headings = above[likely] & _HEADING != 0
+    for blocks, share in (likely[headings], _SHARE), (likely[~headings], _SURE_SHARE):
+        for block in blocks.tolist():
+            raw = page.text[page.b_start[block] : page.b_end[block]].tobytes()
+            text = letters(raw.decode("utf-8", "replace"))
+            long = (title for title in named if len(text) >= max(_LEAST_TITLE, share * len(title)))
+            if any(text in title for title in long):
+                return kept | (np.arange(len(kept)) == block)
     return kept
 
 
 @kernel
 def _likely_headlines(
-    text: Bytes,
-    b_start: Int32s,
-    b_end: Int32s,
-    b_element: Int32s,
-    e_above: Int32s,
-    first: Int,
-    said: Bytes,
-) -> tuple[Int64s, Int64s]:
-    """The headings up to the block `first`, from the last one on, and the others shortly before it, that
-    may repeat what is `said`: in letters and digits as `letters` has them."""
-    found = np.empty((2, _MOST_HEADINGS + _NEAR + 1), np.int64)
-    counts = np.zeros(2, np.int64)
-    seen = 0
-    for b in range(first, -1, -1):
-        above = e_above[b_element[b]]
-        heading = above & _HEADING != 0
-        if above & _ELSEWHERE or (not heading and (above & _ITEM or b < first - _NEAR)):
-            continue
-        seen += heading
-        if seen > _MOST_HEADINGS:
-            break
-        if _may_be_in(text, b_start[b], b_end[b], said):
-            kind = 0 if heading else 1
-            found[kind, counts[kind]] = b
-            counts[kind] += 1
-    return found[0, : counts[0]], found[1, : counts[1]]
+    text: Bytes, b_start: Int32s, b_end: Int32s, above: Int32s, said: Bytes
+) -> Int64s:
+    """The headings, from the last one on, and the other blocks shortly before the end, that may repeat
+    what is `said`; `above` [n] are the bits of the first n blocks."""
+    found = np.empty(_MOST_HEADINGS + _NEAR + 1, np.int64)
+    count = seen = 0
+    for b in range(len(above) - 1, -1, -1):
+        heading = above[b] & _HEADING != 0
+        barred = above[b] & (_ELSEWHERE if heading else _ITEM | _ELSEWHERE) != 0
+        if not barred and seen < _MOST_HEADINGS and (heading or b >= len(above) - 1 - _NEAR):
+            seen += heading
+            if _may_be_in(text, b_start[b], b_end[b], said):
+                found[count] = b
+                count += 1
+    return found[:count]
 
 
 @borrowing
 def _may_be_in(text: Bytes, start: Int, end: Int, said: Bytes) -> Bool:
-    """Whether letters and digits of text[start:end] are `said`; where it is not of ASCII they may be."""
-    if end - start > _HEADLINE_BYTES:
-        return False
-    for at in range(len(said) - _LEAST_TITLE + 1):
+    """Whether letters and digits of text[start:end] are in lines that are `said`. Of those beyond
+    ASCII only `letters` knows."""
+    for at in range(len(said) - _LEAST_TITLE if end - start <= _HEADLINE_BYTES else 0):
         k, o = start, at
-        while k < end and text[k] < 0x80:
-            if ALNUM[text[k]]:
-                if o == len(said) or LOWER[text[k]] != said[o]:
-                    break
-                o += 1
+        while k < end and (not ALNUM[text[k]] or LOWER[text[k]] == said[o]):
+            if text[k] >= 0x80:
+                return True
+            o += ALNUM[text[k]]
             k += 1
         if k == end:
             return o - at >= _LEAST_TITLE
-        if text[k] >= 0x80:
-            return True
     return False
-
-
-def _repeating(
-    page: s.Page, blocks: npt.NDArray[np.int64], titles: list[str], share: float
-) -> int:
-    """The first of some blocks that repeats at least `share` of a title, -1 if none does."""
-    for block in blocks.tolist():
-        start, end = page.b_start[block], page.b_end[block]
-        text = letters(page.text[start:end].tobytes().decode("utf-8", "replace"))
-        for title in titles:
-            if len(text) >= max(_LEAST_TITLE, share * len(title)) and text in title:
-                return int(block)
-    return -1

@@ -43,10 +43,11 @@ COLUMNS = 12
 
 SCORED_BYTES = 200  # longer blocks get no word score: their shape says enough
 SCORED_WORDS = 16
-SHAPES = 256  # of words, so that few of them are looked up in the title
+SHAPES = np.int64(256)  # of words, so that few of them are looked up in the title
 _NUMBER = np.uint64(fnv(b"0"))  # hash of any
 
 _UPPER, _LOWER, _CASELESS, _HAN, DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
+_END = np.int64(32), np.int64(0), np.int64(_SPACE)  # as `_next` has it
 
 
 # Code points of each kind, first and last; of rows that overlap, the last one counts.
@@ -131,34 +132,16 @@ def _word_hash(text: Bytes, start: Int, end: Int) -> Int:
 
 
 @inlined
-def _shape(first: Int, kind: Int, length: Int) -> Int:
-    """What a word and all that have its hash are by first letter and length, below SHAPES."""
-    return 0 if kind == DIGIT else (_folded(first, kind) + 37 * length) & (SHAPES - 1)
-
-
-@inlined
 def _small_end(text: Bytes, i: Int, end: Int) -> Int:
-    """Where the small letters of ASCII from i on end."""
-    while i + 8 <= end:
+    """Where the small letters of ASCII from i on end; near the end of the text, perhaps before."""
+    while i < end and i + 8 <= len(text):
         x = eight_at(text, i)
         seven = x & ~HIGH
         others = ~((seven + _FROM_A) & ~(seven + _ABOVE_Z) & ~x) & HIGH
         if others:
-            return i + count_bytes(bits_below(others))
+            return min(end, i + count_bytes(bits_below(others)))
         i += 8
-    while i < end and _ASCII_KINDS[text[np.uint64(i)]] == _LOWER:
-        i += 1
-    return i
-
-
-@inlined
-def _write_word(hashes: Uint64s, n: Int, word: Int, before: Int, seen: Int) -> Int:
-    """Write the hash of a word and that of the pair with the one before it; return how many."""
-    hashes[n] = word
-    if seen == 0:
-        return n + 1
-    hashes[n + 1] = (before * FNV_PRIME) ^ word
-    return n + 2
+    return min(end, i)
 
 
 @kernel
@@ -183,22 +166,19 @@ def count_words(
         scored = end - i < SCORED_BYTES
         whole[b] = xxh64(text, i, end, np.uint64(0))
         word_length = seen = words = 0
-        begin, initial, initial_kind = i, np.int64(0), np.int64(0)  # of the word under way
+        begin, initial = i, np.int64(0)  # of the word under way
         previous_word = np.uint64(0)
         last = _SPACE
         first = -1
         sentences = commas = digits = upper = letters = 0
         symbols = lower_starts = shared = short = 0
         while True:
-            if i >= end:
-                kind = _SPACE
-                point = np.int64(32)
-                size = 0
-            else:
-                point, size, kind = _next(text, i)
+            point, size, kind = _next(text, i) if i < end else _END
+            if first < 0 and kind != _SPACE:
+                first = kind
             if kind <= DIGIT:
                 if word_length == 0:
-                    begin, initial, initial_kind = i, point, kind
+                    begin, initial = i, _folded(point, kind) if kind != DIGIT else np.int64(0)
                     lower_starts += kind == _LOWER
                     words += kind != _HAN
                 words += kind == _HAN
@@ -208,19 +188,22 @@ def count_words(
                 small = _small_end(text, i + 1, end) - i - 1 if size == 1 else 0
                 letters += small + (kind != DIGIT)
                 word_length += small + 1
-                if first < 0:
-                    first = kind
                 last = _LOWER if small else kind
                 i += size + small
                 continue
             if word_length:
                 short += word_length <= 3
                 is_scored = scored and seen < SCORED_WORDS
-                if is_scored or title_shapes[_shape(initial, initial_kind, word_length)]:
+                shape = (initial + 37 * word_length) % SHAPES if initial else 0
+                if is_scored or title_shapes[shape]:
                     word = _word_hash(text, begin, i)
                     shared += title_keys[slot_of(title_keys, word, word, np.uint64(0))] != 0
                     if is_scored:
-                        written = _write_word(hashes, written, word, previous_word, seen)
+                        hashes[written] = word
+                        written += 1
+                        if seen:
+                            hashes[written] = (previous_word * FNV_PRIME) ^ word
+                            written += 1
                         previous_word = word
                         seen += 1
                 word_length = 0
@@ -235,8 +218,6 @@ def count_words(
             elif kind == _SYMBOL:
                 symbols += 1
             if kind != _SPACE:
-                if first < 0:
-                    first = kind
                 last = kind if point != 58 else 20
             i += size
         counts[b, WORDS] = words
@@ -257,28 +238,26 @@ def count_words(
 
 @kernel
 def title_words(text: Bytes, start: Int, end: Int) -> tuple[Uint64s, Bools]:
-    """Hashes of the words of text[start:end], as `count_words` makes them, and which shapes they have."""
+    """Hashes of the words of text[start:end], as `count_words` makes them, and which shapes they have,
+    by first letter and length. Behind the end is a zero.
+    """
     out = np.empty(end - start + 1, np.uint64)
     shapes = np.zeros(SHAPES, np.bool_)
     n = 0
     i = begin = start
     length = 0
-    first = first_kind = np.int64(0)
+    initial = np.int64(0)
     while i <= end:
-        if i == end:
-            point = np.int64(32)
-            size = 1
-        else:
-            point, size = code_point(text, i)
+        point, size = code_point(text, i)
         # In titles all beyond the first plane are signs: so the model has learned them.
         kind = kind_of(point) if size < 4 else _SYMBOL
         if kind <= DIGIT:
             if length == 0:
-                begin, first, first_kind = i, point, kind
+                begin, initial = i, _folded(point, kind) if kind != DIGIT else np.int64(0)
             length += 1
         elif length:
             out[n] = _word_hash(text, begin, i)
-            shapes[_shape(first, first_kind, length)] = True
+            shapes[(initial + 37 * length) % SHAPES if initial else 0] = True
             n += 1
             length = 0
         i += size
