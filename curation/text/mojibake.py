@@ -39,9 +39,10 @@ _BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPI
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
 _LOW, _HIGH = bytes(range(128)), bytes(range(128, 256))
 _BEYOND = re.compile("[^\x00-\x7f]+")
-_BLOCK, _SHORT = 8192, 1024  # bytes that are looked through at a time, and not worth a choice
+_BLOCK, _SHORT = 1 << 15, 1024  # bytes that are looked through at a time, and not worth a choice
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
-_BITS, _COUNT = 6, 63  # of a count of runs among these, and the most that it can be
+_BITS, _MORE = 7, 64  # of a count of runs among these, and more than it can be
+_EACH = sum(1 << _BITS * k for k, _ in enumerate((*_BY_ONE, *_BY_PAIRS)))
 _READ_AGAIN = 40 * _ASKED  # of which read again there must be as many
 _ALL = 0.9  # of the bytes beyond ASCII, that must be UTF-8 to mend a text
 # Signs that texts have: scripts of languages that are much written, punctuation, symbols, pictures.
@@ -54,27 +55,31 @@ _USUAL = re.compile(
 #: What windows-1252 has for the bytes 80 to 9F; HTML reads numeric references so, too. 85, a line
 #: end, and the five that it lacks stay.
 _SIGNS = {b: bytes([b]).decode("cp1252", "ignore") or chr(b) for b in range(0x80, 0xA0)}
-_CONTROL = re.compile("[\x80-\x9f]")
-_OF_CONTROLS = _SIGNS | {0x85: "\x85"}
+_CONTROL = re.compile(b"\xc2[\x80-\x9f]")
+_OF_CONTROLS = {chr(b).encode(): sign.encode() for b, sign in _SIGNS.items() if b != 0x85}
 #: Text with neither these nor C1 controls is never mended; "â" counts before "€".
 FIRST_LETTERS = "ÃÂÐÑÅÄåæãÎÏØÙ×â"
-_HINTS = {*FIRST_LETTERS[:-1], *map(chr, range(0x80, 0xA0))}
-# Letters such as "Ã", each with one to three signs behind it. The no-break space is behind many a
-# word, so it is a sign only where no word ends.
-_TAILS = "".join(_SIGNS.values()) + "\x80-\x9f\xa1-\xbf"
-_PART = f"[\xc2-\xf4](?:[{_TAILS}]{{1,3}}+|(?<=[ÂÃÅÎÐ])\xa0)"
-_RUN = re.compile(f"{_PART}(?:{_PART})*+")
+_HINT = re.compile(
+    b"\xc3(?:[%b]|\xa2\xe2\x82\xac)" % bytes(ord(c) - 0x40 for c in FIRST_LETTERS[:-1])
+)
+# Letters such as "Ã", each with one to three signs behind it, those of `_SIGNS` or Latin-1, in
+# UTF-8. The no-break space is behind many a word, so it is a sign only where no word ends.
+_TAIL = (
+    b"\xc2[\x80-\x9f\xa1-\xbf]|\xc5[\x92\x93\xa0\xa1\xb8\xbd\xbe]|\xc6\x92|\xcb[\x86\x9c]|\xe2(?:"
+    b"\x80[\x93\x94\x98-\x9a\x9c-\x9e\xa0-\xa2\xa6\xb0\xb9\xba]|\x82\xac|\x84\xa2)"
+)
+_PART = b"\xc3[\x82-\xb4](?:(?:%b){1,3}+|(?<=[\x82\x83\x85\x8e\x90])\xc2\xa0)" % _TAIL
+_RUN = b"%b(?:%b)*+" % (_PART, _PART)  # which few processes need, and is slow to compile
 
 
 @functools.cache
 @kept
-def _firsts() -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+def _firsts() -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
     """Return the encodings, each in `_BITS` bits of its own, in which a sign begins a character of
-    UTF-8, is its second byte, and is its first two.
+    UTF-8 or is its first two bytes, and those in which it is its second byte.
     """
-    first: dict[str, int] = collections.defaultdict(int)
+    first: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
     second: dict[str, int] = collections.defaultdict(int)
-    both: dict[str, int] = collections.defaultdict(int)
     leads, tails = range(0xC2, 0xF5), range(0x80, 0xC0)
     for place, name in enumerate((*_BY_ONE, *_BY_PAIRS)):
         one = 1 << _BITS * place
@@ -82,12 +87,12 @@ def _firsts() -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         for lead, tail in itertools.product(leads, tails) if name in _BY_PAIRS else each:
             read = bytes([lead, tail]).decode(name, "ignore")
             if name in _BY_PAIRS and len(read) == 1:
-                both[read] |= one
+                first[read][1] |= one
             else:
-                first[bytes([lead]).decode(name, "ignore")] |= one
+                first[bytes([lead]).decode(name, "ignore")][0] |= one
                 second[bytes([tail]).decode(name, "ignore") or chr(tail)] |= one
                 second[chr(tail)] |= one * (tail < 0xA0)
-    return first, second, both
+    return {sign: (begins, is_both) for sign, (begins, is_both) in first.items()}, dict(second)
 
 
 def _suspected(text: str) -> list[str]:
@@ -95,14 +100,19 @@ def _suspected(text: str) -> list[str]:
     begin = _BEYOND.search(text)
     if begin is None:
         return []
-    first, second, both = _firsts()
+    first, second = _firsts()
     sample = text[begin.start() : begin.start() + _ASKED]
     runs = _BEYOND.findall(sample)
-    # How many runs begin so in each encoding, side by side in one number.
-    counts = sum(first.get(r[0], 0) & second.get(r[1:2], 0) | both.get(r[0], 0) for r in runs)
-    of_each = enumerate((*_BY_ONE, *_BY_PAIRS) if counts else ())
-    found = [name for k, name in of_each if 2 * (counts >> _BITS * k & _COUNT) >= len(runs)]
-    return [name for name in found if _reads(sample, name)]
+    counts = 0  # how many runs begin so in each encoding, side by side in one number
+    for run in runs:
+        if found := first.get(run[0]):
+            counts += found[0] & second.get(run[1:2], 0) | found[1]
+    half = (len(runs) + 1) // 2
+    enough = counts + (_MORE - half) * _EACH & _MORE * _EACH
+    if not enough:
+        return []
+    names = enumerate((*_BY_ONE, *_BY_PAIRS))
+    return [n for k, n in names if enough >> _BITS * k & _MORE and _reads(sample, n)]
 
 
 def _reads(text: str, name: str) -> bool:
@@ -146,7 +156,7 @@ def misread(source: bytes, least: float) -> Misread:
         return Misread()
     sample = source[first : first + 4 * _READ_AGAIN].decode("utf-8", "ignore")[:_READ_AGAIN]
     near = _near(source)
-    each = [_misread_in(encoding, near, sample) for encoding in suspected]
+    each = [_misread_in(encoding, near, sample, least) for encoding in suspected]
     found = max(each, key=operator.itemgetter(0, 1), default=Misread())
     by_chance = 1 if found.encoding in _BY_PAIRS else 0  # as in "木i", read in Korean
     return found if found.share >= least and found.proof > by_chance else Misread()
@@ -154,10 +164,13 @@ def misread(source: bytes, least: float) -> Misread:
 
 def _first(source: bytes) -> int:
     """Return where the first byte beyond ASCII is; -1 if there is none."""
-    for at in range(0, len(source), _BLOCK):  # no look at a whole page at once is as fast
-        block = source[at : at + _BLOCK]
-        if not block.isascii():
-            return at + int((np.frombuffer(block, np.uint8) >= 0x80).argmax())
+    at, size = 0, _SHORT
+    while at < len(source):  # in pieces, since a page's first is mostly near its beginning
+        try:
+            source[at : at + size].decode("ascii")
+        except UnicodeDecodeError as beyond:
+            return at + beyond.start
+        at, size = at + size, min(2 * size, _BLOCK)
     return -1
 
 
@@ -176,22 +189,25 @@ def _near(source: bytes) -> str:
     return shown.tobytes().decode("utf-8", "surrogateescape")
 
 
-def _misread_in(encoding: str, near: str, sample: str) -> Misread:
+def _misread_in(encoding: str, near: str, sample: str, least: float = 0.0) -> Misread:
     raw = _encoded(near, encoding)
     again = raw.decode("utf-8", "ignore")
+    sound = again.encode().translate(None, _LOW)
     plain = len(raw.translate(None, _HIGH))
     lost = raw.count(b"?") - near.count("?")
-    beyond = "".join(_BEYOND.findall(again))
+    share = len(sound) / max(len(raw) - plain + lost, 1)
+    if share < least:
+        return Misread()
+    beyond = sound.decode()
     usual = len("".join(_USUAL.findall(beyond))) - len(_MIXED.findall(again))
     if usual < _ALL * len(beyond) and not _suspected(
         _encoded(sample, encoding).decode("utf-8", "ignore")
     ):
         return Misread()
-    sound = len(beyond.encode())
-    proof = sound - len(beyond) - 2 * len(_SPACED_QUOTES.findall(near))
+    proof = len(sound) - len(beyond) - 2 * len(_SPACED_QUOTES.findall(near))
     if "".join(_BEYOND.findall(near)).replace("\xa0", "").isalpha():  # as in "ääšš"
         proof = proof // 4 + len(_BROKEN.findall(near)) - len(_BROKEN.findall(again))
-    return Misread(sound / max(len(raw) - plain + lost, 1), proof, len(beyond), encoding)
+    return Misread(share, proof, len(beyond), encoding)
 
 
 def _read_again(source: bytes) -> bytes:
@@ -229,22 +245,19 @@ def repaired(text: str) -> str:
 def _repaired(source: bytes) -> bytes:
     if again := _read_again(source):
         return _repaired(again)
-    if b"\xc3" not in source and not _has_control(source, 0):  # neither hints nor controls
-        return source
-    near = _near(source)
-    if _HINTS.isdisjoint(near) and "â€" not in near:
-        return source
-    controls = left = _CONTROL.findall(near)
+    controls = left = _CONTROL.findall(source) if _has_control(source, 0) else []
     made = source
-    # One short run may be meant; several, or one of three bytes, are not.
-    if _RUN.search(near) and _misread_in("cp1252", near, near).proof > 1:
-        made = _each_run(source, lambda run: _RUN.sub(lambda p: _reread(p[0]) or p[0], run))
-        left = _CONTROL.findall(_near(made))
+    if b"\xc3" in source and re.search(_RUN, source) and (controls or _HINT.search(source)):
+        near = _near(source)
+        # One short run may be meant; several, or one of three bytes, are not.
+        if _misread_in("cp1252", near, near).proof > 1:
+            made = re.sub(_RUN, lambda run: _reread(run[0].decode()).encode() or run[0], source)
+            left = _CONTROL.findall(made)
     # Where controls are left they are signs of windows-1252, and runs are there by chance.
     if controls and 2 * len(left) > len(controls):
         made, left = source, controls
-    if left:
-        made = _each_run(made, lambda run: run.translate(_OF_CONTROLS))
+    for control in {*left} & _OF_CONTROLS.keys():
+        made = made.replace(control, _OF_CONTROLS[control])
     return source if made == source else made
 
 
