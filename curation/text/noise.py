@@ -75,13 +75,16 @@ _PATTERNS = (
     rf"[ÂÃÄÅÎÏÐÑØÙ][\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„…†‡ˆ‰‹•˜™›Ÿ]|{_DENSE}|{_INSIDE}",
     rf"{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}",
 )
+_SOME = "[^\x00-\x40\u2000-\u2bff]"  # letters, and other signs that are soon told
 # Any of these, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
-    rf"{_UNDECODED}|{_SPACED}\?+{_SMALL}|\?(?:{_UNSPACED} ?){{1,6}}\?|\?(?:{_KOREAN} ?){{1,10}}\?|"
-    rf"=[C-F][0-9A-F]|\\[uUx23][0-9a-fA-F{{]|%[C-Fu][0-9A-F]|"
-    rf"u0[01][0-9a-f]{{2}}|u[0-9A-Da-d][0-9A-Fa-f]{{3}}u|<U\+|\+[AB][0-9A-X]|\nM[ -`]{{60}}|"
-    rf"&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|[^\x00-\x40]{_SIGN}+[^\x00-\x40]|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
-    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
+    rf"{_UNDECODED}|{_SPACED}\?+{_SMALL}(?:{_SPACED}|[?'’-])*(?:[.,;:!)\"“”»…\s]|$)|"
+    rf"\?(?:{_UNSPACED} ?){{1,6}}\?|\?(?:{_KOREAN} ?){{1,10}}\?|"
+    rf"=[C-F][0-9A-F](?:=|{_SMALL})|\\[uUx23][0-9a-fA-F{{]|%[C-F][0-9A-F]%[89AB]|%u[0-9A-Da-d]|"
+    rf"u0[01][0-9a-f]{{2}}|u[0-9A-Da-d][0-9A-Fa-f]{{3}}u|<U\+|"
+    rf"\+(?:A[0-9I-X]|B[A-J])[0-9A-Za-z+/]+[-,. ]|(?:^|\n)M[ -`]{{60}}|"
+    rf"&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|{_SOME}{_SIGN}+{_SOME}|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
+    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ŷŹ-ƑƓ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
 )
 
 
@@ -92,6 +95,8 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     """
     column = large_strings(texts)
     out = np.zeros((len(column), len(_PATTERNS) - 1))
+    if not len(column):  # to prepare patterns takes longer than most texts do
+        return out
     beyond = np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
     whole = np.zeros(len(column), np.int64)
     offsets, data = text_buffers(column)

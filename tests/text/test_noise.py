@@ -67,6 +67,11 @@ def test_escapes_of_a_script_without_their_backslashes() -> None:
     assert found(["".join(f"u{ord(c):04X}" for c in "한국어")]) == [{TEXT[_ESCAPES]}]
 
 
+@pytest.mark.parametrize("text", ["%uc548%ub155", "M" + 60 * "0"])
+def test_escapes_without_any_other_sign(text: str) -> None:
+    assert found([text]) == [{TEXT[_ESCAPES]}]
+
+
 @pytest.mark.parametrize(
     "wrong", ["windows-1252", "latin-1", "cp1251", "cp1250", "mac-roman", "cp437"]
 )
