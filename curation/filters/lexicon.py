@@ -45,7 +45,7 @@ ALLOWED = 4
 EVERYDAY = 8
 
 _EVERYDAY_MARK = "?"
-_FIRSTS = 1 << 12
+_PLACES = 1 << 13
 _LISTS = np.uint64(0x5851F42D4C957F2D)
 
 
@@ -53,7 +53,7 @@ class Lists(NamedTuple):
     """Phrases of numbered lists."""
 
     table: Table  # their bits by the hash of each, or of its beginning
-    firsts: npt.NDArray[np.bool_]  # [lists, _FIRSTS] whether any begins with these low bits
+    some: npt.NDArray[np.bool_]  # [lists, _PLACES] whether any hash has these low bits
 
 
 @inlined
@@ -94,12 +94,12 @@ def _phrase_table(lists: int, rows: Sequence[tuple[int, int, str]]) -> Lists:
     keys = _phrase_keys(text_buffers(texts).data, spans, numbers)
     values, some = np.full(len(keys), CONTINUES), np.diff(spans.doc_offsets) > 0
     values[spans.doc_offsets[1:][some] - 1] = bits[some]
-    firsts = np.zeros((lists, _FIRSTS), np.bool_)
-    firsts[numbers[some], keys[spans.doc_offsets[:-1][some]] % _FIRSTS] = True
+    places = np.zeros((lists, _PLACES), np.bool_)
+    places[np.repeat(numbers, np.diff(spans.doc_offsets)), keys % _PLACES] = True
     entries = dict.fromkeys(keys.tolist(), 0)
     for key, bit in zip(keys.tolist(), values.tolist(), strict=True):
         entries[key] |= bit
-    return Lists(of_hashes(entries), firsts)
+    return Lists(of_hashes(entries), places)
 
 
 def _phrase_keys(data: Bytes, spans: Spans, numbers: Int64s) -> Uint64s:
@@ -115,11 +115,16 @@ def _phrase_keys(data: Bytes, spans: Spans, numbers: Int64s) -> Uint64s:
 
 
 @inlined
+def _bits(h: Int, number: Int, lists: Lists) -> Int:
+    """Bits of the phrase, or the beginning of one, of this hash in list `number`, 0 for none."""
+    some = lists.some[number, h % np.uint64(_PLACES)]
+    return max(find(lists.table.keys, lists.table.values, h), 0) if some else np.int64(0)
+
+
+@inlined
 def first_bits(token: Int, number: Int, lists: Lists) -> Int:
     """Bits with which the token of this hash begins phrases of list `number`: most begin none."""
-    h = chain(chain(np.uint64(number), _LISTS), token)
-    some = lists.firsts[number, h % np.uint64(_FIRSTS)]
-    return max(find(lists.table.keys, lists.table.values, h), 0) if some else np.int64(0)
+    return _bits(chain(chain(np.uint64(number), _LISTS), token), number, lists)
 
 
 @borrowing
@@ -132,7 +137,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
     if doc.dirty_words < 0:
         return np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
-    table, held = kit.dirty_words, kit.dirty_words.table
+    table = kit.dirty_words
     seed = chain(np.uint64(doc.dirty_words), _LISTS)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
@@ -154,7 +159,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
                 break
             h = chain(h, distinct.lows[tokens.ids[j]])
             known = j == i and mark > 0
-            bits = np.int64(mark) if known else max(find(held.keys, held.values, h), 0)
+            bits = np.int64(mark) if known else _bits(h, doc.dirty_words, table)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits
                 length = j + 1 - i

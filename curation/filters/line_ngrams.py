@@ -165,14 +165,13 @@ def line_ngram_coverage(size: Int, n_lines: Int, rule: LineNgrams, space: Scratc
     """
     tokens, grams, lines = space.tokens, space.grams, space.breaks
     coverage, characters = space.coverage, space.counts
+    i = np.int64(0)
     for k in range(n_lines):
         coverage[k] = 0.0
-        characters[k] = 0
-    line = 0
-    for i in range(size):
-        while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
-            line += 1
-        characters[line] += token_characters(tokens, i)
+        first = i
+        while i < size and (k + 1 == n_lines or tokens.starts[i] < lines.starts[k + 1]):
+            i += 1
+        characters[k] = tokens.before[i] - tokens.before[first]
     any_gram = _find_grams(size, n_lines, space, rule)
     free = size  # tokens from here on are counted
     line = n_lines - 1
