@@ -184,7 +184,7 @@ def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
         Lines(ints(), ints()),
         Interner(np.empty(size, np.int32), np.empty(n, np.uint64)),
         Grams(at, counts, firsts, active, ints()),
-        np.empty(n, np.uint8),
+        np.empty(4 * n, np.uint8),
         np.empty(n, np.bool_),
         np.empty(n, np.uint8),
         np.empty(n, np.float64),
@@ -227,7 +227,7 @@ def begin_counts(counts: Bytes, keys: Int) -> Int:
     Keys share places, so a count is at least that of the key: what it says is rare needs no table.
     """
     size = 1
-    while size < 2 * keys and 2 * size <= len(counts):
+    while size < 8 * keys and 2 * size <= len(counts):
         size *= 2
     counts[:size] = 0
     return np.uint64(size - 1)
