@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
 from curation.bytes.code_points import is_tail
-from curation.bytes.hash_tables import filled, slot_of_bytes
+from curation.bytes.hash_tables import filled, has_bit, slot_of_bytes
 from curation.bytes.search import same
 from curation.compiled import (
     Bool,
@@ -53,6 +53,7 @@ class Buckets(NamedTuple):
     total: int
     words: int  # rows of words come before those of n-grams
     pruned: npt.NDArray[np.int32]  # [total] row of each, without `words`, or -1; empty: its number
+    kept: npt.NDArray[np.uint64]  # a bit for each, whether it has a row; empty if all have
 
 
 class Inputs(NamedTuple):
@@ -138,7 +139,8 @@ def prepare(file: FastTextFile) -> FastText:
     hashes = _hashes(word_starts, word_bytes)
     slots = filled(1 << (2 * len(file.words) + 1).bit_length(), hashes)
     pruned = np.zeros(0, np.int32) if file.pruned is None else file.pruned
-    buckets = Buckets(file.buckets, len(file.words), pruned)
+    kept = np.packbits(np.append(pruned >= 0, np.zeros(-len(pruned) % 64, bool)), bitorder="little")
+    buckets = Buckets(file.buckets, len(file.words), pruned, kept.view(np.uint64))
     end_row = file.words.index(_EOS) if _EOS in file.words else -1
     return FastText(
         file,
@@ -203,9 +205,13 @@ def _hashes(starts: Int64s, data: Bytes) -> npt.NDArray[np.uint64]:
 def _append(bucket: Int, buckets: Buckets, found: Int64s, n: Int) -> Int:
     """Write the row of a bucket, unless it was pruned, to found[n]; return how many there are."""
     place = np.uint64(bucket)
-    row = np.int64(buckets.pruned[place]) if len(buckets.pruned) else np.int64(bucket)
+    row = np.int64(bucket)
+    if len(buckets.pruned):
+        if not has_bit(buckets.kept, place):  # of most, and these bits are in the cache
+            return n
+        row = np.int64(buckets.pruned[place])
     found[np.uint64(n)] = buckets.words + row
-    return n + np.int64(row >= 0)
+    return n + 1
 
 
 @borrowing
