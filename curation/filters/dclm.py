@@ -10,16 +10,17 @@ extractor writes it between the cells of tables, which would seem to be half sym
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from curation.bytes import ascii
 from curation.bytes.code_points import code_point, last_character
-from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing, inlined
+from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing
 from curation.filters.gopher import DCLM, count_symbols, line_shares
-from curation.filters.lexicon import FLAGGED, first_bits
+from curation.filters.lexicon import FLAGGED, LISTS, bits_of, chain
 from curation.text import characters as ch
+from curation.text.lines import strip_left
 
 if TYPE_CHECKING:
     from curation.filters.scratch import Document, Scratch
@@ -33,57 +34,42 @@ _TSHEGS = (0x0F0B, 0x0F0C)  # between the syllables of Tibetan
 _ASCII_ALNUM, _FIRST_LETTER = ascii.ALNUM, 0x41
 
 
-class _Character(NamedTuple):
-    point: Int
-    size: Int
-    held: Int  # its properties
-
-
-@inlined
-def _character(data: Bytes, i: Int, end: Int, properties: Uint16s) -> _Character:
-    """The character at byte i, white space at the end of the text."""
-    if i >= end:
-        return _Character(np.int64(0), np.int64(0), np.int64(_SPACE))
-    c, size = code_point(data, i)
-    return _Character(np.int64(c), np.int64(size), np.int64(properties[c]))
-
-
 @borrowing
-def _word(
-    data: Bytes, start: Int, end: Int, properties: Uint16s, here: _Character
-) -> tuple[Int, Int, Bool, Int, _Character]:
-    """(end, characters, has a letter, where the letter of an unspaced script is or -1, the
-    character behind it) of the word at `start`, which begins with `here`."""
+def _word(data: Bytes, start: Int, end: Int, properties: Uint16s) -> tuple[Int, Int, Bool, Int]:
+    """(end, characters, has a letter, where the letter of an unspaced script is or -1) of the word
+    at `start`."""
     seen, letter = False, np.int64(-1)  # a letter or digit; one of an unspaced script
-    chars = np.int64(0)
+    chars = 0
     alpha = False
     i = start
-    while True:
-        letter = i if here.held & _SINGLE else letter
-        seen = seen or here.held & (_SINGLE | _ALNUM) != 0
-        alpha = alpha or here.held & _ALPHA != 0
-        chars += 1
-        i += here.size
-        is_last = seen and here.point in _TSHEGS
+    while i < end:
         first = i
-        while letter < 0 and i < end and _ASCII_ALNUM[data[np.uint64(i)]] and not is_last:
+        while letter < 0 and i < end and _ASCII_ALNUM[data[np.uint64(i)]]:
             alpha |= data[np.uint64(i)] >= _FIRST_LETTER
             i += 1
-        seen = seen or i > first
-        chars += i - first
-        here = _character(data, i, end, properties)
-        p = here.held
-        if is_last or p & _SPACE or (seen and p & _SINGLE) or (letter >= 0 and p & _ALNUM):
-            return i, chars, alpha, letter, here
+        if i > first:
+            seen = True
+            chars += i - first
+            continue
+        c, size = code_point(data, i)
+        p = np.int64(properties[c])
+        if p & _SPACE or (seen and p & _SINGLE) or (letter >= 0 and p & _ALNUM):
+            break
+        letter = i if p & _SINGLE else letter
+        seen = seen or p & (_SINGLE | _ALNUM) != 0
+        alpha = alpha or p & _ALPHA != 0
+        chars += 1
+        i += size
+        if seen and c in _TSHEGS:
+            break
+    return i, chars, alpha, letter
 
 
 @borrowing
-def _counts(
-    data: Bytes, begin: Int, start: Int, held: Int, properties: Uint16s, dialect: Int
-) -> Bool:
+def _counts(data: Bytes, begin: Int, start: Int, properties: Uint16s, dialect: Int) -> Bool:
     """Whether the word at `start`, of a spaced script, is one that DCLM counts: it begins with a
     letter or digit, and no white space that fastText does not know precedes it."""
-    if not held & _ALNUM:
+    if not properties[code_point(data, start)[0]] & _ALNUM:
         return False
     if dialect != DCLM or start == begin or _FASTTEXT_SPACES[data[start - 1]]:
         return True
@@ -99,24 +85,20 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     """
     begin, end, properties, tokens = doc.begin, doc.end, kit.properties, space.tokens
     words = counted = chars = alpha = stops = token = 0
+    seed = chain(np.uint64(max(doc.stop_words, 0)), LISTS)
     for k in range(doc.kinds if doc.stop_words >= 0 else 0):
-        bits = first_bits(space.distinct.lows[k], doc.stop_words, kit.stop_words)
+        bits = bits_of(chain(seed, space.distinct.lows[k]), doc.stop_words, kit.stop_words)
         space.bytes[k] = bits & FLAGGED != 0
-    stop = begin
-    behind = _character(data, begin, end, properties)
-    while stop < end:
-        i, here = stop, behind
-        if here.held & _SPACE:
-            stop = i + here.size
-            behind = _character(data, stop, end, properties)
-            continue
-        stop, length, lettered, letter, behind = _word(data, i, end, properties, here)
-        if length == 1 and here.point == _CELL:
+    i = strip_left(data, begin, end, properties)
+    while i < end:
+        stop, length, lettered, letter = _word(data, i, end, properties)
+        if length == 1 and data[i] == _CELL:
+            i = strip_left(data, stop, end, properties)
             continue
         words += 1
         chars += length
         alpha += lettered
-        counted += letter >= 0 or _counts(data, begin, i, here.held, properties, kit.gopher)
+        counted += letter >= 0 or _counts(data, begin, i, properties, kit.gopher)
         if doc.stop_words >= 0:
             first = letter if letter >= 0 else i
             while token < doc.tokens and tokens.starts[token] < first:
@@ -124,6 +106,7 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
             if token < doc.tokens and tokens.starts[token] == first:
                 whole = letter >= 0 or tokens.ends[token] == stop
                 stops += whole and space.bytes[tokens.ids[token]]
+        i = strip_left(data, stop, end, properties)
     row.gopher_word_count = counted
     if words:
         row.gopher_mean_word_length = chars / words

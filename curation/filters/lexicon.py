@@ -46,7 +46,8 @@ EVERYDAY = 8
 
 _EVERYDAY_MARK = "?"
 _PLACES = 1 << 13
-_LISTS = np.uint64(0x5851F42D4C957F2D)
+#: Behind the number of a list, where its phrases begin.
+LISTS = np.uint64(0x5851F42D4C957F2D)
 
 
 class Lists(NamedTuple):
@@ -106,7 +107,7 @@ def _phrase_keys(data: Bytes, spans: Spans, numbers: Int64s) -> Uint64s:
     """Return the hash of every beginning of each phrase, word by word of all of them."""
     chain_all: Any = chain.py_func  # of arrays as of numbers
     _, keys = describe_words(data, spans, ch.properties(), ch.lower_case())
-    h = chain_all(numbers.astype(np.uint64), _LISTS)
+    h = chain_all(numbers.astype(np.uint64), LISTS)
     places, ends = spans.doc_offsets[:-1].copy(), spans.doc_offsets[1:]
     while (going := places < ends).any():
         h[going] = keys[places[going]] = chain_all(h[going], keys[places[going]])
@@ -115,16 +116,10 @@ def _phrase_keys(data: Bytes, spans: Spans, numbers: Int64s) -> Uint64s:
 
 
 @inlined
-def _bits(h: Int, number: Int, lists: Lists) -> Int:
-    """Bits of the phrase, or the beginning of one, of this hash in list `number`, 0 for none."""
+def bits_of(h: Int, number: Int, lists: Lists) -> Int:
+    """Bits of the phrase, or the beginning of one, of this hash in list `number`: 0 for most."""
     some = lists.some[number, h % np.uint64(_PLACES)]
     return max(find(lists.table.keys, lists.table.values, h), 0) if some else np.int64(0)
-
-
-@inlined
-def first_bits(token: Int, number: Int, lists: Lists) -> Int:
-    """Bits with which the token of this hash begins phrases of list `number`: most begin none."""
-    return _bits(chain(chain(np.uint64(number), _LISTS), token), number, lists)
 
 
 @borrowing
@@ -138,10 +133,10 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
         return np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
     table = kit.dirty_words
-    seed = chain(np.uint64(doc.dirty_words), _LISTS)
+    seed = chain(np.uint64(doc.dirty_words), LISTS)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
-        classes.marks[c] = -1 if h == DIGITS else first_bits(h, doc.dirty_words, table)
+        classes.marks[c] = -1 if h == DIGITS else bits_of(chain(seed, h), doc.dirty_words, table)
     found = covered = everyday = everyday_covered = total = free = 0
     for i in range(doc.tokens):
         if not tokens.flags[i] & IS_WORD:
@@ -159,7 +154,7 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
                 break
             h = chain(h, distinct.lows[tokens.ids[j]])
             known = j == i and mark > 0
-            bits = np.int64(mark) if known else _bits(h, doc.dirty_words, table)
+            bits = np.int64(mark) if known else bits_of(h, doc.dirty_words, table)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits
                 length = j + 1 - i

@@ -12,7 +12,7 @@ from curation.compiled import Bytes, Int, Uint16s, borrowing
 from curation.text import characters as ch
 
 _SPACE = ch.SPACE
-_BLANK, _ASCII = 0x20, 0x80
+_BLANK = 0x20
 
 
 class Phrases(NamedTuple):
@@ -33,7 +33,7 @@ def _cases(b: int) -> list[int]:
 
 
 def compile_phrases(phrases: Sequence[tuple[int, str]]) -> Phrases:
-    """Pack (bits, phrase), at most 64, each of which begins with a sign of ASCII."""
+    """Pack (bits, phrase), at most 64."""
     raw = [(bits, phrase.lower().encode()) for bits, phrase in phrases]
     first = np.zeros(256, np.uint64)
     second = np.zeros(256, np.uint64)
@@ -88,8 +88,6 @@ def find_phrases(
     beyond = np.int64(0)
     last = end
     for i in range(start, end):
-        if data[np.uint64(i)] >= _ASCII:  # with which no phrase begins
-            continue
         after = min(i + 1, stop - 1)  # behind the last byte of all is nothing
         here = phrases.first[data[np.uint64(i)]] & phrases.second[data[np.uint64(after)]]
         if not here:

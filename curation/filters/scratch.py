@@ -166,15 +166,7 @@ def allocate(offsets: npt.NDArray[np.int64]) -> Scratch:
     at, active = np.split(hashes.view(np.int32), 2)
     counts, firsts = np.split(lows.view(np.int32), 2)
     return Scratch(
-        Tokens(
-            ints(),
-            ints(),
-            np.empty(n, np.uint8),
-            hashes,
-            lows,
-            np.empty(n, np.uint32),
-            ints(),
-        ),
+        Tokens(ints(), ints(), np.empty(n, np.uint8), hashes, lows, np.empty(n, np.uint32), ints()),
         Distinct(
             ints(), ints(), np.empty(n, np.uint32), np.empty(n, np.uint64), np.empty(n, np.uint64)
         ),

@@ -28,7 +28,7 @@ from curation.compiled import (
     inlined,
     merged,
 )
-from curation.language.evidence import Floats, Ints, Mask, at_sizes
+from curation.language.evidence import Floats, Ints, Mask, hats
 
 #: What is weighed for every language of a group: the log probability that it has so far, whether it
 #: is a language of most pages, and the log odds of the words.
@@ -102,7 +102,7 @@ class CloseLanguages:
 
 def weighed(weights: Floats, shares: Floats, words: Floats, sizes: Ints, large: Mask) -> Floats:
     """Log evidence for the languages of a group, of whose probability each has a share."""
-    at = at_sizes(weights, sizes)
+    at = (hats(sizes)[:, None] * weights).sum(2)  # in order, as in `Evidence.scores`
     before = np.log(shares + FLOOR)
     return np.asarray(at[:, :1] * before + at[:, 1:2] * large + at[:, 2:] * words)
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.language.fasttext import add_products
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -42,7 +40,8 @@ class Evidence:
         self, first: Floats, second: Floats, sizes: Ints, large: Mask, foreign: Mask
     ) -> Floats:
         """Log evidence for every label from that of the two models: [texts, labels]."""
-        at = at_sizes(self.weights, sizes)
+        # Sums in order: a BLAS has threads that wait for more, and other last bits elsewhere.
+        at = (hats(sizes)[:, None] * self.weights).sum(2)
         of = {name: at[:, i, None] for i, name in enumerate(WEIGHED)}
         one = first * (of["first"] + of["first_large"] * large)
         two = second * (of["second"] + of["second_large"] * large)
@@ -50,24 +49,14 @@ class Evidence:
 
     def refused(self, seen: Floats) -> Floats:
         """Probability that a text is in a language of neither model, from `REFUSAL`."""
-        odds = (seen * self.refusal).sum(1)
-        return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
+        odds = np.clip((seen * self.refusal).sum(1), -30, 30)
+        return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def hats(sizes: Ints) -> Floats:
     """Shares of the knots in a weight for texts of these bytes: [texts, knots], rows sum to 1."""
     at = np.log2(np.maximum(sizes, 1)).clip(KNOTS[0], KNOTS[-1])
     return np.stack([np.interp(at, KNOTS, row) for row in np.eye(len(KNOTS))], 1)
-
-
-def at_sizes(weights: Floats, sizes: Ints) -> Floats:
-    """Return weights [n, knots] for texts of these bytes: [texts, n].
-
-    Not by the BLAS, whose threads wait for more, and whose last bits are the machine's.
-    """
-    out = np.zeros((len(sizes), len(weights)))
-    add_products(hats(sizes), np.ascontiguousarray(weights.T), out)
-    return out
 
 
 #: Scores and shares are rounded, so that bytes of outputs do not depend on the last bits of a sum.

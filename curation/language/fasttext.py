@@ -142,19 +142,10 @@ def prepare(file: FastTextFile) -> FastText:
     kept = np.packbits(np.append(pruned >= 0, np.zeros(-len(pruned) % 64, bool)), bitorder="little")
     buckets = Buckets(file.buckets, len(file.words), pruned, kept.view(np.uint64))
     end_row = file.words.index(_EOS) if _EOS in file.words else -1
+    lengths = file.min_n, file.max_n, file.word_ngrams
     return FastText(
         file,
-        Inputs(
-            slots,
-            word_starts,
-            word_bytes,
-            end_row,
-            buckets,
-            file.rows,
-            file.min_n,
-            file.max_n,
-            file.word_ngrams,
-        ),
+        Inputs(slots, word_starts, word_bytes, end_row, buckets, file.rows, *lengths),
         np.ascontiguousarray(file.outputs.T),
         _huffman(file.counts),
     )
@@ -205,11 +196,9 @@ def _hashes(starts: Int64s, data: Bytes) -> npt.NDArray[np.uint64]:
 def _append(bucket: Int, buckets: Buckets, found: Int64s, n: Int) -> Int:
     """Write the row of a bucket, unless it was pruned, to found[n]; return how many there are."""
     place = np.uint64(bucket)
-    row = np.int64(bucket)
-    if len(buckets.pruned):
-        if not has_bit(buckets.kept, place):  # of most, and these bits are in the cache
-            return n
-        row = np.int64(buckets.pruned[place])
+    if len(buckets.pruned) and not has_bit(buckets.kept, place):  # as of most; bits fit a cache
+        return n
+    row = np.int64(buckets.pruned[place]) if len(buckets.pruned) else np.int64(bucket)
     found[np.uint64(n)] = buckets.words + row
     return n + 1
 

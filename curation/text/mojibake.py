@@ -17,7 +17,6 @@ import functools
 import itertools
 import operator
 import re
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +36,9 @@ _CAPITALS = "".join(c for c in map(chr, range(0xC0, 0x250)) if c.isupper())
 _MIXED = re.compile(f"[A-Za-z]{_FOREIGN}|{_FOREIGN}[A-Za-z]")
 _BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPITALS}]")
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
-_LOW, _HIGH = bytes(range(128)), bytes(range(128, 256))
+_LOW = bytes(range(128))
 _BEYOND = re.compile("[^\x00-\x7f]+")
-_BLOCK, _SHORT = 1 << 15, 1024  # bytes that are looked through at a time, and not worth a choice
+_BLOCK, _SHORT = 8192, 1024  # bytes that are looked through at a time, and not worth a choice
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
 _BITS, _MORE = 7, 64  # of a count of runs among these, and more than it can be
 _EACH = sum(1 << _BITS * k for k, _ in enumerate((*_BY_ONE, *_BY_PAIRS)))
@@ -107,8 +106,7 @@ def _suspected(text: str) -> list[str]:
     for run in runs:
         if found := first.get(run[0]):
             counts += found[0] & second.get(run[1:2], 0) | found[1]
-    half = (len(runs) + 1) // 2
-    enough = counts + (_MORE - half) * _EACH & _MORE * _EACH
+    enough = counts + (_MORE - (len(runs) + 1) // 2) * _EACH & _MORE * _EACH  # of half of them
     if not enough:
         return []
     names = enumerate((*_BY_ONE, *_BY_PAIRS))
@@ -164,13 +162,11 @@ def misread(source: bytes, least: float) -> Misread:
 
 def _first(source: bytes) -> int:
     """Return where the first byte beyond ASCII is; -1 if there is none."""
-    at, size = 0, _SHORT
-    while at < len(source):  # in pieces, since a page's first is mostly near its beginning
+    for at in range(0, len(source), _BLOCK):
         try:
-            source[at : at + size].decode("ascii")
+            source[at : at + _BLOCK].decode("ascii")
         except UnicodeDecodeError as beyond:
             return at + beyond.start
-        at, size = at + size, min(2 * size, _BLOCK)
     return -1
 
 
@@ -193,9 +189,8 @@ def _misread_in(encoding: str, near: str, sample: str, least: float = 0.0) -> Mi
     raw = _encoded(near, encoding)
     again = raw.decode("utf-8", "ignore")
     sound = again.encode().translate(None, _LOW)
-    plain = len(raw.translate(None, _HIGH))
     lost = raw.count(b"?") - near.count("?")
-    share = len(sound) / max(len(raw) - plain + lost, 1)
+    share = len(sound) / max(len(raw.translate(None, _LOW)) + lost, 1)
     if share < least:
         return Misread()
     beyond = sound.decode()
@@ -215,7 +210,17 @@ def _read_again(source: bytes) -> bytes:
     encoding = misread(source, _ALL).encoding
     if encoding in ("", *_BY_PAIRS):
         return _reread(source.decode("utf-8", "replace"), encoding).encode() if encoding else b""
-    again = _each_run(source, lambda run: _reread(run, encoding) or run)
+
+    @functools.cache
+    def made(run: bytes) -> bytes:
+        return _reread(run.decode("utf-8", "surrogateescape"), encoding).encode() or run
+
+    beyond = np.frombuffer(source, np.uint8) >= 0x80
+    ends = (np.flatnonzero(beyond[1:] != beyond[:-1]) + 1).tolist()
+    runs = [source[a:b] for a, b in itertools.pairwise((0, *ends, len(source)))]
+    first = int(not beyond[0])  # the others are ASCII
+    runs[first::2] = map(made, runs[first::2])
+    again = b"".join(runs)
     return b"" if again == source else again
 
 
@@ -259,18 +264,6 @@ def _repaired(source: bytes) -> bytes:
     for control in {*left} & _OF_CONTROLS.keys():
         made = made.replace(control, _OF_CONTROLS[control])
     return source if made == source else made
-
-
-def _each_run(source: bytes, make: Callable[[str], str]) -> bytes:
-    """Return UTF-8 with each run of signs beyond ASCII made anew."""
-    utf8, as_is = "utf-8", "surrogateescape"
-    made = functools.cache(lambda run: make(run.decode(utf8, as_is)).encode(utf8, as_is))
-    beyond = np.frombuffer(source, np.uint8) >= 0x80
-    ends = (np.flatnonzero(beyond[1:] != beyond[:-1]) + 1).tolist()
-    runs = [source[a:b] for a, b in itertools.pairwise((0, *ends, len(source)))]
-    first = int(not beyond[0])  # the others are ASCII
-    runs[first::2] = map(made, runs[first::2])
-    return b"".join(runs)
 
 
 def _reread(text: str, encoding: str = "cp1252") -> str:

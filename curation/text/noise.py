@@ -95,8 +95,6 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     """
     column = large_strings(texts)
     out = np.zeros((len(column), len(_PATTERNS) - 1))
-    if not len(column):  # to prepare patterns takes longer than most texts do
-        return out
     beyond = np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
     whole = np.zeros(len(column), np.int64)
     offsets, data = text_buffers(column)
