@@ -11,14 +11,14 @@ import numpy.typing as npt
 from curation.compiled import Bool, Bytes, Int, borrowing, inlined
 
 _BLOCK = 512  # bytes that are looked at before those of a block that may have the word
-_BYTE = np.uint8
+_BYTE, _NO_CASE = np.uint8, np.uint8(0xDF)  # bits of letters that are the same in both cases
 # Subtracting one from each byte of a 64-bit word borrows into the high bit of those that are zero
 # (H. Warren, Hacker's Delight, 6-1). Up to the first of them, no other byte's is set.
 ONES, HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 def word(letters: bytes) -> npt.NDArray[np.uint8]:
-    """Return a word of four bytes or more, as `has` and `positions` take it."""
+    """Return a word of four bytes or more, as `has` and kernels take it."""
     return np.frombuffer(letters, np.uint8)
 
 
@@ -61,49 +61,36 @@ def copy_bytes(data: Bytes, start: Int, end: Int, out: Bytes, at: Int) -> Int:
 
 
 @borrowing
-def _begins(first: Bytes, second: Bytes, third: Bytes, fourth: Bytes, word: Bytes) -> Bool:
-    """Whether the first four bytes of a word are in four views that are a byte apart each.
-
-    Without a branch, and in bytes throughout, so that it is compiled to vector instructions.
-    """
-    a, b, c, d = word[0], word[1], word[2], word[3]
-    least = _BYTE(255)
-    for k in range(len(fourth)):
-        one = _BYTE(_BYTE(first[k] ^ a) | _BYTE(second[k] ^ b))
-        other = _BYTE(_BYTE(third[k] ^ c) | _BYTE(fourth[k] ^ d))
-        least = min(least, _BYTE(one | other))
-    return least == 0
-
-
-@borrowing
 def _next(data: Bytes, word: Bytes, first: Int) -> Int:
-    size = len(word)
-    last = len(data) - size + 1
+    a, b, c, d = word[0], word[1], word[2], word[3]
+    last = len(data) - len(word) + 1
     for begin in range(first, last, _BLOCK):
         end = min(begin + _BLOCK, last)
-        if not _begins(
-            data[begin:end],
-            data[begin + 1 : end + 1],
-            data[begin + 2 : end + 2],
-            data[begin + 3 : end + 3],
-            word,
-        ):
-            continue
-        for at in range(begin, end):
-            if same(data, at, word, 0, size):
+        one, two = data[begin:end], data[begin + 1 : end + 1]
+        three, four = data[begin + 2 : end + 2], data[begin + 3 : end + 3]
+        least = _BYTE(255)
+        # Without a branch, and in bytes throughout, it is compiled to vector instructions.
+        for k in range(len(one)):
+            half = _BYTE(_BYTE(one[k] ^ a) | _BYTE(two[k] ^ b))
+            rest = _BYTE(_BYTE(three[k] ^ c) | _BYTE(four[k] ^ d))
+            least = min(least, _BYTE(_BYTE(half | rest) & _NO_CASE))
+        for at in range(begin, begin if least else end):
+            if stands_at(data, at, len(data), word):
                 return at
     return -1
 
 
-def has(source: bytes, word: npt.NDArray[np.uint8]) -> bool:
+def has(source: bytes, word: Bytes) -> bool:
     """Return whether a word is in the source."""
-    return bool(_next(np.frombuffer(source, np.uint8), word, 0) >= 0)
+    letters = word.tobytes()
+    return any(source.startswith(letters, at) for at in positions(source, letters))
 
 
-def positions(source: bytes, word: npt.NDArray[np.uint8]) -> Iterator[int]:
-    """Yield where a word is in the source."""
-    data, at = np.frombuffer(source, np.uint8), -1
-    while (at := int(_next(data, word, at + 1))) >= 0:
+def positions(source: bytes, word: bytes, size: int = -1) -> Iterator[int]:
+    """Yield where a word is that has four bytes, in any case, in all or the first `size` bytes."""
+    data, small = np.frombuffer(source, np.uint8, size), np.frombuffer(word.lower(), np.uint8)
+    at = -1
+    while (at := int(_next(data, small, at + 1))) >= 0:
         yield at
 
 

@@ -266,8 +266,7 @@ def _beyond(content: bytes) -> int:
 
 def _utf16_without_mark(content: bytes) -> str | None:
     """UTF-16 or UTF-32 without a mark, when most bytes of one phase are NUL."""
-    head = content[:_PRESCAN]
-    head = head[: len(head) // 4 * 4]
+    head = content[: min(len(content), _PRESCAN) // 4 * 4]
     if not head or head.count(0) * 4 < len(head):
         return None
     nulls = "".join(str(int(8 * head[phase::4].count(0) > len(head))) for phase in range(4))
@@ -303,16 +302,18 @@ def decode_html(content: bytes, http_charset: str | None) -> tuple[str, str]:
     Bytes that the encoding doesn't have become U+FFFD or, in code pages of Windows, C1 controls;
     nothing raises.
     """
-    return _decode(content, http_charset, html=True)
+    text, encoding = utf8_html(content, http_charset)
+    return text.decode(), encoding
 
 
 def decode_text(content: bytes, http_charset: str | None) -> tuple[str, str]:
     """As `decode_html`, for plain text: `<meta>` is ignored."""
-    return _decode(content, http_charset, html=False)
+    text, encoding = utf8_html(content, http_charset, html=False)
+    return text.decode(), encoding
 
 
-def utf8_html(content: bytes, http_charset: str | None) -> tuple[bytes, str]:
-    """Return the text of `decode_html` as UTF-8, and the codec.
+def utf8_html(content: bytes, http_charset: str | None, html: bool = True) -> tuple[bytes, str]:
+    """Return a page as UTF-8, and the codec; without `html`, plain text.
 
     Sound UTF-8 is only checked, the rest is converted, both in pieces: as one `str`, a page with a
     single character beyond the first plane takes four bytes for each of its characters.
@@ -320,7 +321,7 @@ def utf8_html(content: bytes, http_charset: str | None) -> tuple[bytes, str]:
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             return _converted(content, len(mark), encoding), encoding
-    named = _encoding_of(content, http_charset, html=True)
+    named = _encoding_of(content, http_charset, html)
     return (content, "utf-8") if named is None else (_converted(content, 0, named), named)
 
 
@@ -352,24 +353,16 @@ def _mostly_utf8(content: bytes) -> bool:
     return broken == 0 or characters - len(content) + _beyond(content) > 2 * broken
 
 
-def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, str]:
-    for mark, encoding in _BOMS:
-        if content.startswith(mark):
-            return content[len(mark) :].decode(encoding, _errors(encoding)), encoding
-    encoding = _encoding_of(content, http_charset, html) or "utf-8"
-    return content.decode(encoding, _errors(encoding)), encoding
-
-
 def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | None:
     """Return the encoding of bytes without a mark: as named, as they look, or as detected.
 
     None: they are sound UTF-8.
     """
-    is_ascii, nul = content.isascii(), b"\0" in content
-    wide = _utf16_without_mark(content) if nul else None
+    is_ascii, wide = content.isascii(), _utf16_without_mark(content)
     # Signs that ASCII bytes are text in an encoding that shifts: ISO-2022 with ESC, HZ with ~{.
     # Single bytes are found many times faster than pairs.
-    odd = is_ascii and (nul or b"\x1b" in content or (b"~" in content and b"~{" in content))
+    escaped = is_ascii and (b"\x1b" in content or (b"~" in content and b"~{" in content))
+    odd = escaped or (is_ascii and b"\0" in content)
     if (is_ascii or _is_utf8(content)) and not wide and not odd:
         return None
     if odd and b"\x1b$" in content:  # what is read makes a text shorter

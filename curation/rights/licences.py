@@ -38,6 +38,8 @@ _AFTER = re.compile(r"\blicen[cs]e\b|(?<!\d)\.|\.(?!\d)|;", re.I)
 _WRITTEN_VERSION = re.compile(r"(?<![\d.])[1-4]\.\d(?![\d.])")
 #: Words and addresses by which licences are known.
 KNOWN = read_yaml(root() / "configs" / "lists" / "licences.yaml")
+#: The list of open ones.
+_OPEN = root() / "configs" / "lists" / "open_licences.yaml"
 #: Elements as the licences' names have them.
 _ELEMENTS = {element: re.compile(names, re.I) for element, names in KNOWN["elements"].items()}
 #: Hosts, and patterns of their addresses, of other licences.
@@ -106,12 +108,6 @@ def spdx_identifiers(text: str) -> list[str]:
     return list(dict.fromkeys(found.strip() for found in _SPDX_LINE.findall(text)))
 
 
-@functools.cache
-def open_licences() -> tuple[str, ...]:
-    """Return the patterns of configs/lists/open_licences.yaml."""
-    return tuple(read_yaml(root() / "configs" / "lists" / "open_licences.yaml")["open"])
-
-
 #: Begins a use that a licence in RSL must permit, in place of an identifier.
 RSL_USE = "rsl:"
 
@@ -125,7 +121,7 @@ def known_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
     if wrong := [use for use in uses if use.removeprefix(RSL_USE) not in SIGNAL_KEYS.values()]:
         raise ValueError(f"{wrong[0]}: no use; there are: {', '.join(SIGNAL_KEYS.values())}")
     return tuple(
-        one for name in patterns for one in (open_licences() if name == "open" else (name,))
+        one for name in patterns for one in (read_yaml(_OPEN)["open"] if name == "open" else [name])
     )
 
 

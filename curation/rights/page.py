@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from curation.bytes.search import has, word
+from curation.bytes.search import positions
 from curation.rights.licences import KNOWN, Licence, licence_of
 from curation.rights.robots import CLOSING, Directive, parse_directives
 from curation.rights.rsl import MEDIA_TYPE, is_rsl
@@ -67,7 +67,7 @@ _TERMS = re.compile(
     rb"(?P<link><link\b[^<>]*>)",  # no `<` inside, or tags that never end take the square of them
     re.I | re.S,
 )
-_RSL = word(MEDIA_TYPE.encode())
+_RSL = MEDIA_TYPE.encode()
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 #: What words that name a licence have: an abbreviation, a name, an address or a reference.
@@ -124,20 +124,17 @@ def read_page(source: bytes) -> PageRights:
     found = scan(source)
     line = _shown(found.line)[:_LINE_CHARACTERS].strip() or None
     terms = _terms(source, found)
-    if not (found.tags or found.may_state):
-        return PageRights((), (), None, line, *terms)
     head = [_of_tag(tag) for tag in found.tags]
     statements = [one for said in head for one in said.statements]
+    if found.may_have_key:
+        statements += _in_json(source, found.head_end)
     if found.may_state:
-        if found.may_have_key:
-            statements += _in_json(source, found.head_end)
         statements += _in_body(source, found)
-    directives = [one for said in head for one in said.directives]
     reserved = [one for said in head for one in said.reserved]
     policies = [one for said in head for one in said.policies]
     return PageRights(
         tuple(dict.fromkeys(statements)),
-        tuple(directives),
+        tuple(one for said in head for one in said.directives),
         reservation(reserved, policies) if reserved else None,
         line,
         *terms,
@@ -153,9 +150,7 @@ def _terms(
 
     Without a word about licences there are none, only in its head what is meant for one.
     """
-    head = source[: found.head_end]
-    places = (head.lower(), source) if found.may_state else (head,)
-    if not any(has(place, _RSL) for place in places):
+    if next(positions(source, _RSL, -1 if found.may_state else found.head_end), -1) < 0:
         return (), ()
     addresses, held = list[tuple[str, str]](), list[tuple[str, bytes]]()
     for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
@@ -283,7 +278,7 @@ def _of_thing(thing: Any, whole: bool, place: str) -> Iterator[Statement]:
 
 
 def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
-    """Yield the licences to which anchors, badges and RDF lead, each address once.
+    """Yield the licences to which anchors, badges and RDF lead.
 
     Where nothing says that the head ends, all of the page may be its body, too.
     """
@@ -292,15 +287,12 @@ def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
     places = list(itertools.islice(_addresses(source, begin, found), _MOST_STATEMENTS))
     if not places:
         places = _badges(source, begin, found)
-    tags = [_tag_around(source, start) for start, _ in places]
-    seen = set()
-    for (start, end), tag in zip(places, tags, strict=True):
-        value = source[start:end].decode("utf-8", "replace")
+    for start, end in places:
+        value, tag = source[start:end].decode("utf-8", "replace"), _tag_around(source, start)
         if start < head_end and tag[:5].lower() in (b"<link", b"<meta"):
             continue  # read as the head's
         one = _statement(source, start, tag, value)
-        if one is not None and one not in seen:
-            seen.add(one)
+        if one is not None:
             yield one
     if not places:
         yield from _own_terms(source, begin, found)
@@ -336,7 +328,7 @@ def _own_terms(source: bytes, begin: int, found: Found) -> Iterator[Statement]:
 
 def _own_term(source: bytes, at: int) -> Statement | None:
     tag = _tag_around(source, at)
-    if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at).comment >= 0:
+    if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at)[0] >= 0:
         return None
     attributes = _attributes(tag)
     if is_rsl(attributes.get("type", "")):

@@ -4,13 +4,14 @@ Nearly all pages say little: what is found is looked at closer by `curation.righ
 """
 
 import re
-from itertools import compress, islice
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from curation.bytes.search import positions, same, word
-from curation.compiled import Bytes, Int, kernel
+from curation.bytes import ascii as ch
+from curation.bytes.search import eight_of, next_byte, positions, same, stands_at, word
+from curation.compiled import Bytes, Int, Int64s, kernel, merged
 
 #: Bytes of a page's beginning that can be its head: scripts and styles in it may be long.
 HEAD_BYTES = 1 << 20
@@ -20,8 +21,6 @@ FOOT_BYTES = 20_000
 TAG_BYTES = 2_000
 #: Tags of a head that are looked at.
 MOST_TAGS = 256
-#: Signs that may begin one.
-_MOST_OPENED = 1 << 16
 #: Words about licences that can state one, and are looked at.
 MOST_PLACES = 256
 #: Those in which it may be.
@@ -37,35 +36,39 @@ LINE_BYTES = 400
 #: ... and in which a comment or script begins that names its own authors.
 _NOTE_BYTES = 2_048
 
-#: What the word licence has, in either case, and the address of Creative Commons.
-_LICEN, _COMMONS = (word(b"icen"), word(b"ICEN")), word(b"ommons.org/")
-_LICENCE = re.compile(rb"licen[sc]e", re.I)
+#: What the word licence has, and the address of Creative Commons.
+_LICEN, _COMMONS = b"icen", b"ommons.org/"
+_LICENCE = re.compile(rb"[lL](?:icen|ICEN)[scSC][eE]")
 _KEY = re.compile(rb'license"\s{0,32}:')
 _LINK = re.compile(rb"<a\s", re.I)
 #: A `rel` whose value the word licence is in.
 _REL = re.compile(rb"""rel\s{0,14}=(?:\s{0,16}["'])?[^"'<>]{0,40}\Z""", re.I)
-#: What counts in a head: comments, elements of mere text, its end, tags that may state something.
-_IN_HEAD = re.compile(
-    rb"<(?:(!--)|(script|style|title|template|textarea)\b|(body[>\0- ]|/head>)|(?:meta|link))", re.I
-)
-_CLOSED = {n: re.compile(b"</" + n, re.I) for n in b"script style title template textarea".split()}
+#: What counts in a head behind `<`: comments, its end, tags that may state something, elements of
+#: mere text; and what may be behind each of these.
+_NAMES = b"!-- /head> body meta link script style title template textarea".split()
+_COMMENT, _BODY, _META, _HOLDERS, _NONE = 0, 2, 3, 5, len(_NAMES)
+_MARKS, _BEGINS = word(b"".join(_NAMES)), np.cumsum([0, *map(len, _NAMES)])
+_BEHIND = np.ones((_NONE, 256), np.bool_)
+_BEHIND[_BODY] = ch.byte_set(">" + "".join(map(chr, range(33))))
+_BEHIND[_HOLDERS:] = ~(ch.ALNUM | ch.byte_set("_"))
+_OPEN, _CLOSING = eight_of.py_func(ch.LESS), word(b"-->")
 #: What no head holds: a page may leave out the tags that end it.
 _CONTENT = re.compile(rb"<(?:p|div|h[1-6]|a|[ou]l|span|table|img|main|article)[\s>]", re.I)
-_COMMENT, _HOLDER, _END = 1, 2, 3
-#: Words of the tags of a head that can state something; what all of them share is in `_stating`.
-_STATING = tuple(
-    "canonical robots bot\" bot' noindex nofollow noarchive nosnippet noai noimageai \"none 'none "
-    "tdm- rights licen copyright".split()
-)
-_AGES = 19, 20  # how years begin
+#: Four letters in a row that tags of a head have which state something: `canonical`, `noindex` and
+#: such, `robots`, `bot"`, `"none`, `tdm-`, `right`, `licence`. Bits of the sets that a byte is in.
+_ROWS = "n o nifas nmorai", "b o t s\"'", "\"' n o n", "t d m -", "r i g h", "i c e n"
+_ROW = np.zeros((4, 256), np.uint8)
+for _bit, _row in enumerate(_ROWS):
+    for _place, _letters in enumerate(_row.split()):
+        _ROW[_place, [*(_letters + _letters.upper()).encode()]] |= 1 << _bit
 #: Forms of the sign of copyright, and words that state it where there is none.
-_SIGNS = "© &copy &COPY &#169; &#xa9; &#xA9;".encode().split()
-_SIGNS += [b"(%c)%s%d" % (c, blank, age) for c in b"cC" for blank in (b"", b" ") for age in _AGES]
-_NAMES = "opyright OPYRIGHT 版权所有 版權所有 著作権 저작권".encode().split()
-_WORDS = word(b"".join(_SIGNS + _NAMES))
-_ENDS = np.cumsum([0, *map(len, _SIGNS + _NAMES)])
-_BEGINS, _GOES_ON = np.zeros((2, 256), np.bool_)  # whether a byte is the first, or second, of one
-_BEGINS[_WORDS[_ENDS[:-1]]] = _GOES_ON[_WORDS[_ENDS[:-1] + 1]] = True
+_SIGNS = "© &copy &COPY &#169; &#xa9; &#xA9; (c)19 (c)20 (C)19 (C)20".encode().split()
+_SIGNS += [each.replace(b")", b") ") for each in _SIGNS[-4:]]
+_STATED = "opyright OPYRIGHT 版权所有 版權所有 著作権 저작권".encode().split()
+_WORDS = word(b"".join(_SIGNS + _STATED))
+_ENDS = np.cumsum([0, *map(len, _SIGNS + _STATED)])
+_STARTS, _GOES_ON = np.zeros((2, 256), np.bool_)  # whether a byte is the first, or second, of one
+_STARTS[_WORDS[_ENDS[:-1]]] = _GOES_ON[_WORDS[_ENDS[:-1] + 1]] = True
 _SIGN_WORDS = len(_SIGNS)
 #: Tags, with what is in scripts, styles and comments.
 _TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
@@ -87,19 +90,15 @@ class Found(NamedTuple):
     may_state: bool  # a licence
 
 
-class Holders(NamedTuple):
-    """Where the comment and the script begin that a place is in; -1: it is in none."""
+def holders(source: bytes, at: int, back: int = BACK_BYTES) -> tuple[int, int]:
+    """Return where the comment and the script begin that hold a place; -1: none does.
 
-    comment: int
-    script: int
-
-
-def holders(source: bytes, at: int, back: int = BACK_BYTES) -> Holders:
-    """Return what holds a place and begins at most `back` bytes before it."""
+    Those are passed over that begin more than `back` bytes before it.
+    """
     begin = max(0, at - back)
     before = source[begin:at].lower()
     comment, script = before.rfind(b"<!--"), before.rfind(b"<script")
-    return Holders(
+    return (
         begin + comment if comment > before.rfind(b"-->") else -1,
         begin + script if script > before.rfind(b"</script") else -1,
     )
@@ -108,8 +107,8 @@ def holders(source: bytes, at: int, back: int = BACK_BYTES) -> Holders:
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     head_end, tags = _head(source)
-    found = (at for some in _LICEN for at in islice(positions(source, some), _MOST_WORDS))
-    words = sorted(at - 1 for at in found if at and _LICENCE.match(source, at - 1))[:MOST_PLACES]
+    places = islice(positions(source, _LICEN), _MOST_WORDS)
+    words = [at - 1 for at in places if _LICENCE.match(source, at - 1)][:MOST_PLACES]
     commons = [*islice(positions(source, _COMMONS), MOST_PLACES)]
     rels, links = _around(source, words)
     return Found(
@@ -147,40 +146,75 @@ def _around(source: bytes, words: list[int]) -> tuple[list[int], list[int]]:
 def _head(source: bytes) -> tuple[int, list[bytes]]:
     """Return where the head ends, and its tags that say something."""
     limit = min(len(source), HEAD_BYTES)
-    tags, at, unclosed = list[bytes](), 0, set[bytes]()
-    for _ in range(_MOST_OPENED):
-        found = _IN_HEAD.search(source, at, limit)
-        if not found:
-            break
-        begin, at, kind = found.start(), found.end(), found.lastindex
-        if kind == _END:
-            return begin, _stating(tags)
-        if kind == _COMMENT:
-            at = source.find(b"-->", at - 2, limit) + 3  # `<!-->` is a whole one
-        elif kind == _HOLDER:
-            name = found[2].lower()
-            if name not in unclosed and (closed := _CLOSED[name].search(source, at, limit)):
-                at = closed.end()
-            else:
-                unclosed.add(name)
-        elif end := source.find(b">", at, begin + TAG_BYTES) + 1:
-            at = end
-            tags.append(source[begin:end])
-        if at < len(b"-->"):
-            break
-    content = _CONTENT.search(source, 0, limit)
-    return content.start() if content else limit, _stating(tags)
+    tags = np.empty((MOST_TAGS, 2), np.int64)
+    count, end = _tags(np.frombuffer(source, np.uint8), limit, tags)
+    if end < 0:
+        content = _CONTENT.search(source, 0, limit)
+        end = content.start() if content else limit
+    return int(end), [source[begin:behind] for begin, behind in tags[:count].tolist()]
 
 
-def _stating(tags: list[bytes]) -> list[bytes]:
-    """Return those that can say something: one at a time takes three times as long."""
-    texts = b"".join(tags).lower().decode("latin-1").split(">")  # sooner searched than bytes
-    may = (
-        ("no" in t or "bot" in t or "right" in t or "licen" in t or "tdm" in t or "canon" in t)
-        and any(stated in t for stated in _STATING)
-        for t in texts
-    )
-    return [*islice(compress(tags, may), MOST_TAGS)]
+@kernel
+def _tags(data: Bytes, limit: Int, tags: Int64s) -> tuple[Int, Int]:
+    """Write begin and end of a head's meta and link tags that may state something.
+
+    Return their number, and where the head ends; -1: nothing says so.
+    """
+    count = at = opened = unclosed = seems = 0
+    held = closed = -1
+    while True:
+        at = max(at, next_byte(data, at, min(limit, len(data) - 8), _OPEN))
+        while at < limit and data[at] != ch.LESS:
+            at += 1
+        if at >= limit:
+            if held < 0:
+                return count, -1
+            at, held, unclosed = opened, -1, unclosed | 1 << held  # as if it had not begun
+            continue
+        at += 1
+        if held >= 0:
+            name = _MARKS[_BEGINS[held] : _BEGINS[held + 1]]
+            if stands_at(data, at + 1, limit, name) and data[at] == ch.SLASH:
+                held = -1
+            continue
+        mark = _mark(data, at, limit)
+        if mark == _COMMENT:  # `<!-->` is a whole one
+            at += 3
+            while at < limit and not stands_at(data, at - 2, limit, _CLOSING):
+                at += 1
+        elif mark < _META:
+            return count, at - 1
+        elif mark < _HOLDERS:
+            if closed < at:
+                closed, seems = _closed(data, at, min(len(data), limit + TAG_BYTES))
+            if closed < min(len(data), at - 1 + TAG_BYTES):
+                if seems and count < len(tags):
+                    tags[count, 0], tags[count, 1] = at - 1, closed + 1
+                    count += 1
+                at = closed
+        elif mark < _NONE and not unclosed >> mark & 1:
+            opened, held = at, mark
+
+
+@merged
+def _closed(data: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
+    """Return where the next `>` is, and whether letters of a statement come before."""
+    row = 0
+    while at < end and data[at] != ch.GREATER:
+        two = _ROW[0, data[at - 3]] & _ROW[1, data[at - 2]]
+        row |= two & _ROW[2, data[at - 1]] & _ROW[3, data[at]]
+        at += 1
+    return at, row
+
+
+@merged
+def _mark(data: Bytes, at: Int, limit: Int) -> Int:
+    """Return the number of the name at a place."""
+    for mark in range(_NONE):
+        name = _MARKS[_BEGINS[mark] : _BEGINS[mark + 1]]
+        if stands_at(data, at, limit, name):
+            return mark if _BEHIND[mark, data[min(at + len(name), limit - 1)]] else _NONE
+    return _NONE
 
 
 def _line(source: bytes) -> str:
@@ -199,7 +233,7 @@ def _line(source: bytes) -> str:
             continue
         text = plain(source[max(closed + 1, stop) : at + LINE_BYTES])
         code = _CODE.search(_REFERENCE.sub("", text))
-        if not code or holders(source, at).script < 0:
+        if not code or holders(source, at)[1] < 0:
             return text
     return ""
 
@@ -210,7 +244,7 @@ def _sign(data: Bytes, begin: Int, end: Int) -> Int:
     name = -1
     for at in range(end - 2, begin - 1, -1):
         # No index is negative. One branch, seldom taken.
-        if not _BEGINS[data[np.uint64(at)]] & _GOES_ON[data[np.uint64(at + 1)]]:
+        if not _STARTS[data[np.uint64(at)]] & _GOES_ON[data[np.uint64(at + 1)]]:
             continue
         for k in range(len(_ENDS) - 1):
             size = _ENDS[k + 1] - _ENDS[k]

@@ -136,12 +136,9 @@ def _of_file(path: str, readers: ReaderSettings) -> Iterator[SiteFile]:
 _SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
 _INDEX = "CREATE INDEX by_site ON files (site, kind, date)"
 #: The latest capture that is not after the page, else the first one after it.
-_BEFORE = (
-    "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date<=? "
-    "ORDER BY date DESC, rowid DESC LIMIT 1"
-)
-_AFTER = (
-    "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date>? ORDER BY date, rowid LIMIT 1"
+_NEAREST = tuple(
+    f"SELECT rowid, said FROM files WHERE site=? AND kind=? AND date{nearest} LIMIT 1"
+    for nearest in ("<=? ORDER BY date DESC, rowid DESC", ">? ORDER BY date, rowid")
 )
 _COUNTS = "SELECT kind, COUNT(*) FROM files GROUP BY kind ORDER BY kind"
 _PLACES = {"robots": "robots.txt", "ai_txt": "ai.txt", "tdm": "tdmrep.json"}
@@ -335,7 +332,7 @@ class SiteIndex:
         scheme, _, authority = site.partition("://")
         other = "http" if scheme == "https" else "https"
         for one in (site, f"{other}://{authority}"):
-            for query in (_BEFORE, _AFTER):
+            for query in _NEAREST:
                 if row := self._base.execute(query, (one, kind, at)).fetchone():
                     return self._parsed(*row)
         return None
