@@ -61,9 +61,8 @@ def copy_bytes(data: Bytes, start: Int, end: Int, out: Bytes, at: Int) -> Int:
 
 
 @borrowing
-def _next(data: Bytes, word: Bytes, first: Int) -> Int:
-    a, b, c, d = word[0], word[1], word[2], word[3]
-    last = len(data) - len(word) + 1
+def _next(data: Bytes, words: Bytes, first: Int) -> Int:
+    last = len(data) - 3
     for begin in range(first, last, _BLOCK):
         end = min(begin + _BLOCK, last)
         one, two = data[begin:end], data[begin + 1 : end + 1]
@@ -71,26 +70,28 @@ def _next(data: Bytes, word: Bytes, first: Int) -> Int:
         least = _BYTE(255)
         # Without a branch, and in bytes throughout, it is compiled to vector instructions.
         for k in range(len(one)):
-            half = _BYTE(_BYTE(one[k] ^ a) | _BYTE(two[k] ^ b))
-            rest = _BYTE(_BYTE(three[k] ^ c) | _BYTE(four[k] ^ d))
-            least = min(least, _BYTE(_BYTE(half | rest) & _NO_CASE))
+            for w in range(0, 12, 4):
+                half = _BYTE(_BYTE(one[k] ^ words[w]) | _BYTE(two[k] ^ words[w + 1]))
+                rest = _BYTE(_BYTE(three[k] ^ words[w + 2]) | _BYTE(four[k] ^ words[w + 3]))
+                least = min(least, _BYTE(_BYTE(half | rest) & _NO_CASE))
         for at in range(begin, begin if least else end):
-            if stands_at(data, at, len(data), word):
-                return at
+            for w in range(0, 12, 4):
+                if stands_at(data, at, len(data), words[w : w + 4]):
+                    return at
     return -1
 
 
 def has(source: bytes, word: Bytes) -> bool:
     """Return whether a word is in the source."""
     letters = word.tobytes()
-    return any(source.startswith(letters, at) for at in positions(source, letters))
+    return any(source.startswith(letters, at) for at in positions(source, letters[:4]))
 
 
-def positions(source: bytes, word: bytes, size: int = -1) -> Iterator[int]:
-    """Yield where a word is that has four bytes, in any case, in all or the first `size` bytes."""
-    data, small = np.frombuffer(source, np.uint8, size), np.frombuffer(word.lower(), np.uint8)
-    at = -1
-    while (at := int(_next(data, small, at + 1))) >= 0:
+def positions(source: bytes, words: bytes) -> Iterator[int]:
+    """Yield where words of four bytes are in the source, one or three, in any case."""
+    data, at = np.frombuffer(source, np.uint8), -1
+    three = np.frombuffer((3 * words)[:12].lower(), np.uint8)
+    while (at := int(_next(data, three, at + 1))) >= 0:
         yield at
 
 

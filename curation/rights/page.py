@@ -13,10 +13,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from curation.bytes.search import positions
 from curation.rights.licences import KNOWN, Licence, licence_of
 from curation.rights.robots import CLOSING, Directive, parse_directives
-from curation.rights.rsl import MEDIA_TYPE, is_rsl
+from curation.rights.rsl import is_rsl
 from curation.rights.scan import TAG_BYTES, Found, holders, plain, scan
 from curation.rights.tdm import Reservation, reservation, unread_of
 
@@ -67,7 +66,6 @@ _TERMS = re.compile(
     rb"(?P<link><link\b[^<>]*>)",  # no `<` inside, or tags that never end take the square of them
     re.I | re.S,
 )
-_RSL = MEDIA_TYPE.encode()
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 #: What words that name a licence have: an abbreviation, a name, an address or a reference.
@@ -150,10 +148,9 @@ def _terms(
 
     Without a word about licences there are none, only in its head what is meant for one.
     """
-    if next(positions(source, _RSL, -1 if found.may_state else found.head_end), -1) < 0:
-        return (), ()
     addresses, held = list[tuple[str, str]](), list[tuple[str, bytes]]()
-    for tag in _TERMS.finditer(source):  # comments and other scripts are passed over
+    # Comments and other scripts are passed over.
+    for tag in _TERMS.finditer(source) if found.may_have_terms else ():
         opened, inside = tag["script"] or tag["link"], tag["inside"]
         attributes = _attributes(opened) if opened else {}
         if len(addresses) + len(held) == _MOST_STATEMENTS:

@@ -12,6 +12,7 @@ import numpy as np
 from curation.bytes import ascii as ch
 from curation.bytes.search import eight_of, next_byte, positions, same, stands_at, word
 from curation.compiled import Bytes, Int, Int64s, kernel, merged
+from curation.rights.rsl import MEDIA_TYPE
 
 #: Bytes of a page's beginning that can be its head: scripts and styles in it may be long.
 HEAD_BYTES = 1 << 20
@@ -23,8 +24,8 @@ TAG_BYTES = 2_000
 MOST_TAGS = 256
 #: Words about licences that can state one, and are looked at.
 MOST_PLACES = 256
-#: Those in which it may be.
-_MOST_WORDS = 4096
+#: Places in which these and the like may be.
+_MOST_SEEN = 1 << 14
 #: Bytes from a `rel` to the word licence.
 _REL_BYTES = 80
 #: Bytes before a place in which the comment or script that holds it begins.
@@ -36,8 +37,8 @@ LINE_BYTES = 400
 #: ... and in which a comment or script begins that names its own authors.
 _NOTE_BYTES = 2_048
 
-#: What the word licence has, and the address of Creative Commons.
-_LICEN, _COMMONS = b"icen", b"ommons.org/"
+#: Parts of the word licence, of the address of Creative Commons and of the media type of RSL.
+_PARTS, _COMMONS, _RSL = b"icenns.orsl+", b"ommons.org/", MEDIA_TYPE.encode()
 _LICENCE = re.compile(rb"[lL](?:icen|ICEN)[scSC][eE]")
 _KEY = re.compile(rb'license"\s{0,32}:')
 _LINK = re.compile(rb"<a\s", re.I)
@@ -88,6 +89,7 @@ class Found(NamedTuple):
     commons: list[int]  # the address of Creative Commons
     may_have_key: bool  # `"license":`
     may_state: bool  # a licence
+    may_have_terms: bool  # in RSL
 
 
 def holders(source: bytes, at: int, back: int = BACK_BYTES) -> tuple[int, int]:
@@ -107,9 +109,10 @@ def holders(source: bytes, at: int, back: int = BACK_BYTES) -> tuple[int, int]:
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     head_end, tags = _head(source)
-    places = islice(positions(source, _LICEN), _MOST_WORDS)
-    words = [at - 1 for at in places if _LICENCE.match(source, at - 1)][:MOST_PLACES]
-    commons = [*islice(positions(source, _COMMONS), MOST_PLACES)]
+    seen = [*islice(positions(source, _PARTS), _MOST_SEEN)]
+    words = [at - 1 for at in seen if _LICENCE.match(source, at - 1)][:MOST_PLACES]
+    commons = [at - 4 for at in seen if source.startswith(_COMMONS, at - 4)][:MOST_PLACES]
+    terms = [at for at in seen if source[at - 12 : at + 7].lower() == _RSL]
     rels, links = _around(source, words)
     return Found(
         head_end,
@@ -122,6 +125,7 @@ def scan(source: bytes) -> Found:
         len(words) + len(commons) >= MOST_PLACES
         or any(source[at - 1 : at] == b'"' and _KEY.match(source, at) for at in words),
         bool(words or commons),
+        bool(terms and (words or commons or terms[0] < head_end)),
     )
 
 
