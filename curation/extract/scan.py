@@ -149,9 +149,9 @@ class Scan(NamedTuple):
     no_end: Any  # [tags] the page has no more end tag of each
 
 
-#: A shorter <noscript> holds counting pixels, pictures loaded late and requests to turn scripts on;
-#: a longer one the page as those without scripts see it. The model was trained on pages read so.
-_NOSCRIPT_BYTES = 2000
+#: Bytes of text in a <noscript>; a shorter one holds counting pixels, pictures loaded late and requests
+#: to turn scripts on.
+_NOSCRIPT_BYTES = 100
 
 
 class Options(NamedTuple):
@@ -555,8 +555,12 @@ def _noscript(scan: Scan, tag: Tag, options: Options) -> Int:
     if not tag.opening:
         return tag.end if scan.stack.open_count[_NOSCRIPT] == 0 else -1
     stop = _end_of(scan, tag)
-    long = stop >= tag.end + _NOSCRIPT_BYTES or (options.keep_hidden and stop >= 0)
-    return np.int64(-1) if long else max(tag.end, stop)
+    said, in_tag = 0, False
+    for i in range(tag.end, stop):
+        in_tag = scan.src[i] == ch.LESS or (in_tag and scan.src[i] != ch.GREATER)
+        said += scan.src[i] > 32 and not in_tag
+    read = said > _NOSCRIPT_BYTES or (options.keep_hidden and stop >= 0)
+    return np.int64(-1) if read else max(tag.end, stop)
 
 
 @inlined
