@@ -31,7 +31,7 @@ from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of, like
 from curation.extract.features import LONG_WORDS, NAMES
 from curation.extract.markup import ANCESTOR
-from curation.extract.parts import drop_others, keep_end, parts_of
+from curation.extract.parts import POINTS, drop_others, keep_end, parts_of
 from curation.extract.tables import whole_tables
 from curation.extract.units import same_text, whole
 from curation.hashing import xxh64
@@ -94,19 +94,14 @@ def copies(kept: Bools, page: s.Page, in_comments: Bools, least: Int, least_near
     return out
 
 
-@borrowing
+@kernel
 def title_again(kept: Bools, page: s.Page) -> Int:
     """Return the one of the first two kept blocks that says what the other, a heading, says; -1 for
     none. Manuals have a page's title in a row for navigation, above the title itself."""
-    first = second = -1
-    for b in range(len(kept)):
-        if kept[b]:
-            first, second = second, b
-            if first >= 0:
-                break
-    if first < 0 or page.b_atoms[first] > 0 or page.b_atoms[second] > 0:
+    if kept.sum() < 2:
         return -1
-    if not same_text(page, first, second):
+    first, second = np.flatnonzero(kept)[:2]
+    if page.b_atoms[first] > 0 or page.b_atoms[second] > 0 or not same_text(page, first, second):
         return -1
     if page.e_above[page.b_element[second]] & _HEADING:
         return first
@@ -125,11 +120,13 @@ _FORUM = NAMES.index("page_forum")
 _DIGITS, _ENDS = NAMES.index("b_digits"), NAMES.index("b_ends")
 _WORD_SCORE, _CLASS_MIN = NAMES.index("word_score"), NAMES.index("class_min")
 _SENTENCES, _CHARS = NAMES.index("b_sentences"), NAMES.index("b_chars")
-# Logarithms, as features have them: of words, and of characters where words have no blanks between.
-_TOLD_WORDS, _TOLD_CHARS = np.log1p(np.array([LONG_WORDS, 60])).astype(np.float32)
+# Logarithms, as features have them: of words, and of characters where words have no blanks between, or where
+# nothing ends a sentence, as in Thai.
+_TOLD_WORDS, _TOLD_CHARS, _TOLD_OPEN = np.log1p(np.array([LONG_WORDS, 60, 100])).astype(np.float32)
 _STOCK = -2.0  # score of words that are mostly beside content: notices of rights, requests
 _LINK_DENSITY = NAMES.index("b_link_density")
-_HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["heading"]
+_HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
+_HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 
@@ -150,6 +147,7 @@ def attached(
         after[b] = after[b + 1] if special[b] else b
     before = np.int32(-1)
     around = np.empty(_LEVELS_OF_CODE + 1, np.int32)
+    near = np.empty(_LEVELS_OF_TEXT + 1, np.int32)
     for b in range(n):
         if not special[b]:
             before = np.int32(b)
@@ -157,17 +155,9 @@ def attached(
         count = _containers(b_element[b], e_parent, _LEVELS_OF_CODE, around)
         for other in (before, after[b]):
             if other >= 0 and probabilities[other] > out[b]:
-                element = b_element[other]
-                for _ in range(_LEVELS_OF_TEXT + 1):
-                    shared = False
-                    for k in range(count):
-                        shared = shared or around[k] == element
-                    if shared:
+                for k in range(_containers(b_element[other], e_parent, _LEVELS_OF_TEXT, near)):
+                    if (around[:count] == near[k]).any():
                         out[b] = probabilities[other]
-                        break
-                    element = e_parent[element]
-                    if element <= 0:
-                        break
     return out
 
 
@@ -243,7 +233,7 @@ class Places(NamedTuple):
     gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout are
     closed: npt.NDArray[np.bool_]  # they end as sentences do
     stock: npt.NDArray[np.bool_]  # in words that are mostly beside content
-    told: npt.NDArray[np.bool_]  # long, in sentences, without links, and in sight
+    told: npt.NDArray[np.bool_]  # long, in sentences, with few links, and in sight
     names: npt.NDArray[np.float32]  # the lowest score of the class names around
     thread: bool  # the page says that it is of a forum
 
@@ -273,7 +263,8 @@ def find_places(
         hidden[b] = above & _HIDDEN != 0 and not (row[_PANEL_NAME] > 0 or row[_PANEL_ROLE] > 0)
         gutter[b] = above & _GUTTER != 0
         long = row[_WORDS] >= _TOLD_WORDS or row[_CHARS] >= _TOLD_CHARS
-        tells = long and row[_LINK_DENSITY] == 0 and (closed[b] or row[_SENTENCES] > 0)
+        ends = closed[b] or row[_SENTENCES] > 0 or row[_CHARS] >= _TOLD_OPEN
+        tells = long and ends and row[_LINK_DENSITY] < POINTS
         told[b] = tells and not (stock[b] or hidden[b] or comments[b])
     return Places(comments, short_comments, hidden, gutter, closed, stock, told, names, thread)
 
@@ -330,6 +321,10 @@ def decide_blocks(
     )
     alike = like(page.e_parent, page.e_signature)
     kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits, alike)
+    if article:
+        # Links by themselves point elsewhere, unless they are a list or cells: no hole is filled with them.
+        listed = (tables.data >= 0) | (page.e_above[page.b_element] & _ITEM != 0)
+        score[linked & ~kept & ~listed] = 0.0
     parts = parts_of(kept, probabilities, score, page, alike)
     added = drop_others(parts, kept, score, page, where, article, limits)
     kept, filled, ended = whole(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _P, _LEGEND, _SUMMARY = TAG["p"], TAG["legend"], TAG["summary"]
 _QUOTE, _FIGURE, _CAPTION = TAG["blockquote"], TAG["figure"], TAG["figcaption"]
-_HEADING, _QUOTED, _FIGURES = ANCESTOR["heading"], ANCESTOR["quote"], ANCESTOR["figure"]
+_HEADING, _FIGURES = ANCESTOR["heading"], ANCESTOR["figure"]
 _BESIDE = ANCESTOR["nav"] | ANCESTOR["aside"] | ANCESTOR["footer"]
 _MOST = 0.5  # of the kept text, that the holders of paragraphs have
 _LABEL, _ARROW = 40, 3  # characters of a label, and of signs before a link, at most
@@ -46,7 +46,7 @@ _ASKING = (
     0.8  # mean probability that a part needs which asks for something: tabs and spoilers have it
 )
 _NAMED = 0.5  # by which class names of something beside an article score lower than its own
-_POINTS = 0.3  # share of links from which a part points elsewhere
+POINTS = 0.3  # share of links from which a part points elsewhere
 # Elements that hold text of an article, whatever its site; others say nothing by themselves.
 _TEXT = np.zeros(OTHER + 1, np.bool_)
 for _name in "p h1 h2 h3 h4 h5 h6 ul ol dl dir menu li table pre listing xmp blockquote center hgroup".split():
@@ -183,10 +183,8 @@ def _needed(
         return limits.likely_probability if label else 0.0
     if parts.flags[k] & FLAG_ASKS:
         return _ASKING
-    if parts.linked[k] > _POINTS * parts.chars[k]:
+    if parts.linked[k] > POINTS * parts.chars[k]:
         return limits.article_threshold
-    if page.e_above[page.b_element[b]] & _QUOTED:
-        return 0.0
     prose = _is_prose(parts, k, limits) and where.closed[b] and tag != _FIGURE
     return 0.0 if prose and where.names[b] >= names else limits.likely_probability
 
@@ -202,11 +200,8 @@ def _labels(parts: Parts, page: s.Page, where: Places, limits: Limits) -> Bools:
         beside = k > 0 and _is_prose(parts, k - 1, limits)
         beside = beside or (k + 1 < len(said) and _is_prose(parts, k + 1, limits))
         if beside and parts.chars[k] <= _LABEL and not words:
-            if not (page.b_flags[max(b - 1, 0) : b + 2] & s.PRE != 0).any():  # of a listing
-                said[k] = xxh64(page.text, page.b_start[b], page.b_end[b], np.uint64(0))
+            said[k] = xxh64(page.text, page.b_start[b], page.b_end[b], np.uint64(0))
     says, times = group(said)
-    for k in range(1, len(says)):
-        times[says[k]] *= says[k] != says[k - 1]  # several in a row are a list
     kinds, sizes = group(page.e_signature[parts.element])
     return (times[says] > 1) & (_OF_ALL * times[says] >= sizes[kinds])
 

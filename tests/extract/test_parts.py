@@ -255,6 +255,8 @@ ENDS = {
     "field set": "<fieldset><legend>{0:.24}</legend>{0}</fieldset><p>{1}</p>",
     "form without a field": "<form><p>{0}</p><p>{1}</p></form>",
     "aside": "<aside><p>{0}</p><p>{1}</p></aside>",
+    "aside with a link": '<aside><p>{0}</p><p>{1} <a href="/x">{word}</a></p></aside>',
+    "without scripts": "<noscript><p>{0}</p><p>{1}</p></noscript>",
     "last in an aside": "<p>{0}</p><aside>{1}</aside>",
     "navigation": "<nav><p>{0}</p><p>{1}</p></nav>",
     "address": "<address>{0}</address><p>{1}</p>",
@@ -280,6 +282,25 @@ def test_an_article_keeps_its_end_whatever_holds_it(form: str, language: str) ->
             assert missing(html, texts) == []
         # And where nothing but the body holds it.
         assert missing(re.sub("</?article>", "", html), texts) == []
+
+
+THAI = (
+    "เรือข้ามฟากไปเกาะรอบนอกออกจากท่าก่อนหกโมงเช้าวันจันทร์เล็กน้อยโดยที่ไฟบนสะพานปลายังไม่เปิด",
+    "บนเรือมีผู้โดยสารเก้าคน รถตู้ส่งขนมปังสองคัน และลังใส่ลูกไก่ที่จะนำไปส่งให้ชาวบ้านบนเกาะ",
+    "กัปตันเห็นว่าลมแรงขึ้นเรื่อย ๆ จึงไม่รอถุงไปรษณีย์ และปลดเชือกก่อนเวลาถึงสิบนาที",
+    "สองชั่วโมงต่อมาสำนักงานท่าเรือขาดการติดต่อกับเรือ จึงขอให้หน่วยยามฝั่งออกไปค้นหา",
+    "ชาวประมงพบเรือลอยอยู่ใกล้ประภาคาร น้ำเข้าห้องเครื่อง และเครื่องยนต์ติดไม่ได้อีกแล้ว",
+)
+
+
+@pytest.mark.parametrize(
+    "form", ["box", "footer", "aside", "last in an aside", "header", "address"]
+)
+def test_an_article_whose_sentences_end_in_no_sign_keeps_its_end(form: str) -> None:
+    texts = [f"{THAI[k % 5]} {THAI[k * 2 % 5]}" for k in range(8)]
+    end = ENDS[form].format(*texts[-2:])
+    html = page("en", told(texts[:-2]) + end).replace("lang=en", "lang=th")
+    assert missing(html, texts) == []
 
 
 @pytest.mark.parametrize("hides", ["hidden", 'style="display:none"', 'class="sr-only"'])
