@@ -118,7 +118,8 @@ def write_task_list(
 ) -> TaskList:
     """Write what the workers will read. The name follows from the content.
 
-    Unless all workers are on this machine, they get copies of the files that the settings name.
+    A power failure may lose it, as each run writes its own. Unless all workers are on this machine,
+    they get copies of the files that the settings name.
     """
     if not local:
         send(step, folder)
@@ -127,7 +128,7 @@ def write_task_list(
     data = json.dumps(described, separators=(",", ":")).encode()
     digest = hashlib.sha256(data).hexdigest()
     file = f"{SCRATCH}/tasks/{step.name}-{digest[:24]}.json"
-    folder.write_bytes(file, data)
+    dataclasses.replace(folder, sync=False).write_bytes(file, data)
     return TaskList(folder, file, digest, tuple(classes[name] for name in sorted(classes)))
 
 
