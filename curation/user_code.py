@@ -10,9 +10,11 @@ package installed on the workers.
 Such code is trusted like the recipe.
 """
 
+import atexit
 import contextlib
 import dataclasses
 import functools
+import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -305,6 +307,7 @@ def _of_package(top: str, names: Sequence[str], origin: str) -> Iterator[tuple[s
 
 @functools.lru_cache(maxsize=64)
 def _module(name: str, source: str | None, sha256: str) -> types.ModuleType:
+    atexit.unregister(gc.freeze)  # of a process of the toolkit alone (`pipelines/process.py`)
     if source is None:
         with raising(lambda error: ValueError(f"{name}: {_told(error)}")):
             return importlib.import_module(name)

@@ -6,4 +6,4 @@ import os
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 # Hundreds of thousands of objects are made by imports, and stay: looking through them for cycles at
 # Python's usual pace is a twentieth of a short run. A run's arrays and texts are in no cycles.
-gc.set_threshold(200_000, *gc.get_threshold()[1:])
+gc.set_threshold(500_000, *gc.get_threshold()[1:])

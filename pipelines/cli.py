@@ -15,7 +15,7 @@ from typing import Any
 from curation import __version__
 from curation.errors import ConfigError, CurationError, StoreError, WorkerError
 from pipelines.commands import Command
-from pipelines.process import check_address_space, stoppable, temporary_folder
+from pipelines.process import check_address_space, own_process, stoppable, temporary_folder
 from pipelines.terminal import Warnings, tell
 
 #: Every stage is a command, too, unless one here has its name.
@@ -181,6 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _main(list(argv))
+    own_process()
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed: a file of the run would get its number
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end)

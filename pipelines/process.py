@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import datetime
 import fcntl
+import gc
 import multiprocessing
 import os
 import re
@@ -139,8 +140,22 @@ def await_ends(processes: Sequence[BaseProcess], seconds: float = _PATIENCE) -> 
             process.join()
 
 
+def own_process() -> None:
+    """Set what suits a process that does the toolkit's work and nothing else.
+
+    OpenBLAS, which numpy brings, gets no threads of its own: there is a process for each core, and
+    a sum may depend on their number. When the process ends, Python doesn't look through all that
+    was imported for cycles, which takes a quarter of a second. This alone may close files that a
+    user's code has left open: where such is loaded, it is done after all.
+    """
+    if "OMP_NUM_THREADS" not in os.environ:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    atexit.register(gc.freeze)
+
+
 def end_with_parent() -> None:
     """End this process when its parent does, however that ends."""
+    own_process()
     parent = multiprocessing.process.parent_process()
     if parent is not None:
         threading.Thread(target=_await_end, args=(parent.sentinel,), daemon=True).start()

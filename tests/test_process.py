@@ -258,6 +258,46 @@ def without_locks(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(fcntl, "flock", refuse)
 
 
+_AT_THE_END = """
+import atexit, gc, os, sys
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+from pipelines.process import own_process
+from curation.user_code import _module
+own_process()
+print(os.environ.get("OPENBLAS_NUM_THREADS"))
+if sys.argv[1:]:
+    _module(sys.argv[1], open(sys.argv[1]).read(), "0" * 64)
+"""
+_LEAVES_OPEN = """
+class Log:
+    def __init__(self):
+        self.itself = self
+        self.file = open(__file__ + ".log", "w")
+        self.file.write("written")
+LOG = Log()
+"""
+
+
+def _ends(*arguments: str, **variables: str) -> list[str]:
+    """OpenBLAS's threads in a process of the toolkit, and whether it seeks no cycles at its end."""
+    run = [sys.executable, "-c", _AT_THE_END, *arguments]
+    base = {n: v for n, v in os.environ.items() if not n.endswith("_NUM_THREADS")}
+    return subprocess.check_output(run, cwd=ROOT, env=base | variables, text=True).split()
+
+
+def test_a_process_of_the_toolkit_has_one_thread_of_openblas_unless_told() -> None:
+    assert _ends() == ["1", "True"]
+    assert _ends(OPENBLAS_NUM_THREADS="2") == ["2", "True"]
+    assert _ends(OMP_NUM_THREADS="3") == ["None", "True"]
+
+
+def test_what_a_user_s_code_left_open_is_written_when_a_process_ends(tmp_path: Path) -> None:
+    code = tmp_path / "code.py"
+    code.write_text(_LEAVES_OPEN)
+    assert _ends(str(code)) == ["1", "False"]
+    assert (tmp_path / "code.py.log").read_text() == "written"
+
+
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL])
 def test_without_locks_temporary_folders_go_when_their_process_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

@@ -43,7 +43,7 @@ from typing import Any
 
 from curation.config import nearest
 from curation.errors import ConfigError, CurationError, WorkerError, told
-from pipelines.process import owner, stoppable, temporary_folder
+from pipelines.process import own_process, owner, stoppable, temporary_folder
 from pipelines.runners.local import DEATHS, LocalPool, bundles
 from pipelines.runners.progress import Quiet
 from pipelines.runners.tasklist import TaskList
@@ -517,6 +517,7 @@ class _Work:
 
 def main() -> None:
     """Run a worker: what an element of the array calls, with the folder of the run's orders."""
+    own_process()
     logging.lastResort = Warnings(tell)
     with stoppable(), temporary_folder():
         _Work(Path(sys.argv[1])).serve()
