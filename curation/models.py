@@ -39,7 +39,7 @@ class ModelFile(Settings):
 class ModelCard(BaseModel):
     """Description of a model: its source, training and quality."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
     name: str
     version: str | int | float = ""
