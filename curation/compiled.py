@@ -16,8 +16,8 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core import caching, codegen, compiler, environment
-from numba.core.runtime import rtsys
+from numba.core import caching, codegen, compiler
+from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 from numba.np import numpy_support
 
@@ -67,16 +67,14 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compile result of these argument types, or None."""
-        # All that a compiled form calls. `target_context.refresh()`, as numba does it here, imports
-        # what only compiling needs: half a second, half of it for linear algebra.
-        rtsys.initialize(target_context)
+        _name_runtime()
         for file in self._files(sig, target_context):
             # A library of the same version may be of another build.
             with contextlib.suppress(Exception):
                 if content := read_kept(file):
                     stream = io.BytesIO(content)
                     pickle.load(stream)
-                    held = _Unpickler(stream).load()
+                    held = pickle.load(stream)
                     rebuild = _part if self.is_part else compiler.CompileResult._rebuild
                     return rebuild(target_context, *held)
         return None
@@ -86,9 +84,11 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
         for env in () if self.is_part else data._find_referenced_environments():
             data.codegen.set_env(env.env_name, env)  # of its parts
         if not data.lifted and not data.library.has_dynamic_globals:
-            library, *rest = data._reduce()
+            library, *rest, environments = data._reduce()
             if not self.is_part:
-                library = _names_only(*library)
+                library = _names_only(library, data.fndesc)
+            # Machine code asks environments for constants only; each imports its module.
+            rest.append(tuple(env for env in environments if env.consts))
             content = dumps(_arguments(sig)) + dumps((library, *rest))
             keep(next(self._files(sig, data.target_context)), content)
 
@@ -120,18 +120,28 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             yield f"{self._file_name}-{sources_stamp(self._source)}-{types}{SUFFIX}"
 
 
-def _names_only(name: str, kind: str, data: tuple[bytes, bytes]) -> tuple[str, str, Any]:
-    """Return a serialized library with the names that it defines in place of its functions.
+@functools.cache
+def _name_runtime() -> None:
+    """Tell LLVM where those functions of numba's runtime are that compiled forms call.
+
+    `target_context.refresh()`, as numba does it before it loads a form, compiles the others, which
+    forms have in them, and imports what only compiling needs: half a second.
+    """
+    for name, address in _nrt_python.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+def _names_only(library: tuple[str, str, tuple[bytes, bytes]], of: Any) -> tuple[str, str, Any]:
+    """Return a serialized library with the names that numba asks it for in place of its functions.
 
     Numba keeps these to link them into callers, but callers link parts. To parse them is half the
     cost of loading a kernel.
     """
-    machine_code, bitcode = data
-    module = llvm.parse_bitcode(bitcode)
-    values = (v for some in (module.functions, module.global_variables) for v in some)
-    defined = sorted(value.name for value in values if not value.is_declaration)
-    names = llvm.parse_assembly("\n".join(f'@"{each}" = global i8 0' for each in defined))
-    return name, kind, (machine_code, names.as_bitcode())
+    name, kind, (machine_code, bitcode) = library
+    asked = (of.llvm_func_name, of.llvm_cpython_wrapper_name, of.llvm_cfunc_wrapper_name)
+    defined = {f.name for f in llvm.parse_bitcode(bitcode).functions if not f.is_declaration}
+    lines = [f'@"{each}" = global i8 0' for each in asked if each in defined]
+    return name, kind, (machine_code, llvm.parse_assembly("\n".join(lines)).as_bitcode())
 
 
 class _PartLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -188,28 +198,6 @@ class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
     def __init__(self, apart: bool, typing: Any, target: Any, library: Any, *rest: Any) -> None:
         super().__init__(typing, target, _PartLibrary(target.codegen(), "part"), *rest)
         self.state.flags.noalias = apart
-
-
-class _Unpickler(pickle.Unpickler):
-    """Loads compiled forms without the modules of numba that implement what they call.
-
-    The environment of each such function would import its module, of which machine code without
-    constants needs nothing.
-    """
-
-    def find_class(self, module: str, name: str) -> Any:
-        return _environment if name == "_rebuild_env" else super().find_class(module, name)
-
-
-def _environment(module: str, constants: list[Any], name: str) -> Any:
-    if constants or not module.startswith("numba."):
-        return environment._rebuild_env(module, constants, name)
-    found = environment.lookup_environment(name)
-    if found is None:
-        found = environment.Environment({"__name__": module})
-        found.env_name = name
-        environment.Environment._memo[name] = found
-    return found
 
 
 def _arguments(sig: Any) -> tuple[Any, ...]:

@@ -55,9 +55,7 @@ _TABLES_BY = ("datasketch", "regex")
 SUFFIX = ".kernel"
 _SUM = 16  # bytes of the hash at the beginning of a file
 #: Top-level imports: what a function imports when it runs can't be part of machine code.
-_IMPORT = re.compile(
-    r"^(?:from|import) ((?:curation|models)\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.M
-)
+_IMPORT = re.compile(r"\n(?:from|import) ((?:curation|models)\b[\w.]*)(?: import (\([^)]*\)|.*))?")
 
 
 @functools.cache
@@ -124,12 +122,13 @@ def _closure(source: Path) -> set[Path]:
 def _read(source: Path) -> tuple[bytes, frozenset[Path]]:
     """Return a module's SHA-256, and which modules of the toolkit it imports."""
     content = source.read_bytes()
-    modules: set[str] = set()
-    for base, names in _IMPORT.findall(content.decode()):
-        listed = re.sub(r"#.*|[()]", "", names).split(",")
-        modules.update([base, *(f"{base}.{name.split()[0]}" for name in listed if name.strip())])
-    paths = frozenset(path for module in modules if (path := source_of(module)))
-    return hashlib.sha256(content).digest(), paths
+    paths: set[Path | None] = set()
+    for base, names in _IMPORT.findall("\n" + content.decode()):
+        paths.add(found := source_of(base))
+        if found is None or found.stem == "__init__":  # else what it names are no modules
+            listed = re.sub(r"#.*|[()]", "", names).split(",")
+            paths |= {source_of(f"{base}.{name.split()[0]}") for name in listed if name.strip()}
+    return hashlib.sha256(content).digest(), frozenset(path for path in paths if path)
 
 
 @functools.cache

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curation import golden, kernels, warm_up
+from curation import config, golden, kernels, warm_up
 from curation.compiled import borrowing, describe_type, inlined, kernel, type_of
 from curation.recipe import load
+from tests.conftest import ROOT
 
 
 def total(values: Any) -> Any:
@@ -277,6 +278,47 @@ def test_a_table_is_built_once_for_its_arguments(place: Path) -> None:
     for size in range(1, 60):
         table(size)
     assert len(list(place.iterdir())) == kernels._MOST
+
+
+def test_a_large_yaml_file_is_parsed_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = place.parent / "large.yaml"
+    path.write_text(f"a: [{'1, ' * 4000}]\nb: {{c: 2020-01-01, d: no}}\n")
+    found = config.read_yaml(path)
+    assert len(found["a"]) == 4000
+    monkeypatch.setattr(config, "parse_yaml", lambda text: {"new": text[0]})
+    again = config.read_yaml(path)
+    assert again == found
+    assert again is not found
+    path.write_text("# changed\n" + path.read_text())
+    assert config.read_yaml(path) == {"new": "#"}
+
+
+_DOUBLES = """
+import numpy as np
+from numba.core.runtime import rtsys
+from curation.compiled import kernel
+
+@kernel
+def doubled(values):
+    if len(values) > 3:
+        raise ValueError("too many")
+    return values * 2, np.zeros(len(values))
+
+print(doubled(np.arange(3))[0], rtsys._init)
+try:
+    doubled(np.arange(4))
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_kept_kernels_need_no_runtime_that_is_compiled(place: Path) -> None:
+    path = place.parent / "doubles.py"
+    path.write_text(_DOUBLES)
+    run = [sys.executable, str(path)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    said = [subprocess.check_output(run, env=environment, text=True) for _ in range(2)]
+    assert said == [f"[0 2 4] {compiled}\ntoo many\n" for compiled in (True, False)]
 
 
 def test_arrays_are_mapped_and_what_is_written_to_them_stays_here(
