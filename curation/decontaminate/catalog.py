@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from curation.decontaminate.decontaminate_settings import DecontaminationSettings, EvalSettings
+from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.index import (
     Background,
     Index,
@@ -64,12 +64,6 @@ class Catalog(NamedTuple):
         """Return the items that have the pattern, in the order of the sets and their files."""
         first, last = np.searchsorted(self.owners[:, 0], [pattern, pattern + 1])
         return [Owner(int(item), int(part)) for _, item, part in self.owners[first:last]]
-
-
-def items_of(evals: Mapping[str, EvalSettings]) -> Iterator[Item]:
-    """Yield the items of all sets. Raises InputError or ConfigError."""
-    for name, settings in evals.items():
-        yield from read_items(name, settings.files, fields_of(settings))
 
 
 def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
@@ -147,10 +141,12 @@ def prepare(settings: DecontaminationSettings, folder: Path) -> Catalog:
     Raises InputError or ConfigError for a set that can't be read.
     """
     if not folder.is_dir():
-        _save(build_catalog(items_of(settings.evals), load_background(settings.background)), folder)
+        sets = settings.evals.items()
+        items = (item for n, s in sets for item in read_items(n, s.files, fields_of(s)))
+        _save(build_catalog(items, load_background(settings.background)), folder)
     with pa.memory_map(str(folder / _ITEMS)) as file:
-        items = pa.ipc.open_file(file).read_all()
-    return Catalog(map_index(folder / _INDEX), items, np.load(folder / _OWNERS, mmap_mode="r"))
+        table = pa.ipc.open_file(file).read_all()
+    return Catalog(map_index(folder / _INDEX), table, np.load(folder / _OWNERS, mmap_mode="r"))
 
 
 def _save(catalog: Catalog, folder: Path) -> None:

@@ -99,9 +99,7 @@ def item_of(name: str, row: Row, fields: Fields, number: str) -> Item:
 
 
 def _at(value: Any, path: str) -> Any:
-    if (
-        isinstance(value, Mapping) and path in value
-    ):  # a column may have dots and blanks in its name
+    if isinstance(value, Mapping) and path in value:  # names may have dots and blanks
         return value[path]
     for key in path.split("."):
         if isinstance(value, Mapping):

@@ -158,7 +158,8 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
     try:
         system, path = stores.file_system(place)
         if _GLOB.search(path) and not there:
-            listed = _globbed(system, path, place)
+            base = _GLOB.split(path, maxsplit=1)[0].rpartition("/")[0]
+            listed = _Listed(base, stores.glob(system, path, place))
         else:
             listed = _named(system, path, place, own, left)
     except (OSError, ValueError, ConfigError) as error:
@@ -209,11 +210,6 @@ class _Listed(NamedTuple):
     base: str  # the folder in which names begin
     found: dict[str, dict[str, Any]]  # by path
     searched: bool = False  # a folder, of which not everything is to be read
-
-
-def _globbed(system: Any, path: str, url: str) -> _Listed:
-    base = _GLOB.split(path, maxsplit=1)[0].rpartition("/")[0]
-    return _Listed(base, stores.glob(system, path, url))
 
 
 def _named(system: Any, path: str, url: str, own: _Own, left: PassedOver) -> _Listed:

@@ -157,14 +157,6 @@ class Packing:
             pieces = functools.partial(members.member_pieces, self.raw, self.codec, effort)
         return Stream(pieces, bool(self.compression), offset, position)
 
-    def find_member(self, begin: int, end: int) -> int | None:
-        """Offset in [begin, end) of what looks like a member that begins with a record, or None."""
-        return members.find_record_member(self.raw, self.codec, begin, end)
-
-    def is_one_member(self, bound: int) -> bool:
-        """Return whether the first member is the whole file, or longer than `bound` bytes."""
-        return members.is_one_member(self.raw, self.codec, bound)
-
 
 def format_of(head: bytes, name: str) -> Literal["parquet", "arrow", "zip", "stream"]:
     """Return a file's format by its first bytes; `stream`: anything read from the beginning.

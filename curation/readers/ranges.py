@@ -18,14 +18,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from curation.readers import tables
-from curation.readers.formats import (
-    HEAD,
-    Packing,
-    Reader,
-    format_of,
-    reader_of,
-)
-from curation.readers.members import Effort
+from curation.readers.formats import HEAD, Packing, Reader, format_of, reader_of
+from curation.readers.members import Effort, find_record_member, is_one_member
 from curation.readers.raw import RawFile
 from curation.readers.read import blank_file
 from curation.readers.records import Event
@@ -103,7 +97,7 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
         if reader is not scan:
             return "one page" if reader else "no known format"
         bound = min(_FIRST_MEMBER, settings.split_bytes)
-        if packing.compression and packing.is_one_member(bound):
+        if packing.compression and is_one_member(raw, packing.codec, bound):
             return f"one {packing.compression} stream"
         return ""
 
@@ -193,7 +187,7 @@ def _likely_begin(
 ) -> int | None:
     """Offset of the first record of a range as far as its own bytes tell; None for none."""
     if packing.compression:
-        return packing.find_member(span.start, span.end)
+        return find_record_member(packing.raw, packing.codec, span.start, span.end)
     if reader is tables.read_jsonl:
         return _line_start(packing.raw, span)
     # From the byte before, so that nothing is believed only because the stream begins with it.
@@ -250,13 +244,12 @@ def rest_of(
             lines = reader is tables.read_jsonl and not packing.compression
             if at < 0 or reader is None or not (reader is scan or lines):
                 return nothing
-            for _ in range(events):
-                behind = _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size), settings)
-                if behind is None:
+            found = at
+            for _ in range(events + 1):
+                if found is None:
                     return nothing
-                at = behind
-            row = at
-            found = _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size), settings)
+                row = found
+                found = _likely_begin(packing, reader, Span(row + 1, raw.size, raw.size), settings)
         if found is None or found >= whole.end:
             # A range of Parquet owns the row groups that begin in it, and ends where it ends.
             end = whole.end if kind == "parquet" else raw.size if found is None else found

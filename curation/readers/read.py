@@ -83,8 +83,7 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
 
 def blank_file(head: bytes) -> Damage:
     """Return the damage for a file without any record or line."""
-    detail = "the file has only blank lines"
-    return Damage(0, "file.empty", detail, None, head[:KEEP_RAW_BYTES])
+    return Damage(0, "file.empty", "the file has only blank lines", None, head[:KEEP_RAW_BYTES])
 
 
 def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:

@@ -283,8 +283,7 @@ def _cells(lines: _Lines, head: str, separator: str) -> Iterator[list[str] | Fau
             if separator == "\t":
                 yield from (line.rstrip("\r\n").split("\t") for line in lines.row)
             else:
-                open_quote = "end of data" in str(error)
-                reason = "open_quote" if open_quote else "bad_quote"
+                reason = "open_quote" if "end of data" in str(error) else "bad_quote"
                 yield Fault(reason, f"{error}, up to line {table.line_num}")
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +21,6 @@ from curation.readers.settings import KEEP_RAW_BYTES, NAME_COLUMN, ReaderSetting
 from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import everywhere, well_formed
-
-T = TypeVar("T")
 
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
@@ -165,7 +163,7 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Mem
     return event
 
 
-def decoded(row: T, encoding: str) -> T:
+def decoded(row: Any, encoding: str) -> Any:
     """Return a row with bytes in an encoding that Python decoded with `surrogateescape`."""
 
     def of(value: Any) -> Any:
@@ -173,7 +171,7 @@ def decoded(row: T, encoding: str) -> T:
             return value
         return value.encode("utf-8", "surrogateescape").decode(encoding, "replace")
 
-    return cast(T, everywhere(row, of))
+    return everywhere(row, of)
 
 
 def encoding_of(text: str) -> str:
@@ -226,7 +224,8 @@ def no_text(row: dict[str, Any], settings: ReaderSettings) -> str:
     wanted = (*settings.text_columns, *settings.html_columns)
     present = {name: row[name] for name in wanted if name in row}
     if not present:
-        return f"none of the columns {', '.join(wanted)}, but {', '.join(map(str, row)) or 'no column'}"
+        there = ", ".join(map(str, row)) or "no column"
+        return f"none of the columns {', '.join(wanted)}, but {there}"
     found = (f"{name} is {_kind_of(value)}" for name, value in present.items())
     return f"no text: {', '.join(found)}"
 

@@ -7,7 +7,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from typing import IO, Any
+from typing import IO
 
 from curation.errors import InputError, StoreError
 from curation.readers.raw import RawFile
@@ -63,7 +63,7 @@ class Package:
             raise InputError("it overlaps another archive of the package")
         info = self.archives[number]
         try:
-            archive = _Archive(self._raw, self._file, info)
+            archive = _Archive(self._file, info)
         except (*_BROKEN, *_ODD, OSError) as error:
             raise InputError(str(error) or type(error).__name__) from error
         return RawFile(archive, f"{self._raw.name}#{info.filename}")
@@ -84,12 +84,11 @@ class _Archive:
     """One archive as a file to read. Raises OSError for whatever is wrong with it.
 
     Its bytes come in order, as the ZIP file is checked then. Going back further than a little is
-    rare (after damage) but must not decompress everything again each time: it is read from the
-    package where it is only stored, else from a temporary file.
+    rare (after damage) but must not read everything again each time: then it is read from a
+    temporary file.
     """
 
-    def __init__(self, raw: RawFile, package: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        self._raw = raw
+    def __init__(self, package: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
         self._package = package
         self._info = info
         self._stream: IO[bytes] = package.open(info)
@@ -131,25 +130,10 @@ class _Archive:
         return bytes(self._recent[begin : begin + size])
 
     def _read_again(self, size: int) -> bytes:
-        if self._info.compress_type == zipfile.ZIP_STORED and not self._info.flag_bits & 1:
-            size = min(size, self._info.file_size - self._at)
-            return _read_at(self._raw.handle, self._stored_at() + self._at, size)
         if self._whole is None:
             self._whole = _unpacked(self._package, self._info)
         self._whole.seek(self._at)
         return self._whole.read(size)
-
-    def _stored_at(self) -> int:
-        """Return where the bytes of the archive begin in the package."""
-        header = _read_at(self._raw.handle, self._info.header_offset, _LOCAL_HEADER)
-        return self._info.header_offset + _LOCAL_HEADER + sum(struct.unpack("<HH", header[26:]))
-
-
-def _read_at(handle: Any, offset: int, size: int) -> bytes:
-    """Up to `size` bytes: the handle is at whatever place the ZIP file was read last."""
-    handle.seek(offset)
-    data: bytes = handle.read(size)
-    return data
 
 
 def _unpacked(package: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,25 +70,16 @@ def read_text(path: str, option: str = "") -> str:
         raise ConfigError(f"{option} {path}: can't be read as text: {error}".lstrip()) from None
 
 
-def workers(text: str) -> int:
-    """Parse a number of processes."""
-    return _number(text, "a number of processes")
-
-
 def port(text: str) -> int:
     """Parse a port number."""
-    found = _number(text, "a port number")
+    found = count(text, "a port number")
     if found >= 1 << 16:
         raise argparse.ArgumentTypeError(f"expected a port number below 65536, got {text}")
     return found
 
 
-def count(text: str) -> int:
-    """Parse a number."""
-    return _number(text, "a number")
-
-
-def _number(text: str, what: str) -> int:
+def count(text: str, what: str = "a number") -> int:
+    """Parse a number, 0 or more."""
     try:
         number = int(text)
     except ValueError:
@@ -175,16 +167,11 @@ def _print_writes(folders: Sequence[Folder], documents: int | None, as_json: boo
 
 def add_workers(parser: argparse.ArgumentParser, help: str) -> None:
     """Declare `--workers`."""
-    parser.add_argument("--workers", type=workers, default=None, metavar="N", help=help)
+    kind = functools.partial(count, what="a number of processes")
+    parser.add_argument("--workers", type=kind, default=None, metavar="N", help=help)
 
 
 def add_input(parser: argparse.ArgumentParser, help: str) -> None:
     """Declare `--input`, which may be repeated and takes several values each time."""
-    parser.add_argument(
-        "--input",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="PATH",
-        help=help,
-    )
+    many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+    parser.add_argument("--input", **many, metavar="PATH", help=help)

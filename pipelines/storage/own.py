@@ -57,7 +57,7 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
     noted, manifest = _noted(folder), read_manifest(folder)
     tasks, files = set(noted.get("tasks", ())), {TIMINGS, *noted.get("files", ())}
     files |= {MANIFEST, *named_files(manifest)} if manifest else set()
-    kinds = {name.partition("/")[0] for name in names}
+    kinds = {name.partition("/")[0] for name in names if "/" in name}
     copies = {kind for kind in kinds if any(kind.startswith(k) for k in kinds - {kind})}
     foreign = [n for n in names if n not in files and not _is_of(n, tasks, copies)]
     if foreign:  # without notes and manifest, which may be damaged, only the records tell
