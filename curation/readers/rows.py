@@ -41,7 +41,7 @@ Rows = Callable[[IO[bytes]], Iterator[Row]]
 _PROLOGUE = re.compile(rb"\s*(?:<\?[^>]*>\s*)*")
 _CHUNK = 1 << 16  # characters
 #: Objects that are not each on a line of their own.
-_OVER_LINES = re.compile(rb'\[\s*\{|\{\s*\n\s*["}]')
+_OVER_LINES = re.compile(rb'\[\s*[\[{\]]|\{\s*\n\s*["}]')
 _SEPARATION = re.compile(r"[ \t\r\n,]*")
 
 #: Separators that a file of this suffix may have.
@@ -77,8 +77,7 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
     if other or not (head or stream.breaks):
         return None  # another format under this name, or nothing
     start = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1)
-    is_array = plain.endswith(".json") and start.startswith(b"[")
-    if plain.endswith(JSON_LINES) and (is_array or _OVER_LINES.match(start)):
+    if plain.endswith(JSON_LINES) and _OVER_LINES.match(start):
         return Format("json", json_rows(longest))
     if separators := _SEPARATORS.get(plain[-4:]):
         return Format("csv", csv_rows(separators, longest))
