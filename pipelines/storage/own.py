@@ -58,25 +58,25 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
     tasks, files = set(noted.get("tasks", ())), {TIMINGS, *noted.get("files", ())}
     files |= {MANIFEST, *named_files(manifest)} if manifest else set()
     kinds = {name.partition("/")[0] for name in names if "/" in name}
-    copies = {kind for kind in kinds if any(kind.startswith(k) for k in kinds - {kind})}
-    foreign = [n for n in names if n not in files and not _is_of(n, tasks, copies)]
+    foreign = [n for n in names if n not in files and not _is_of(n, tasks, kinds)]
     if foreign:  # without notes and manifest, which may be damaged, only the records tell
         records = [n for n in names if n.startswith(_RECORDS) and n.endswith(".json")]
         for name, record in zip(records, folder.each(folder.read_own_json, records), strict=True):
             files |= {name, MANIFEST, *record["files"]} if record else set()
             tasks |= {PurePath(name).stem} if record else set()
-        foreign = [n for n in foreign if n not in files and not _is_of(n, tasks, copies)]
+        foreign = [n for n in foreign if n not in files and not _is_of(n, tasks, kinds)]
     return [n for n in foreign if not _is_blank(folder, n)]
 
 
-def _is_of(name: str, tasks: Set[str], copies: Set[str]) -> bool:
+def _is_of(name: str, tasks: Set[str], kinds: Set[str]) -> bool:
     """Return whether a file, or its folder inside a kind's, is named after one of these tasks.
 
     So is the index of a key range. Copies of a kind's folder are the user's.
     """
     first, *inner = PurePath(name).parts
     named = {PurePath(name).stem} if len(inner) < 2 else {inner[0]}
-    return first not in copies and bool(named & tasks or _RANGE.fullmatch(name))
+    is_copy = any(first.startswith(kind) for kind in kinds - {first})
+    return not is_copy and bool(named & tasks or _RANGE.fullmatch(name))
 
 
 def unnamed_files(folder: Folder) -> list[str]:
