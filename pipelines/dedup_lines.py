@@ -52,6 +52,7 @@ from pipelines.engine.transform import (
 )
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, read_record, records_of
+from pipelines.storage.damage import damaged
 from pipelines.storage.exchange import (
     UInt64,
     document_numbers,
@@ -63,13 +64,13 @@ from pipelines.storage.exchange import (
     write_columns,
     write_run,
 )
-from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.files import SCRATCH, Folder, unsealed
 from pipelines.storage.shards import add_counts
 
 #: Folder of the audit: every frequent line of each shard, with its verdict.
 _AUDIT = "audit"
 #: Key of the counts of documents by language.
-_DOCUMENTS = f"{SCRATCH}/data/languages.json"
+_DOCUMENTS = f"{SCRATCH}/data/documents.json"
 #: Column and file of the hashes of each document's lines, which are computed once.
 _HASHES = "hashes"
 _STAGE = "dedup-lines"
@@ -109,11 +110,13 @@ class SumCensus:
         documents: dict[str, int] = {}
         for record in folder.each(partial(read_record, folder), places):
             add_counts(documents, record["counts"])
-        return Result({_DOCUMENTS: folder.write_own_json(_DOCUMENTS, {"documents": documents})})
+        return Result({_DOCUMENTS: folder.write_own_json(_DOCUMENTS, documents)})
 
 
 def _read_buckets(folder: Folder, settings: LineDedupSettings) -> Buckets:
-    documents = read_record(folder, _DOCUMENTS)["documents"]
+    documents = unsealed(folder.read_bytes(_DOCUMENTS))
+    if documents is None:
+        raise damaged(folder, _DOCUMENTS, "not the bytes that were written")
     return Buckets(settings, tuple(sorted(documents.items())))
 
 

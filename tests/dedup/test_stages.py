@@ -68,7 +68,7 @@ def manifest(run: Path, stage: str) -> Row:
 
 def test_damaged_counts_of_languages_are_not_read(tmp_path: Path) -> None:
     folder, settings = Folder(str(tmp_path)), LineDedupSettings.model_construct()
-    folder.write_own_json(_DOCUMENTS, {"documents": {"en": 5}})
+    folder.write_own_json(_DOCUMENTS, {"en": 5})
     assert _read_buckets(folder, settings).documents == (("en", 5),)
     path = Path(folder.path(_DOCUMENTS))
     path.write_bytes(path.read_bytes().replace(b"5", b"6"))

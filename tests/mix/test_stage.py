@@ -256,7 +256,7 @@ def test_a_large_run_is_planned_by_a_sample(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tokens", "many"], "argument --tokens: expected a number, got 'many'"),
+        (["--tokens", "many"], "argument --tokens: expected a number, 0 or more, got"),
         (["--tokens", "8191"], "less than one sequence of 8,192 tokens (tokenize.context_length)"),
         (["--tokens", "1B", "--set", "mix.on_shortage=stop"], "code is short of"),
         (["--tokens", "1B", "--set", "filter.x=1"], "plan takes keys below mix and tokenize"),
