@@ -573,7 +573,8 @@ def text_counts(source: bytes, page: s.Page) -> TextCounts:
 
 def _title(source: bytes, page: s.Page) -> npt.NDArray[np.uint8]:
     """Bytes of the page's title, padded."""
-    return np.frombuffer(source[page.facts[s.TITLE] : page.facts[s.TITLE + 1]] + bytes(8), np.uint8)
+    start, end = page.facts[s.TITLE : s.TITLE + 2]
+    return np.frombuffer(bytearray(source[start:end]) + bytes(8), np.uint8)
 
 
 @kernel

@@ -256,9 +256,8 @@ def _rows(
             h = np.uint32(_step(h, data[np.uint64(i)]))
             i += 1
             word[np.uint64(i - first)] = data[np.uint64(i - 1)]
-        row = inputs.slots[
-            slot_of_bytes(data, first, i, h, inputs.word_bytes, inputs.word_starts, inputs.slots)
-        ]
+        held, key = inputs.slots, np.uint64(h)
+        row = held[slot_of_bytes(data, first, i, key, inputs.word_bytes, inputs.word_starts, held)]
         if row >= 0:
             found[n] = row
             n += 1

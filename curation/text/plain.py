@@ -87,7 +87,7 @@ def in_original(
 @kernel
 def _is_odd(data: Bytes, begin: Int, end: Int, leads: Bools, readings: Bytes) -> Bool:
     for i in range(np.uint64(begin), np.uint64(end)):
-        if leads[data[i]] and readings[code_point(data, i)[0]] > _SHAPED:
+        if leads[data[i]] and readings[code_point(data, np.int64(i))[0]] > _SHAPED:
             return True
     return False
 
