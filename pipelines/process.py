@@ -148,8 +148,7 @@ def own_process() -> None:
     was imported for cycles, which takes a quarter of a second. This alone may close files that a
     user's code has left open: where such is loaded, it is done after all.
     """
-    if "OMP_NUM_THREADS" not in os.environ:
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
     atexit.register(gc.freeze)
 
 
