@@ -288,7 +288,7 @@ def _ends(*arguments: str, **variables: str) -> list[str]:
 def test_a_process_of_the_toolkit_has_one_thread_of_openblas_unless_told() -> None:
     assert _ends() == ["1", "True"]
     assert _ends(OPENBLAS_NUM_THREADS="2") == ["2", "True"]
-    assert _ends(OMP_NUM_THREADS="3") == ["None", "True"]
+    assert _ends(OMP_NUM_THREADS="3") == ["3", "True"]
 
 
 def test_what_a_user_s_code_left_open_is_written_when_a_process_ends(tmp_path: Path) -> None:
