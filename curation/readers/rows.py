@@ -77,7 +77,8 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
     if other or not (head or stream.breaks):
         return None  # another format under this name, or nothing
     start = _PROLOGUE.sub(b"", head.removeprefix(codecs.BOM_UTF8), count=1)
-    if plain.endswith(JSON_LINES) and _OVER_LINES.match(start):
+    is_array = plain.endswith(".json") and start.startswith(b"[")
+    if is_array or (plain.endswith(JSON_LINES) and _OVER_LINES.match(start)):
         return Format("json", json_rows(longest))
     if separators := _SEPARATORS.get(plain[-4:]):
         return Format("csv", csv_rows(separators, longest))
