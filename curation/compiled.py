@@ -122,10 +122,10 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
 
 @functools.cache
 def _name_runtime() -> None:
-    """Tell LLVM where those functions of numba's runtime are that compiled forms call.
+    """Give LLVM the addresses of the functions of numba's runtime that compiled forms call.
 
-    `target_context.refresh()`, as numba does it before it loads a form, compiles the others, which
-    forms have in them, and imports what only compiling needs: half a second.
+    Numba calls `target_context.refresh()` before it loads a form. That compiles further functions,
+    which kept forms contain, and imports what only compiling needs: half a second.
     """
     for name, address in _nrt_python.c_helpers.items():
         llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)

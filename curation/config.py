@@ -135,14 +135,14 @@ def _content(path: Path) -> Any:
 
 
 _kept_content = kept(_content)
-#: Bytes of a file that is parsed once per machine. The largest card takes a tenth of a second.
+#: Bytes of a file of the toolkit that is parsed once per machine: a card takes a tenth of a second.
 _LARGE = 8192
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read the mapping in a YAML file. Raises ConfigError with file, line and column."""
     try:
-        is_large = path.stat().st_size >= _LARGE
+        is_large = path.is_relative_to(root()) and path.stat().st_size >= _LARGE
         content = _kept_content(path) if is_large else _content(path)
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror or error}") from None

@@ -145,8 +145,8 @@ def own_process() -> None:
 
     OpenBLAS, which numpy brings, gets no threads of its own: there is a process for each core, and
     a sum may depend on their number. When the process ends, Python doesn't look through all that
-    was imported for cycles, which takes a quarter of a second. This alone may close files that a
-    user's code has left open: where such is loaded, it is done after all.
+    was imported for cycles, which takes a quarter of a second. Only that search closes files which
+    other code left open in a cycle: where a user's or a plug-in's is loaded, it is done after all.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
     atexit.register(gc.freeze)

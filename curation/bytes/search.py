@@ -88,7 +88,7 @@ def has(source: bytes, word: Bytes) -> bool:
 
 
 def positions(source: bytes, words: bytes) -> Iterator[int]:
-    """Yield where words of four bytes are in the source, one or three, in any case."""
+    """Yield where any of one or three words of four bytes is in the source, whatever its case."""
     data, at = np.frombuffer(source, np.uint8), -1
     three = np.frombuffer((3 * words)[:12].lower(), np.uint8)
     while (at := int(_next(data, three, at + 1))) >= 0:

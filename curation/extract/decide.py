@@ -322,9 +322,10 @@ def decide_blocks(
     alike = like(page.e_parent, page.e_signature)
     kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits, alike)
     if article:
-        # Links by themselves point elsewhere, unless they are a list or cells: no hole is filled with them.
+        # Blocks that are mostly links point elsewhere, unless they are sentences, lists or cells:
+        # no hole is filled with them, and no neighbour of theirs is.
         listed = (tables.data >= 0) | (page.e_above[page.b_element] & _ITEM != 0)
-        score[linked & ~kept & ~listed] = 0.0
+        score[linked & ~(kept | listed | where.closed)] = 0.0
     parts = parts_of(kept, probabilities, score, page, alike)
     added = drop_others(parts, kept, score, page, where, article, limits)
     kept, filled, ended = whole(

@@ -79,6 +79,7 @@ class State:
     # What is passed over.
     skip_depth: Int
     skip_math: Int
+    without_scripts: Int  # where the <noscript> ends that is read
     skip_hash: Int  # of the tag of the element that is passed over
     class_hash: Int  # of the class of the last inline element that has one
 

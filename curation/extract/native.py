@@ -4,7 +4,9 @@ References that were escaped twice (`&amp;nbsp;`), so that the text has them: de
 """
 
 import html
+import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from html.entities import name2codepoint
 from typing import Any
@@ -13,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.bytes.ascii import ALNUM
-from curation.bytes.search import LOWER
-from curation.compiled import Bool, Bools, Bytes, Float32s, Int, Int32s, Int64s, borrowing, kernel
+from curation.compiled import Bools, Float32s, Int64s, kernel
 from curation.config import read_values
 from curation.extract import blocks as s
 from curation.extract.assemble import assemble
@@ -317,50 +317,30 @@ def with_headline(
     named = [text for text in map(letters, dict.fromkeys(titles)) if len(text) >= _LEAST_TITLE]
     if not named or not kept.any():
         return kept
-    said = np.frombuffer("\n".join([*named, ""]).encode(), np.uint8)
-    above = page.e_above[page.b_element[: int(kept.argmax()) + 1]]
-    likely = _likely_headlines(page.text, page.b_start, page.b_end, above, said)
-    headings = above[likely] & _HEADING != 0
-    for blocks, share in (likely[headings], _SHARE), (likely[~headings], _SURE_SHARE):
-        for block in blocks.tolist():
-            raw = page.text[page.b_start[block] : page.b_end[block]].tobytes()
-            text = letters(raw.decode("utf-8", "replace"))
-            long = (title for title in named if len(text) >= max(_LEAST_TITLE, share * len(title)))
-            if any(text in title for title in long):
-                return kept | (np.arange(len(kept)) == block)
+    first = int(kept.argmax())
+    above = page.e_above[page.b_element[: first + 1]].tolist()
+    before = (b for b in range(first, -1, -1) if not above[b] & _ELSEWHERE)
+    headings = (b for b in before if above[b] & _HEADING)
+    block = _repeating(page, itertools.islice(headings, _MOST_HEADINGS), named, _SHARE)
+    if block < 0:
+        barred = _HEADING | _ITEM | _ELSEWHERE
+        near = range(first, max(0, first - _NEAR) - 1, -1)
+        block = _repeating(page, (b for b in near if not above[b] & barred), named, _SURE_SHARE)
+    if block < 0 or kept[block]:
+        return kept
+    kept = kept.copy()
+    kept[block] = True
     return kept
 
 
-@kernel
-def _likely_headlines(
-    text: Bytes, b_start: Int32s, b_end: Int32s, above: Int32s, said: Bytes
-) -> Int64s:
-    """The headings, from the last one on, and the other blocks shortly before the end, that may repeat
-    what is `said`; `above` [n] are the bits of the first n blocks."""
-    found = np.empty(_MOST_HEADINGS + _NEAR + 1, np.int64)
-    count = seen = 0
-    for b in range(len(above) - 1, -1, -1):
-        heading = above[b] & _HEADING != 0
-        barred = above[b] & (_ELSEWHERE if heading else _ITEM | _ELSEWHERE) != 0
-        if not barred and seen < _MOST_HEADINGS and (heading or b >= len(above) - 1 - _NEAR):
-            seen += heading
-            if _may_be_in(text, b_start[b], b_end[b], said):
-                found[count] = b
-                count += 1
-    return found[:count]
-
-
-@borrowing
-def _may_be_in(text: Bytes, start: Int, end: Int, said: Bytes) -> Bool:
-    """Whether letters and digits of text[start:end] are in lines that are `said`. Of those beyond
-    ASCII only `letters` knows."""
-    for at in range(len(said) - _LEAST_TITLE if end - start <= _HEADLINE_BYTES else 0):
-        k, o = start, at
-        while k < end and (not ALNUM[text[k]] or LOWER[text[k]] == said[o]):
-            if text[k] >= 0x80:
-                return True
-            o += ALNUM[text[k]]
-            k += 1
-        if k == end:
-            return o - at >= _LEAST_TITLE
-    return False
+def _repeating(page: s.Page, blocks: Iterable[int], titles: list[str], share: float) -> int:
+    """The first of some blocks that repeats at least `share` of a title, -1 if none does."""
+    for block in blocks:
+        start, end = page.b_start[block], page.b_end[block]
+        if end - start > _HEADLINE_BYTES:
+            continue
+        text = letters(page.text[start:end].tobytes().decode("utf-8", "replace"))
+        for title in titles:
+            if len(text) >= max(_LEAST_TITLE, share * len(title)) and text in title:
+                return block
+    return -1

@@ -151,7 +151,7 @@ class Scan(NamedTuple):
 
 #: Bytes of text in a <noscript>; a shorter one holds counting pixels, pictures loaded late and requests
 #: to turn scripts on.
-_NOSCRIPT_BYTES = 100
+_NOSCRIPT_BYTES = 300
 
 
 class Options(NamedTuple):
@@ -552,15 +552,19 @@ def _unread(scan: Scan, tag: Tag, max_depth: Int) -> Int:
 @inlined
 def _noscript(scan: Scan, tag: Tag, options: Options) -> Int:
     """Where reading goes on behind a <noscript> that is passed over, -1 if it is read."""
-    if not tag.opening:
+    now = scan.flow.now
+    if not tag.opening or tag.at < now.without_scripts:
         return tag.end if scan.stack.open_count[_NOSCRIPT] == 0 else -1
     stop = _end_of(scan, tag)
     said, in_tag = 0, False
     for i in range(tag.end, stop):
-        in_tag = scan.src[i] == ch.LESS or (in_tag and scan.src[i] != ch.GREATER)
-        said += scan.src[i] > 32 and not in_tag
-    read = said > _NOSCRIPT_BYTES or (options.keep_hidden and stop >= 0)
-    return np.int64(-1) if read else max(tag.end, stop)
+        c = scan.src[i]  # in pages that were saved, `&` begins tags, too
+        in_tag = c == ch.LESS or c == ch.AMPERSAND or (in_tag and c != ch.GREATER)
+        said += c > ch.SPACE and not in_tag
+    if said <= _NOSCRIPT_BYTES and not (options.keep_hidden and stop >= 0):
+        return max(tag.end, stop)
+    now.without_scripts = stop
+    return np.int64(-1)
 
 
 @inlined

@@ -341,16 +341,17 @@ def _converted(content: bytes, start: int, encoding: str) -> bytes:
     return b"".join(piece.encode("utf-8", "replace") for piece in pieces)
 
 
-def _mostly_utf8(content: bytes) -> bool:
+def mostly_utf8(content: bytes) -> bool:
     """Return whether bytes are UTF-8, some of it broken.
 
-    They are if more characters beyond ASCII are sound than broken, whatever the page is about.
+    They are if at least as many characters beyond ASCII are sound as broken, whatever the page is
+    about.
     """
     characters = broken = 0
     for piece in _pieces(content, 0, "utf-8", "replace"):
         characters += len(piece)
         broken += piece.count("\ufffd")
-    return broken == 0 or characters - len(content) + _beyond(content) > 2 * broken
+    return characters - len(content) + _beyond(content) >= 2 * broken
 
 
 def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | None:
@@ -372,21 +373,21 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
             sizes.setdefault(len(text) + text.count("\ufffd") / _LOST, codec)
         if min(sizes) < len(content):
             return sizes[min(sizes)]
-    mostly_utf8 = functools.cache(lambda: _mostly_utf8(content))
+    is_mostly_utf8 = functools.cache(lambda: mostly_utf8(content))
     for name in (
         lambda: encoding_of_label(http_charset),
         lambda: wide,
         lambda: declared_encoding(content) if html else None,
     ):
         named = name()
-        if named == "utf-8" and mostly_utf8():
+        if named == "utf-8" and is_mostly_utf8():
             return named
         # UTF-8 that is broken and taken for windows-1252 is repaired later (text.mojibake)
-        utf8 = named not in (_DEFAULT, wide) and not is_ascii and mostly_utf8()
+        utf8 = named not in (_DEFAULT, wide) and not is_ascii and is_mostly_utf8()
         if named and named != "utf-8" and not utf8 and not _is_contradicted(content, named):
             return named
     escapes = odd and _ESCAPE.search(content)
-    return "utf-8" if mostly_utf8() and not escapes else detect_encoding(content)
+    return "utf-8" if is_mostly_utf8() and not escapes else detect_encoding(content)
 
 
 def _is_utf8(content: bytes) -> bool:

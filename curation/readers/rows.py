@@ -1,7 +1,7 @@
 """Files read row by row: CSV, JSON arrays of objects, documents, dumps, and custom formats.
 
-CSV is divided by commas, semicolons or tabs, whichever its first line has, the first of them if it
-has several; with a byte order mark it may be in UTF-16, as spreadsheets write it.
+CSV is divided by commas, semicolons, tabs or `|`, whichever its first line has, the first of them
+if it has several; with a byte order mark it may be in UTF-16, as spreadsheets write it.
 
 A custom format is a function of an open binary file that yields mappings, with the columns of
 other tables (`readers.text_columns` and so on).
@@ -161,7 +161,7 @@ class Content(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         stream = self._stream
-        stream.reach(stream.base + 1)
+        stream.reach(stream.base + len(buffer))
         while stream.breaks and stream.breaks[0][0] <= stream.base:
             broken = stream.breaks.popleft()[1]
             if self._broken is None:
@@ -220,7 +220,7 @@ class _Lines(Iterator[str]):
             raise ValueError(f"a row of over {self._longest} characters (readers.max_record_bytes)")
         if not line:
             raise StopIteration
-        self.row.append(line)
+        self.row.append(line.rstrip("\r\n"))
         return line
 
 
@@ -240,18 +240,17 @@ def csv_rows(separators: str, longest: int) -> Rows:
         separator = next((s for s in separators if s in head), separators[0])
         if head.startswith("sep="):  # Excel's own line, in front of the names
             head = next(lines, "")
-        names: list[str] | None = None
-        for cells in _cells(lines, head, separator):
+        header = next(csv.reader(itertools.chain([head], lines), delimiter=separator), [])
+        names, changed = distinct(header), renamed(header)
+        for cells in _cells(lines, separator):
             if isinstance(cells, Fault):
                 yield cells
-            elif names is None:
-                names, changed = distinct(cells) or None, renamed(cells)
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:
                 row = dict(zip(names, cells, strict=False))  # either may be longer
                 if _ESCAPED.search(line := ",".join(cells)):
-                    likely = encoding or encoding_of(line)
+                    likely = encoding_of(line, encoding)
                     row = decoded(row, likely)
                     changed = changed or f"csv.bad_utf8: read as {likely}"
                 yield row, changed
@@ -267,12 +266,12 @@ def _encoding_of(content: bytes) -> str:
     return broken and encoding_of(broken)
 
 
-def _cells(lines: _Lines, head: str, separator: str) -> Iterator[list[str] | Fault]:
-    """Yield the fields of each row, the first being in the line `head`.
+def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
+    """Yield the fields of each row.
 
     Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that.
     """
-    table = csv.reader(itertools.chain([head], lines), delimiter=separator, strict=True)
+    table = csv.reader(lines, delimiter=separator, strict=True)
     while True:
         lines.begin_row()
         try:
@@ -281,10 +280,10 @@ def _cells(lines: _Lines, head: str, separator: str) -> Iterator[list[str] | Fau
             return
         except csv.Error as error:
             if separator == "\t":
-                yield from (line.rstrip("\r\n").split("\t") for line in lines.row)
+                yield from (line.split("\t") for line in lines.row if line)
             else:
                 reason = "open_quote" if "end of data" in str(error) else "bad_quote"
-                yield Fault(reason, f"{error}, up to line {table.line_num}")
+                yield Fault(reason, f"{error}: {lines.row[0][:40]!r}")
 
 
 def json_rows(longest: int) -> Rows:

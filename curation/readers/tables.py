@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from curation.arrow import as_bytes, is_sound, storable, stored
-from curation.readers.charset import decode_text, is_binary
+from curation.readers.charset import decode_text, is_binary, mostly_utf8
 from curation.readers.headers import any_date, clean_url
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
@@ -174,9 +174,13 @@ def decoded(row: Any, encoding: str) -> Any:
     return everywhere(row, of)
 
 
-def encoding_of(text: str) -> str:
-    """Return the encoding that a text, with bytes as `decoded` takes them, looks like."""
-    return decode_text(text.encode("utf-8", "surrogateescape"), None)[1]
+def encoding_of(text: str, other: str = "") -> str:
+    """Return the encoding that a text, with bytes as `decoded` takes them, looks like.
+
+    Unless most of it is UTF-8, it is the `other` one, if that is given.
+    """
+    content = text.encode("utf-8", "surrogateescape")
+    return other if other and not mostly_utf8(content) else decode_text(content, None)[1]
 
 
 def row_event(

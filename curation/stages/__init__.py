@@ -4,7 +4,9 @@ Nothing else in the toolkit names a stage to say what holds for it: recipes, the
 manifests, `why` and the report read these descriptions.
 """
 
+import atexit
 import functools
+import gc
 import importlib
 import importlib.metadata
 import pkgutil
@@ -55,6 +57,8 @@ def _of_this_package() -> list[Stage[Any]]:
 
 def _of_entry_points() -> list[Stage[Any]]:
     entries = sorted(importlib.metadata.entry_points(group=_GROUP), key=lambda entry: entry.name)
+    if entries:
+        atexit.unregister(gc.freeze)  # as in `user_code`
     loaded = (entry.load() for entry in entries)
     return [stage for stage in loaded if isinstance(stage, Stage)]
 

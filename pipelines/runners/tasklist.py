@@ -118,8 +118,8 @@ def write_task_list(
 ) -> TaskList:
     """Write what the workers will read. The name follows from the content.
 
-    A power failure may lose it, as each run writes its own. Unless all workers are on this machine,
-    they get copies of the files that the settings name.
+    It is not synced: after a power failure the next run writes its own. Unless all workers are on
+    this machine, they get copies of the files that the settings name.
     """
     if not local:
         send(step, folder)
