@@ -260,6 +260,17 @@ def scripts_unclosed(scale: float) -> bytes:
 
 
 @case
+def noscripts_inside_each_other(scale: float) -> bytes:
+    return page(
+        b"<div><noscript>"
+        + b"x" * 350
+        + b"</div>"
+        + b"<div><noscript>ab </div>" * int(400_000 * scale)
+        + b"</noscript>"
+    )
+
+
+@case
 def hidden_unclosed(scale: float) -> bytes:
     return page(ARTICLE + b"<div hidden><span style='display:none'>a " * int(200_000 * scale))
 

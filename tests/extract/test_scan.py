@@ -85,6 +85,10 @@ def test_a_page_inside_noscript_is_read_and_a_request_for_scripts_is_not() -> No
     assert found[0][1] & ANCESTOR["noscript"]
     assert found[-1] == ("After", ANCESTOR["p"])
     assert texts("<p>One<noscript><img alt=x> Turn scripts on!</noscript> line</p>") == ["One line"]
+    asks = "For full functionality of this site it is necessary to enable JavaScript. " * 3
+    assert texts(f"<p>One<noscript>{asks}</noscript> line</p>") == ["One line"]
+    player = "&lt;object classid=&quot;clsid:0&quot;&gt;" * 20
+    assert texts(f"<p>One<noscript>{player}</noscript> line</p>") == ["One line"]
     assert texts("<p>Never closed<noscript> text</p>") == ["Never closed text"]
 
 

@@ -221,3 +221,40 @@ def test_csv_rows_of_other_lengths_than_the_head(tmp_path: Path) -> None:
     path.write_text('\ntext,a,a\nx\n\n"y\n",1,2\n')
     pages = [e for e in read(str(path), settings()) if isinstance(e, Page)]
     assert [(p.content, p.fields) for p in pages] == [(b"x", {}), (b"y\n", {"a": "1", "a_2": "2"})]
+
+
+def test_rows_of_csv_that_are_mostly_utf_8_stay_so(tmp_path: Path) -> None:
+    """Cells cut in the middle of a character, beside a row in another encoding."""
+    good = "Größe über alle Maßen".encode() + b" \xc3"
+    (tmp_path / "t.csv").write_bytes(
+        b"text\n"
+        + b"Stra\xdfe, h\xf6rt\n".replace(b",", b"") * 20
+        + good
+        + b"\nStra\xdfe\nIt\xe2\x80\x99s mid\xe2\x80\n"
+    )
+    found = [p.content.decode() for p in read(str(tmp_path / "t.csv"), settings())]  # type: ignore[union-attr]
+    assert found[:20] == ["Straße hört"] * 20
+    assert found[20:] == ["Größe über alle Maßen \ufffd", "Straße", "It’s mid\ufffd"]
+
+
+def test_members_of_a_compressed_csv_are_one_file(tmp_path: Path) -> None:
+    rows = [f"{n},a plain row\n".encode() for n in range(300)]
+    rows += [
+        "300,Kotę żółć łąka źdźbło mówią, że jest święto\n".encode("cp1250").replace(b", ", b" ")
+    ] * 9
+    halves = b"n,text\n" + b"".join(rows[:200]), b"".join(rows[200:])
+    (tmp_path / "a.csv").write_bytes(b"".join(halves))
+    (tmp_path / "b.csv.gz").write_bytes(b"".join(map(gzip.compress, halves)))
+    (tmp_path / "c.csv.zst").write_bytes(b"".join(map(zstandard.compress, halves)))
+    one, two, three = (
+        [p.content for p in read(str(f), settings())] for f in sorted(tmp_path.iterdir())
+    )  # type: ignore[union-attr]
+    assert one == two == three
+    assert "żółć" in one[-1].decode()
+
+
+def test_quotes_that_do_not_fit_cost_no_header_and_blank_lines_no_row(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('"n" ,text\n1,one\n2,two\n')
+    assert [p.content for p in read(str(tmp_path / "t.csv"), settings())] == [b"one", b"two"]  # type: ignore[union-attr]
+    (tmp_path / "t.tsv").write_text('n\ttext\n1\t"open\n\n2\tb\n')
+    assert [p.content for p in read(str(tmp_path / "t.tsv"), settings())] == [b'"open', b"b"]  # type: ignore[union-attr]
