@@ -24,7 +24,6 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from curation.errors import ConfigError
-from curation.kernels import kept
 from curation.resources import resolve, root
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -130,20 +129,10 @@ def parse_yaml(text: str) -> Any:
     return yaml.load(text, _LOADERS[-1])
 
 
-def _content(path: Path) -> Any:
-    return parse_yaml(path.read_text(encoding="utf-8"))
-
-
-_kept_content = kept(_content)
-#: Bytes of a file of the toolkit that is parsed once per machine: a card takes a tenth of a second.
-_LARGE = 8192
-
-
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read the mapping in a YAML file. Raises ConfigError with file, line and column."""
     try:
-        is_large = path.is_relative_to(root()) and path.stat().st_size >= _LARGE
-        content = _kept_content(path) if is_large else _content(path)
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror or error}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curation import config, golden, kernels, warm_up
+from curation import golden, kernels, warm_up
 from curation.compiled import borrowing, describe_type, inlined, kernel, type_of
 from curation.recipe import load
 from tests.conftest import ROOT
@@ -278,19 +278,6 @@ def test_a_table_is_built_once_for_its_arguments(place: Path) -> None:
     for size in range(1, 60):
         table(size)
     assert len(list(place.iterdir())) == kernels._MOST
-
-
-def test_a_large_yaml_file_is_parsed_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = place.parent / "large.yaml"
-    path.write_text(f"a: [{'1, ' * 4000}]\nb: {{c: 2020-01-01, d: no}}\n")
-    found = config.read_yaml(path)
-    assert len(found["a"]) == 4000
-    monkeypatch.setattr(config, "parse_yaml", lambda text: {"new": text[0]})
-    again = config.read_yaml(path)
-    assert again == found
-    assert again is not found
-    path.write_text("# changed\n" + path.read_text())
-    assert config.read_yaml(path) == {"new": "#"}
 
 
 _DOUBLES = """

@@ -94,14 +94,17 @@ def copies(kept: Bools, page: s.Page, in_comments: Bools, least: Int, least_near
     return out
 
 
-@kernel
+@borrowing
 def title_again(kept: Bools, page: s.Page) -> Int:
     """Return the one of the first two kept blocks that says what the other, a heading, says; -1 for
     none. Manuals have a page's title in a row for navigation, above the title itself."""
-    if kept.sum() < 2:
+    first = second = -1
+    for b in range(len(kept)):
+        if kept[b] and first < 0:
+            first, second = second, b
+    if first < 0 or page.b_atoms[first] > 0 or page.b_atoms[second] > 0:
         return -1
-    first, second = np.flatnonzero(kept)[:2]
-    if page.b_atoms[first] > 0 or page.b_atoms[second] > 0 or not same_text(page, first, second):
+    if not same_text(page, first, second):
         return -1
     if page.e_above[page.b_element[second]] & _HEADING:
         return first
@@ -324,22 +327,24 @@ def decide_blocks(
     if article:
         # Blocks that are mostly links point elsewhere, unless they are sentences, lists or cells:
         # no hole is filled with them, and no neighbour of theirs is.
-        listed = (tables.data >= 0) | (page.e_above[page.b_element] & _ITEM != 0)
-        score[linked & ~(kept | listed | where.closed)] = 0.0
+        for b in range(len(kept)):
+            listed = tables.data[b] >= 0 or page.e_above[page.b_element[b]] & _ITEM != 0
+            if linked[b] and not (kept[b] or listed or where.closed[b]):
+                score[b] = 0.0
     parts = parts_of(kept, probabilities, score, page, alike)
     added = drop_others(parts, kept, score, page, where, article, limits)
     kept, filled, ended = whole(
         kept, probabilities, score, where.comments, page, tables.data, limits, article
     )
     keep_end(parts, kept, added, probabilities, score, page, where, limits)
-    filled |= added
     copied = copies(kept, page, where.comments, limits.copy_characters, limits.near_copy_characters)
-    title = title_again(kept & ~copied, page)
+    for b in range(len(kept)):
+        kept[b] = kept[b] and not copied[b]
+        filled[b] = (filled[b] or added[b]) and not copied[b]
+    title = title_again(kept, page)
     if title >= 0:
-        copied[title] = True
-    return BlockDecisions(
-        kept & ~copied, score, threshold, article, copied, filled & ~copied, ended
-    )
+        copied[title], kept[title], filled[title] = True, False, False
+    return BlockDecisions(kept, score, threshold, article, copied, filled, ended)
 
 
 @kernel

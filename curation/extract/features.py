@@ -453,7 +453,9 @@ def _features(
     title_block, title_kind = title_of_page(page, b_words, counts, title_size)
     title_element = b_element[title_block] if title_kind else 0
     meets = meeting(e_parent, title_element)
-    title_before = b_words[: max(title_block, 0)].sum()
+    title_before = 0.0
+    for b in range(title_block):
+        title_before += b_words[b]
     before = 0.0
     r = -1
     levels = np.empty(m, _LEVEL)  # of the elements around blocks, each measured once
@@ -573,15 +575,13 @@ def text_counts(source: bytes, page: s.Page) -> TextCounts:
 
 def _title(source: bytes, page: s.Page) -> npt.NDArray[np.uint8]:
     """Bytes of the page's title, padded."""
-    start, end = page.facts[s.TITLE : s.TITLE + 2]
-    return np.frombuffer(bytearray(source[start:end]) + bytes(8), np.uint8)
+    return np.frombuffer(source[page.facts[s.TITLE] : page.facts[s.TITLE + 1]] + bytes(8), np.uint8)
 
 
 @kernel
 def _text_counts(title: Bytes, text: Bytes, b_start: Int32s, b_end: Int32s) -> TextCounts:
-    in_title, shapes = w.title_words(title, 0, len(title) - 8)
-    keys = _set_of(in_title)
-    counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, keys, shapes)
+    in_title = w.title_words(title, 0, len(title) - 8)
+    counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, _set_of(in_title))
     return TextCounts(counts, text_hash, hashes, starts, len(in_title))
 
 

@@ -35,7 +35,6 @@ _PRE = s.PRE
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
 _BUTTON = TAG["button"]
 _COPYRIGHT, WIDE_COLON, _ARABIC_QUESTION, _WIDE_QUESTION = 0xA9, 0xFF1A, 0x61F, 0xFF1F
-_GOES_ON = 0.75  # of `ending_share`, for a last line without a link like the one before it
 _QUESTION = 12  # characters: buttons with fewer do something
 _ANNOUNCEMENT = (
     32  # characters that are no blanks; longer ones are sentences that say something themselves
@@ -104,11 +103,9 @@ def ends_in_colon(page: s.Page, b: Int) -> Bool:
     return last == COLON or last == WIDE_COLON
 
 
-@kernel
-def _drop_ends(run: Run, page: s.Page, kin: Int32s, data: Int32s, limits: Limits) -> Bools:
-    """Take from `kept` the short last blocks that are unlikely by themselves; return them. `kin` [n] numbers
-    like elements of one parent."""
-    ended = np.zeros(len(kin), np.bool_)
+@borrowing
+def _drop_ends(run: Run, page: s.Page, data: Int32s, limits: Limits, ended: Bools) -> None:
+    """Take from `kept` the short last blocks that are unlikely by themselves, and note them."""
     kept = run.kept
     total = 0.0
     whole = 0.0
@@ -133,15 +130,12 @@ def _drop_ends(run: Run, page: s.Page, kin: Int32s, data: Int32s, limits: Limits
         long = page.b_chars[b] >= limits.ending_characters and not rights
         if left == 0 or special or run.score[b] >= 1.0 or long:
             break
-        goes_on = kin[b] == kin[last_kept(kept, b)] and page.b_links[b] == 0
-        least = limits.ending_share * (_GOES_ON if goes_on else 1.0)
-        likely = run.probabilities[b] * whole >= least * total
+        likely = run.probabilities[b] * whole >= limits.ending_share * total
         if likely and not heading and not rights:
             break
         kept[b] = False
         ended[b] = True
         left -= 1
-    return ended
 
 
 @borrowing
@@ -314,12 +308,13 @@ def whole(
     rule took out stays out. What at least half of three like elements or more keep, all of them keep. A heading
     goes with the text behind it, and so do buttons that unfold it. The text doesn't end in a short block that is kept only so. O(n).
     """
+    ended = np.zeros(len(kept), np.bool_)
     filled = np.zeros(len(kept), np.bool_)
     groups, sizes = like(page.e_parent, page.e_signature)
     card = cards_of(page, groups, sizes, True)
     size = np.sqrt(page.b_chars.astype(np.float64)) + 1.0
     run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size, article)
-    ended = _drop_ends(run, page, groups[page.b_element], data, limits)
+    _drop_ends(run, page, data, limits, ended)
     _fill_holes(run, page, limits, filled)
     parts, count = _parts_of(page, groups, card)
     _complete_cards(

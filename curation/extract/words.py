@@ -8,9 +8,8 @@ import numpy as np
 
 from curation.bytes.code_points import code_point
 from curation.bytes.hash_tables import slot_of
-from curation.bytes.search import HIGH, bits_below, count_bytes, eight_at, eight_of
 from curation.compiled import (
-    Bools,
+    Bool,
     Bytes,
     Float32s,
     Int,
@@ -21,7 +20,7 @@ from curation.compiled import (
     kernel,
     merged,
 )
-from curation.extract.markup import FNV_PRIME, FNV_START, fnv
+from curation.extract.markup import FNV_PRIME, FNV_START
 from curation.hashing import xxh64
 
 # Columns of the counts that `count_words` returns.
@@ -43,11 +42,8 @@ COLUMNS = 12
 
 SCORED_BYTES = 200  # longer blocks get no word score: their shape says enough
 SCORED_WORDS = 16
-SHAPES = np.int64(256)  # of words, so that few of them are looked up in the title
-_NUMBER = np.uint64(fnv(b"0"))  # hash of any
 
 _UPPER, _LOWER, _CASELESS, _HAN, DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
-_END = np.int64(32), np.int64(0), np.int64(_SPACE)  # as `_next` has it
 
 
 # Code points of each kind, first and last; of rows that overlap, the last one counts.
@@ -93,14 +89,13 @@ def _full_width(point: Int) -> Int:
     return _SENTENCE if point == 0xFF61 else _COMMA if point == 0xFF64 else _SYMBOL
 
 
-_FROM_A, _ABOVE_Z = eight_of.py_func(0x80 - ord("a")), eight_of.py_func(0x7F - ord("z"))
 _ASCII_KINDS = np.append(_KINDS[:128], np.full(128, _SPACE, np.uint8))
 
 
 @inlined
 def _next(text: Bytes, i: Int) -> tuple[Int, Int, Int]:
     """Code point at byte i, its length in bytes, and its kind."""
-    byte = text[np.uint64(i)]
+    byte = text[i]
     if byte < 128:
         return np.int64(byte), 1, np.int64(_ASCII_KINDS[byte])
     point, size = code_point(text, i)
@@ -118,35 +113,26 @@ def _folded(point: Int, kind: Int) -> Int:
 
 
 @inlined
-def _word_hash(text: Bytes, start: Int, end: Int) -> Int:
-    """The hash of a word without case, the numbers that words begin with all alike."""
-    word, i = FNV_START, start
-    while i < end:
-        point, size, kind = _next(text, i)
-        if kind == DIGIT and (word == FNV_START or word == _NUMBER):
-            word = _NUMBER
-        else:
-            word = (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME
-        i += size
-    return word
+def _with_letter(word: Int, is_number: Bool, point: Int, kind: Int) -> tuple[Int, Bool]:
+    """The hash of a word and one more letter, and whether it still is a number: all are alike."""
+    if is_number and kind == DIGIT:
+        return (FNV_START ^ np.uint64(48)) * FNV_PRIME, True
+    return (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME, False
 
 
 @inlined
-def _small_end(text: Bytes, i: Int, end: Int) -> Int:
-    """Where the small letters of ASCII from i on end; near the end of the text, perhaps before."""
-    while i < end and i + 8 <= len(text):
-        x = eight_at(text, i)
-        seven = x & ~HIGH
-        others = ~((seven + _FROM_A) & ~(seven + _ABOVE_Z) & ~x) & HIGH
-        if others:
-            return min(end, i + count_bytes(bits_below(others)))
-        i += 8
-    return min(end, i)
+def _write_word(hashes: Uint64s, n: Int, word: Int, before: Int, seen: Int) -> Int:
+    """Write the hash of a word and that of the pair with the one before it; return how many."""
+    hashes[n] = word
+    if seen == 0:
+        return n + 1
+    hashes[n + 1] = (before * FNV_PRIME) ^ word
+    return n + 2
 
 
 @kernel
 def count_words(
-    text: Bytes, starts: Int32s, ends: Int32s, title_keys: Uint64s, title_shapes: Bools
+    text: Bytes, starts: Int32s, ends: Int32s, title_keys: Uint64s
 ) -> tuple[Float32s, Uint64s, Uint64s, Int32s]:
     """What is in the blocks text[starts:ends].
 
@@ -154,7 +140,7 @@ def count_words(
     short blocks, with the place [n + 1] where those of each start.
     """
     n = len(starts)
-    counts = np.empty((n, COLUMNS), np.float32)
+    counts = np.zeros((n, COLUMNS), np.float32)
     whole = np.empty(n, np.uint64)
     hashes = np.empty(n * 2 * SCORED_WORDS, np.uint64)
     hash_starts = np.empty(n + 1, np.int32)
@@ -165,61 +151,74 @@ def count_words(
         end = np.int64(ends[b])
         scored = end - i < SCORED_BYTES
         whole[b] = xxh64(text, i, end, np.uint64(0))
+        word = FNV_START
         word_length = seen = words = 0
-        begin, initial = i, np.int64(0)  # of the word under way
+        word_digit = False
         previous_word = np.uint64(0)
         last = _SPACE
         first = -1
         sentences = commas = digits = upper = letters = 0
         symbols = lower_starts = shared = short = 0
         while True:
-            point, size, kind = _next(text, i) if i < end else _END
-            if first < 0 and kind != _SPACE:
-                first = kind
-            if kind <= DIGIT:
+            if i >= end:
+                kind = _SPACE
+                point = np.int64(32)
+                size = 0
+            else:
+                point, size, kind = _next(text, i)
+            in_word = kind <= DIGIT
+            if in_word:
                 if word_length == 0:
-                    begin, initial = i, _folded(point, kind) if kind != DIGIT else np.int64(0)
-                    lower_starts += kind == _LOWER
-                    words += kind != _HAN
-                words += kind == _HAN
-                digits += kind == DIGIT
-                upper += kind == _UPPER
-                # most letters follow others, and are small ones of ASCII
-                small = _small_end(text, i + 1, end) - i - 1 if size == 1 else 0
-                letters += small + (kind != DIGIT)
-                word_length += small + 1
-                last = _LOWER if small else kind
-                i += size + small
-                continue
-            if word_length:
-                short += word_length <= 3
-                is_scored = scored and seen < SCORED_WORDS
-                shape = (initial + 37 * word_length) % SHAPES if initial else 0
-                if is_scored or title_shapes[shape]:
-                    word = _word_hash(text, begin, i)
-                    shared += title_keys[slot_of(title_keys, word, word, np.uint64(0))] != 0
-                    if is_scored:
-                        hashes[written] = word
-                        written += 1
-                        if seen:
-                            hashes[written] = (previous_word * FNV_PRIME) ^ word
-                            written += 1
+                    word_digit = kind == DIGIT
+                    if kind == _LOWER:
+                        lower_starts += 1
+                    if kind != _HAN:
+                        words += 1
+                if kind == _HAN:
+                    words += 1
+                if kind == DIGIT:
+                    digits += 1
+                else:
+                    letters += 1
+                    if kind == _UPPER:
+                        upper += 1
+                word, word_digit = _with_letter(word, word_digit, point, kind)
+                word_length += 1
+            else:
+                if word_length:
+                    if word_length <= 3:
+                        short += 1
+                    if title_keys[slot_of(title_keys, word, word, np.uint64(0))] != 0:
+                        shared += 1
+                    if scored and seen < SCORED_WORDS:
+                        written = _write_word(hashes, written, word, previous_word, seen)
                         previous_word = word
                         seen += 1
-                word_length = 0
-            if size == 0:
-                break
-            if kind == _SENTENCE:
-                # stops inside of numbers and addresses end none
-                after = text[i + 1] if i + 1 < end else 32
-                sentences += point != 46 or after <= 32 or after == 34
-            elif kind == _COMMA:
-                commas += 1
-            elif kind == _SYMBOL:
-                symbols += 1
+                    word = FNV_START
+                    word_length = 0
+                if size == 0:
+                    break
+                if kind == _SENTENCE:
+                    # stops inside of numbers and addresses end none
+                    behind = text[i + 1] if i + 1 < end else 32
+                    sentences += point != 46 or behind <= 32 or behind == 34
+                elif kind == _COMMA:
+                    commas += 1
+                elif kind == _SYMBOL:
+                    symbols += 1
             if kind != _SPACE:
+                if first < 0:
+                    first = kind
                 last = kind if point != 58 else 20
             i += size
+            if in_word:  # most letters follow others, and are small ones of ASCII
+                while i < end and _ASCII_KINDS[text[i]] == _LOWER:
+                    word = (word ^ np.uint64(text[i])) * FNV_PRIME
+                    word_length += 1
+                    word_digit = False
+                    letters += 1
+                    last = _LOWER
+                    i += 1
         counts[b, WORDS] = words
         counts[b, SENTENCES] = sentences
         counts[b, COMMAS] = commas
@@ -237,28 +236,31 @@ def count_words(
 
 
 @kernel
-def title_words(text: Bytes, start: Int, end: Int) -> tuple[Uint64s, Bools]:
-    """Hashes of the words of text[start:end], as `count_words` makes them, and which shapes they have,
-    by first letter and length. Behind the end is a zero.
-    """
+def title_words(text: Bytes, start: Int, end: Int) -> Uint64s:
+    """Hashes of the words of text[start:end], as `count_words` makes them."""
     out = np.empty(end - start + 1, np.uint64)
-    shapes = np.zeros(SHAPES, np.bool_)
     n = 0
-    i = begin = start
+    i = start
+    word = FNV_START
     length = 0
-    initial = np.int64(0)
+    word_digit = False
     while i <= end:
-        point, size = code_point(text, i)
+        if i == end:
+            point = np.int64(32)
+            size = 1
+        else:
+            point, size = code_point(text, i)
         # In titles all beyond the first plane are signs: so the model has learned them.
         kind = kind_of(point) if size < 4 else _SYMBOL
         if kind <= DIGIT:
             if length == 0:
-                begin, initial = i, _folded(point, kind) if kind != DIGIT else np.int64(0)
+                word_digit = kind == DIGIT
+            word, word_digit = _with_letter(word, word_digit, point, kind)
             length += 1
         elif length:
-            out[n] = _word_hash(text, begin, i)
-            shapes[(initial + 37 * length) % SHAPES if initial else 0] = True
+            out[n] = word
             n += 1
+            word = FNV_START
             length = 0
         i += size
-    return out[:n], shapes
+    return out[:n]
