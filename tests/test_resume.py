@@ -20,7 +20,9 @@ from tests.folders import differences, flip, tear
 
 _STAGES = load("sample").stages
 #: Kills per test run, in stages that have begun; benchmarks/interruptions.py tries many more.
+#: Not in the last two: a fast machine has finished them before the signal comes.
 _KILLS = 3
+_KILLED = range(len(_STAGES) - 2)
 _FLIPS = 3
 
 
@@ -34,12 +36,12 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     dice = random.Random(20240723)
     output = tmp_path / "out"
     arguments = ["run", "sample", "--output", str(output), "--quiet", "--workers"]
-    for stage in sorted(dice.sample(range(len(_STAGES)), _KILLS)):
+    for stage in sorted(dice.sample(_KILLED, _KILLS)):
         process = fork_server.Process(target=be_curate, args=([*arguments, "2"],))
         process.start()
         while process.is_alive() and not (output / _STAGES[stage]).exists():
             time.sleep(0.02)
-        time.sleep(dice.uniform(0, 0.5))
+        time.sleep(dice.uniform(0, 0.2))
         assert process.is_alive(), "it ended before it was killed"
         process.kill()
         process.join()
