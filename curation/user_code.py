@@ -305,9 +305,18 @@ def _of_package(top: str, names: Sequence[str], origin: str) -> Iterator[tuple[s
             yield file.relative_to(folder).as_posix(), file
 
 
+def seek_cycles_at_exit() -> None:
+    """Have Python look for cycles when this process ends, after all (`own_process` of pipelines).
+
+    Code that is not the toolkit's may have left files open in a cycle. Only that search closes
+    them, and writes what is still in their buffers.
+    """
+    atexit.unregister(gc.freeze)
+
+
 @functools.lru_cache(maxsize=64)
 def _module(name: str, source: str | None, sha256: str) -> types.ModuleType:
-    atexit.unregister(gc.freeze)  # of a process of the toolkit alone (`pipelines/process.py`)
+    seek_cycles_at_exit()
     if source is None:
         with raising(lambda error: ValueError(f"{name}: {_told(error)}")):
             return importlib.import_module(name)

@@ -1,9 +1,7 @@
 """The command line: `curate`. Commands are modules; errors are one line on stderr."""
 
 import argparse
-import atexit
 import functools
-import gc
 import importlib
 import importlib.metadata
 import importlib.util
@@ -296,7 +294,9 @@ def plug_ins() -> dict[str, Command]:
     named = {entry.module for entry in importlib.metadata.entry_points(group="curation.commands")}
     own = {"models.commands"} if importlib.util.find_spec("models") else set()
     if named - {"models.commands"}:
-        atexit.unregister(gc.freeze)  # as in `user_code`
+        from curation.user_code import seek_cycles_at_exit  # slow, seldom needed
+
+        seek_cycles_at_exit()
     tables = map(importlib.import_module, sorted(named | own))
     return {name: command for table in tables for name, command in table.COMMANDS.items()}
 

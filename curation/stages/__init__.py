@@ -4,9 +4,7 @@ Nothing else in the toolkit names a stage to say what holds for it: recipes, the
 manifests, `why` and the report read these descriptions.
 """
 
-import atexit
 import functools
-import gc
 import importlib
 import importlib.metadata
 import pkgutil
@@ -18,6 +16,7 @@ from curation.stages.base import Limit as Limit
 from curation.stages.base import Stage as Stage
 from curation.stages.base import meaning as meaning
 from curation.stages.custom import Custom
+from curation.user_code import seek_cycles_at_exit
 
 _GROUP = "curation.stages"
 
@@ -58,7 +57,7 @@ def _of_this_package() -> list[Stage[Any]]:
 def _of_entry_points() -> list[Stage[Any]]:
     entries = sorted(importlib.metadata.entry_points(group=_GROUP), key=lambda entry: entry.name)
     if entries:
-        atexit.unregister(gc.freeze)  # as in `user_code`
+        seek_cycles_at_exit()
     loaded = (entry.load() for entry in entries)
     return [stage for stage in loaded if isinstance(stage, Stage)]
 
