@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +45,11 @@ class Plan:
     passed_over: PassedOver  # files next to them that are not read
     policy: dict[str, Any] | None = None  # the policy that the run applies, for the manifests
     fresh: bool = False  # start over: replace what the folder has
+
+    @cached_property
+    def recipe_sha256(self) -> str:
+        """The recipe's hash, which the manifest of each stage has."""
+        return self.recipe.sha256
 
 
 def plan(
@@ -93,7 +99,7 @@ def plan(
     work = Plan(recipe, chosen, given, folder, facts, tuple(found), over, fresh=fresh)
     if not fresh:
         _refuse_other_run(work)
-    if not all(_ran_before(folder / stage, recipe, facts[stage]) for stage in chosen):
+    if not all(_ran_before(folder / stage, work.recipe_sha256, facts[stage]) for stage in chosen):
         for stage in described:  # so that a mismatch is reported before the run
             stage.load(recipe.section(stage))
         _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
@@ -158,10 +164,10 @@ def _reading_tables(recipe: Recipe, stages: Sequence[Stage]) -> Recipe:
     return recipe.model_copy(update={"read_tables": tables})
 
 
-def _ran_before(stage: Folder, recipe: Recipe, facts: Mapping[str, Any]) -> bool:
+def _ran_before(stage: Folder, recipe_sha256: str, facts: Mapping[str, Any]) -> bool:
     """Return whether a stage has run with this recipe and models, so they fit together."""
     manifest = read_manifest(stage)
-    same = manifest.get("recipe", {}).get("sha256") == recipe.sha256
+    same = manifest.get("recipe", {}).get("sha256") == recipe_sha256
     return same and all(manifest.get(name) == value for name, value in facts.items())
 
 

@@ -303,7 +303,7 @@ def stage_run(
     also = described.also(work.recipe)
     facts = work.facts[stage]
     key = [s.model_dump(mode="json") for s in (settings, *also.values())]
-    recipe: dict[str, Any] = {"name": work.recipe.name, "sha256": work.recipe.sha256}
+    recipe: dict[str, Any] = {"name": work.recipe.name, "sha256": work.recipe_sha256}
     recipe["stages"] = _stages_of_run(work)
     recipe |= {"policy": work.policy} if work.policy else {}
     measures = work.recipe.measure and bool(described.decides_by)
