@@ -33,7 +33,6 @@ from pipelines.runners.tasks import (
     cause,
     is_committed,
     perform,
-    progress_here,
     set_progress,
     shown,
 )
@@ -63,7 +62,7 @@ def do_task(work: TaskList, number: int, again: bool, guarded: bool = False) -> 
     """Run a task; on a retry (`again`), skip it if it is already committed."""
     step, task = work.step, work.tasks[number]
     if not (again and is_committed(work.folder, step, task)):
-        perform(step, task, work.folder, progress_here(), guarded)
+        perform(step, task, work.folder, guarded)
 
 
 def bundles(tasks: Sequence[Task], workers: int) -> list[list[int]]:

@@ -32,7 +32,6 @@ from pipelines.runners.tasks import (
     joint_fingerprint,
     output_fingerprint,
     perform,
-    progress_here,
     read_record,
     record_name,
     shown,
@@ -149,7 +148,7 @@ class PerformPass(beam.DoFn):
             if is_committed(place, step, task):
                 return read_record(place, record_name(step, task))
             place.remove(record_name(step, task))  # of files that will be replaced
-        record = perform(step, task, folder, progress_here(), self.guarded)
+        record = perform(step, task, folder, self.guarded)
         if record is None:
             raise WorkerError(f"{shown(step, place)}, shard {task.name}: its input is damaged")
         return record

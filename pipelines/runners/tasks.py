@@ -174,9 +174,7 @@ def is_committed(
     return folder.holds(files, name, sizes)
 
 
-def perform(
-    step: Step, task: Task, folder: Folder, progress: Progress, guarded: bool = False
-) -> dict[str, Any] | None:
+def perform(step: Step, task: Task, folder: Folder, guarded: bool = False) -> dict[str, Any] | None:
     """Run and commit one task, returning its record; or note which damaged file it read.
 
     `guarded` is set after its worker died or ran out of memory.
@@ -186,10 +184,10 @@ def perform(
     try:
         result = None
         with contextlib.suppress(MemoryError):
-            result = None if guarded else step.run(task, folder, progress)
+            result = None if guarded else step.run(task, folder, _progress)
         if result is None:
             with guarding(True):
-                result = step.run(task, folder, progress)
+                result = step.run(task, folder, _progress)
     except DamagedError as error:
         note(folder, error)
         return None
@@ -242,8 +240,3 @@ def set_progress(progress: Progress) -> None:
     """Set the receiver of this process's counts of documents read and kept."""
     global _progress
     _progress = progress
-
-
-def progress_here() -> Progress:
-    """Return the receiver of this process's progress."""
-    return _progress

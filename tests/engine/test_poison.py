@@ -23,7 +23,7 @@ from pipelines.engine.transform import TransformShards, shard_tasks
 from pipelines.extract import reading
 from pipelines.runners import local
 from pipelines.runners.guard import Guard, guarding
-from pipelines.runners.tasks import no_progress, perform
+from pipelines.runners.tasks import perform
 from pipelines.storage.files import Folder
 from tests import shapes
 from tests.engine import poison
@@ -287,7 +287,7 @@ def test_the_rest_of_a_batch_is_done_as_if_it_were_not_there(tmp_path: Path) -> 
     step, shards = toy(tmp_path, {"a": texts, "b": ["starve in toy"]})
     folder = Folder(str(tmp_path / "out"))
     for task in shard_tasks(shards):
-        perform(step, task, folder, no_progress)
+        perform(step, task, folder)
     kept = read(tmp_path / "out", "documents")
     assert [r["text"] for r in kept.values()] == [t for t in texts if t[0] == "w"]
     assert all(r["letters"] == len(r["text"]) for r in kept.values())
@@ -300,7 +300,7 @@ def test_guarded_or_not_the_bytes_are_the_same(tmp_path: Path) -> None:
     step, shards = toy(tmp_path, {"a": [f"word {i}" for i in range(1300)]})
     for name, guarded in (("one", False), ("two", True)):
         (task,) = shard_tasks(shards)
-        perform(step, task, Folder(str(tmp_path / name)), no_progress, guarded)
+        perform(step, task, Folder(str(tmp_path / name)), guarded)
     one, two = tmp_path / "one/documents", tmp_path / "two/documents"
     assert differences(one, two) == []
 
