@@ -33,7 +33,7 @@ from curation.schema import edits_of, with_column
 from pipelines.dedup.duplicates import AUDIT, OfShard, OverRanges, numbered_tasks, range_tasks
 from pipelines.dedup.indexes import kept_shards
 from pipelines.dedup.losses import loss_passes, losses_of
-from pipelines.engine.documents import answers, column_names, noted, over_documents, set_aside_by
+from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
@@ -70,7 +70,7 @@ class ChooseWindows:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        columns = [name for name in ("text", "date") if name in column_names(shard)]
+        columns = [name for name in ("text", "date") if name in shard.schema().names]
         parts = over_documents(_STAGE, shard, partial(self.windows, index), columns)
         found, aside = answers(parts, progress)
         return Result(run_of(folder, "windows", shard.name, concatenated(found)), noted(aside))

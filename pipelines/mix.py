@@ -28,7 +28,7 @@ from curation.schema import PLACES
 from curation.tokenize.shard import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
-from pipelines.engine.documents import column_names, noted, over_documents
+from pipelines.engine.documents import noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Applied, Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
@@ -159,7 +159,7 @@ def phases_of(run: StageRun) -> list[dict[str, Any]]:
     folders = {shard.folder.url: shard.folder for shard in run.inputs}
     found = [read_manifest(folder).get("notes", {}).get("phases") for folder in folders.values()]
     phases = [phase for phase in found if phase]
-    placed = any(PLACES in column_names(shard) for shard in run.inputs[:1])
+    placed = any(PLACES in shard.schema().names for shard in run.inputs[:1])
     if len(folders) > 1 if phases else placed:
         raise ConfigError(
             f"{run.stage}: a mix with phases fixes the order of all documents: give its stage "

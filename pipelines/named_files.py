@@ -11,7 +11,6 @@ import hashlib
 import importlib
 import importlib.metadata
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -94,8 +93,7 @@ def send(step: Any, folder: Folder) -> None:
             parts = [p for p in (os.path.basename(path.place), file) if p]
             source, target = os.path.join(path.place, file).rstrip("/"), "/".join([copy, *parts])
             if folder.size(target) != os.path.getsize(source):
-                with open(source, "rb") as content, folder.create(target) as sink:
-                    shutil.copyfileobj(content, cast(Any, sink))
+                folder.add(target, source)
 
 
 def stage_facts(

@@ -11,7 +11,6 @@ Formats of the user's own are written from the packed sequences.
 from __future__ import annotations
 
 import mmap
-import shutil
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,7 +41,7 @@ from curation.tokenize.shard import (
 )
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
-from pipelines.engine.documents import column_names, nothing, over_documents
+from pipelines.engine.documents import nothing, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import ShardWriter, shard_tasks
 from pipelines.mix import phases_of, saved_tokens
@@ -83,14 +82,8 @@ def write_formats(settings: TokenizeSettings, folder: Folder, shard: str) -> Fil
             for path in sorted(p for p in Path(scratch).rglob("*") if p.is_file()):
                 inside = path.relative_to(scratch).as_posix()
                 name = f"{own.python.found.name}/{shard}/{inside}"
-                found[name] = _copy(str(path), folder, name, len(rows))
+                found[name] = folder.add(name, str(path), len(rows))
     return found
-
-
-def _copy(path: str, folder: Folder, name: str, rows: int) -> FileRecord:
-    with open(path, "rb") as file, folder.create(name) as sink:
-        shutil.copyfileobj(file, sink, 1 << 20)
-    return sink.record(rows)
 
 
 _STAGE = "tokenize"
@@ -116,7 +109,7 @@ class EncodeShards:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
         tally = Tally()
-        present = column_names(shard)
+        present = shard.schema().names
         columns = [c for c in present if c in INDEXED] + own_columns(present, self.settings)
         saved = (shard, self.saved[saved_tokens(shard)]) if self.saved else None
         encode = Encode(self.settings, saved)
@@ -341,7 +334,7 @@ def run(run: StageRun) -> dict[str, Any]:
     for shard in run.inputs:
         if asked <= known:
             break  # mostly after the first
-        known.update(column_names(shard))
+        known.update(shard.schema().names)
     if unknown := sorted(asked - known):
         there = ", ".join(sorted(known))
         raise ConfigError(f"tokenize.index_columns: no column {unknown[0]!r}; there are {there}")

@@ -15,7 +15,6 @@ from curation.mix.mix_settings import MixSettings, Mixture, tokens_of
 from curation.mix.mix_table import advice, budget_table, by_quality
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import add_json, add_run, add_set, count
-from pipelines.engine.documents import column_names
 from pipelines.engine.stage import Shard, removed_shards, stage_inputs
 from pipelines.mix import COLUMNS, CountTokens
 from pipelines.reading.policies import measured_stages
@@ -102,7 +101,7 @@ def _shards(folder: Folder, stages: Sequence[str]) -> list[Shard]:
     before = measured_stages(stages)[-1:]
     for stage in (*before, *(s for s in stages if s == "mix")):
         shards = stage_inputs([(folder / stage).url])
-        if all("quality" in column_names(shard) for shard in shards[:1]):
+        if all("quality" in shard.schema().names for shard in shards[:1]):
             return [*shards, *(removed_shards(stage, shards) if stage == "mix" else ())]
     raise ConfigError(
         f"{folder.shown}: the documents of {before[0] if before else 'the run'} have no column "
@@ -113,7 +112,7 @@ def _shards(folder: Folder, stages: Sequence[str]) -> list[Shard]:
 def _counted(shards: Sequence[Shard], count: CountTokens, every: int) -> Iterator[pa.RecordBatch]:
     """Yield what the mix knows of the documents, or of an even sample."""
     for shard in shards:
-        present = column_names(shard)
+        present = shard.schema().names
         for batch in shard.batches([c for c in (*COLUMNS, *count.views) if c in present]):
             chosen = string_keys(batch.column("id"))[:, 0] % every == 0
             yield count.narrow(batch.filter(pa.array(chosen)), 0)[0]

@@ -114,11 +114,6 @@ def answers(
     return found, aside
 
 
-def column_names(shard: Shard) -> list[str]:
-    """Return the names of a shard's columns."""
-    return list(shard.schema().names)
-
-
 @dataclass(frozen=True)
 class _Parts(Generic[Answer]):
     stage: str

@@ -22,7 +22,7 @@ from curation.readers.discover import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Step, Task, records_of
-from pipelines.storage.damage import check_content, damaged, noticed
+from pipelines.storage.damage import damaged, noticed
 from pipelines.storage.files import SCRATCH, Folder, fingerprint, unsealed
 from pipelines.storage.manifest import (
     MANIFEST,
@@ -62,10 +62,9 @@ class Shard:
 
     def schema(self) -> pa.Schema:
         """Columns of the file. Raises DamagedError as `batches` does."""
-        if self.folder.is_local:
-            check_content(self.folder, self.file, self.fingerprint)
+        sha256 = self.fingerprint if self.folder.is_local else None  # objects would be copied
         try:
-            with open_parquet(self.folder, self.file) as parquet:
+            with open_parquet(self.folder, self.file, sha256) as parquet:
                 return parquet.schema_arrow
         except (OSError, pa.ArrowInvalid) as error:
             raise damaged(self.folder, self.file, str(error)) from error

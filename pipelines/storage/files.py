@@ -11,11 +11,11 @@ import json
 import logging
 import os
 import re
+import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, BinaryIO, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import pyarrow as pa
@@ -118,7 +118,7 @@ class Folder:
         near = os.path.relpath(self.url)
         return self.url if near.split(os.sep)[0] == os.pardir else near
 
-    @cached_property
+    @functools.cached_property
     def _fs_path(self) -> tuple[Any, str]:
         fs, path = stores.file_system(self.url)
         return fs, path.rstrip("/") or "/"
@@ -158,8 +158,12 @@ class Folder:
         return str(self._persistently(name, self.fs.checksum))
 
     def digest(self, name: str) -> str:
-        """Return the SHA-256 of a file's content, cached as long as the file is unchanged."""
-        return _digest(self, name, self.stamp(name))
+        """Return the SHA-256 of a file's content, known as long as the file is unchanged."""
+        known = _known(self.url_of(name), self.stamp(name))
+        if not known:
+            with self.open(name) as handle:
+                known.append(hashlib.file_digest(cast(Any, handle), "sha256").hexdigest())
+        return known[0]
 
     def holds(
         self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
@@ -293,6 +297,12 @@ class Folder:
             sink.write(data)
         return sink.record(0)
 
+    def add(self, name: str, path: str, rows: int = 0) -> FileRecord:
+        """Copy a file of this machine into the folder."""
+        with open(path, "rb") as file, self.create(name) as sink:
+            shutil.copyfileobj(file, sink, 1 << 20)
+        return sink.record(rows)
+
     def write_json(self, name: str, value: Any) -> None:
         """Write canonical JSON: sorted keys, so equal values are equal bytes.
 
@@ -321,8 +331,7 @@ class LocalFolder(Folder):
 
     def stamp(self, name: str) -> str:
         status = os.stat(self.path(name))
-        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
-        return f"{status.st_size} {status.st_ino} {times}"
+        return f"{status.st_size} {status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns}"
 
     def differing(
         self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
@@ -376,11 +385,13 @@ class LocalFolder(Folder):
             os.makedirs(self.path(SCRATCH), exist_ok=True)
             try:
                 with open(temporary, "wb") as file:
-                    yield HashingSink(cast(BinaryIO, file))
+                    sink = HashingSink(cast(BinaryIO, file))
+                    yield sink
                     if self.sync:
                         file.flush()
                         os.fsync(file.fileno())
                 os.replace(temporary, target)
+                _known(self.url_of(name), self.stamp(name)).append(sink.record(0).sha256)
                 self._sync_entries(os.path.dirname(target))
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
@@ -418,11 +429,10 @@ def _raise_unless_absent(error: OSError) -> None:
         raise error
 
 
-@functools.lru_cache(maxsize=1 << 17)  # planned, then run: an unchanged file is read once
-def _digest(folder: Folder, name: str, stamp: str) -> str:
-    """Return the SHA-256 of a file that has this stamp."""
-    with folder.open(name) as handle:
-        return hashlib.file_digest(cast(Any, handle), "sha256").hexdigest()
+@functools.lru_cache(maxsize=1 << 17)  # written or planned, then run: hashed once if unchanged
+def _known(url: str, stamp: str) -> list[str]:
+    """Return where the SHA-256 of a file that has this stamp is noted: empty until it is known."""
+    return []
 
 
 def _json(value: Any) -> bytes:

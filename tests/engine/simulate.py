@@ -100,7 +100,7 @@ class Subject:
         return yaml.safe_dump(self.work.recipe.model_dump(mode="json", by_alias=True))
 
     def run(self, world: World, doubled: float = 0.0) -> None:
-        files._digest.cache_clear()
+        files._known.cache_clear()
         work = replace(self.work, output=Folder(self.output))
         faults = local_faults(world, f"{self.root}/out") if self.local else store_faults(world)
         written = mock.patch.object(runs.yaml, "safe_dump", return_value=self.recipe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 from dataclasses import replace
@@ -377,6 +378,19 @@ def test_a_loose_file_is_hashed_once_as_long_as_it_stays(
     rows = pa.Table.from_pylist([{"id": "1", "text": "t"}], schema=DOCUMENTS)
     pq.write_table(rows, file)
     assert stage_inputs([str(file)])[0].fingerprint != first[0].fingerprint
+
+
+def test_a_file_is_not_hashed_again_by_the_process_that_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(str(tmp_path))
+    with folder.create("ids") as sink:
+        sink.write(b"written")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(folder), "open", lambda *_: pytest.fail("read"))
+        assert folder.digest("ids") == hashlib.sha256(b"written").hexdigest()
+    (tmp_path / "ids").write_bytes(b"changed since")
+    assert folder.digest("ids") == hashlib.sha256(b"changed since").hexdigest()
 
 
 @pytest.mark.parametrize("rows", [1, 5000])
