@@ -140,7 +140,9 @@ def read_rows(
         for group, span in enumerate(row_groups(parquet)):
             here = [row for row in rows if span.start <= row < span.stop]
             if here:
-                table = parquet.read_row_group(group, columns=held)
+                # Not as one table: to get its memory from the system costs as much as to read it.
+                found = parquet.iter_batches(BATCH_ROWS, [group], held, use_threads=False)
+                table = pa.Table.from_batches(list(found))
                 for row in here:
                     yield row, table.slice(row - span.start, 1).to_pylist()[0]
 
