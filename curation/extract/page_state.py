@@ -48,7 +48,10 @@ _MOST_STRINGS = 100  # of a script, and of places where JSON may begin
 _LEAST = 400  # characters of an article
 _SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。！？]|</p\b")
 _SENTENCES = 3
-_PARAGRAPH = re.compile(r"(?:<|&lt;)(?:p|br|div)\b", re.I)
+_PARAGRAPH = re.compile(r"<(?:p|br|div)\b", re.I)
+#: What begins a tag as HTML or JSON escapes it, once or more often.
+_ESCAPED_TAG = re.compile(r"(&)(?:amp;)*(?:lt|#0*60|#x0*3c);|\\(?:u00|x)(?:3c|26)", re.I)
+_LAYERS = 4  # of escapes
 _TAG = re.compile(r"<[^<>]*>")
 #: Rows that Next.js sends: elements, and text before which its length stands.
 _ROW = re.compile(r"^\w{1,6}:(?=[\[{\"])")
@@ -85,7 +88,7 @@ def stated_article(source: bytes, titles: Sequence[str] = ()) -> str:
         for text, weight in itertools.chain(of_states, _strings(script, named)):
             if weight * len(text) > most and len(text) > _LEAST:
                 best, most = text, weight * len(text)
-    return html.unescape(best) if "<" not in best and "&lt;" in best else best
+    return best
 
 
 def _scripts(source: bytes) -> Iterator[str]:
@@ -124,7 +127,7 @@ def _strings(script: str, titles: Sequence[str]) -> Iterator[tuple[str, int]]:
         key = _KEY.search(script, max(0, start - _KEY_CHARACTERS), start + 1)
         if key and _OTHER_KEYS.search(key[1]):
             continue
-        whole = _read(found[0][1:]) or _read(f'"{_ESCAPE.sub(_as_json, found[0][2:-1])}"')
+        whole = _read(found[0][1:]) or _unquoted(found[0][2:-1])
         if not isinstance(whole, str):
             continue
         weight = 1 + _TITLED * any(t in script[max(0, start - _NEAR) : end + _NEAR] for t in titles)
@@ -138,6 +141,20 @@ def _strings(script: str, titles: Sequence[str]) -> Iterator[tuple[str, int]]:
 def _as_json(escape: re.Match[str]) -> str:
     same = escape[0] if len(escape[0]) > 1 else '\\"'
     return f"\\u00{escape[1]}" if escape[1] else escape[2] or same
+
+
+def _unquoted(text: str) -> Any:
+    """What a program's string between quotes is; None where it is none."""
+    return _read(f'"{_ESCAPE.sub(_as_json, text)}"')
+
+
+def _bare(text: str) -> str:
+    """A string whose tags are escaped, without the escapes; any other as it is."""
+    for _ in range(_LAYERS):
+        found = None if "<" in text else _ESCAPED_TAG.search(text)
+        if found:
+            text = html.unescape(text) if found[1] else _unquoted(text) or text
+    return text
 
 
 def _read(text: str) -> Any:
@@ -154,21 +171,20 @@ def _articles(state: Any) -> Iterator[str]:
     while waiting:
         item = waiting.pop()
         if isinstance(item, list):
-            waiting.extend(item)
-            yield from (text for text in item if isinstance(text, str) and _is_prose(text))
-        elif isinstance(item, dict):
+            item = dict(enumerate(item))
+        if isinstance(item, dict):
             for key, value in item.items():
-                if (isinstance(value, str) and len(value) < _LEAST) or is_other(key):
+                if (isinstance(value, str) and len(value) < _LEAST) or is_other(str(key)):
                     continue
                 if isinstance(value, str):
-                    if value[:1] in ("{", "[") and len(value) > _LEAST:
+                    if value[:1] in ("{", "["):
                         waiting.append(_read(value))  # an answer, as SvelteKit notes it
-                    elif _is_prose(value):
-                        yield value
+                    elif _is_prose(text := _bare(value)):
+                        yield text
                     continue
                 if key in _NODES and isinstance(value, list):
                     lines = (node if isinstance(node, str) else _words(node, 0) for node in value)
-                    yield "\n".join(filter(None, map(str.strip, lines)))
+                    yield _bare("\n".join(filter(None, map(str.strip, lines))))
                 waiting.append(value)
 
 
@@ -333,9 +349,8 @@ _SAYS = {
     "DiscussionForumPosting": ("text", "articleBody"),
     "Comment": ("text",),
 }
-_LEAST_SAID = (
-    24  # bytes of letters and digits: shorter blocks are labels that occur in any sentence
-)
+#: Bytes of letters and digits: shorter blocks are labels that occur in any sentence.
+_LEAST_SAID = 24
 _LINKED = 0.5  # of a block's characters: links to other pages may repeat what this one says
 _SIGNS = bytes(c for c in range(128) if not chr(c).isalnum())
 _WORK = 50  # bytes compared for each byte of the page, so that time stays linear

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from html import escape
 
 import pytest
 from hypothesis import given
@@ -300,3 +301,37 @@ def test_letters_read_in_another_encoding_are_mended_on_pages_with_listings_and_
     line = f"An article with a formula: <math><semantics><mi>e</mi>{tex}</semantics></math>."
     paragraphs = "".join(f"<p>{line} It is number {k}.</p>" for k in range(12))
     assert "$\u00e9 + 1$" in extract(f"<article>{paragraphs}{listing}</article>").text
+
+
+def _unicode(html: str) -> str:
+    return html.replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+#: How pages write HTML in a string of JSON, escaped once or more often.
+_ESCAPES: dict[str, Callable[[str], str]] = {
+    "named": escape,
+    "less-than": lambda html: html.replace("<", "&lt;"),
+    "decimal": lambda html: html.replace("<", "&#60;").replace(">", "&#62;"),
+    "hexadecimal": lambda html: html.replace("<", "&#x3C;").replace(">", "&#x3E;"),
+    "named twice": lambda html: escape(escape(html)),
+    "thrice": lambda html: escape(escape(escape(html))),
+    "unicode": _unicode,
+    "quoted": lambda html: _unicode(json.dumps(html)[1:-1]),
+    "unicode of named": lambda html: escape(html).replace("&", "\\u0026"),
+    "hexadecimal of programs": lambda html: html.replace("<", "\\x3c").replace(">", "\\x3e"),
+}
+
+
+@pytest.mark.parametrize("language", _TOLD)
+@pytest.mark.parametrize("escaped", _ESCAPES.values(), ids=_ESCAPES)
+def test_escaped_html_in_a_state_is_read(escaped: Callable[[str], str], language: str) -> None:
+    told = [f"{k}. {_TOLD[language].strip()}" for k in range(1, 13)]  # one sentence each
+    written = escaped("".join(f'<p class="x">{text}</p>' for text in told))
+    for script in (
+        json.dumps({"a": [{"body": written}]}),
+        json.dumps([1, written]),
+        f"window.S={json.dumps({'q': written})};run()",
+        f"show({{id:3,v:{json.dumps(written)}}})",
+        f"load({json.dumps(json.dumps({'q': written}))})",
+    ):
+        assert extract(_script(script)).text == "\n".join(told)
