@@ -143,39 +143,36 @@ def attached(
     """
     n = len(probabilities)
     out = probabilities.copy()
-    if not special.any():
-        return out
     after = np.full(n + 1, -1, np.int32)  # the next ordinary block from here on
     for b in range(n - 1, -1, -1):
         after[b] = after[b + 1] if special[b] else b
     before = np.int32(-1)
-    around = np.empty(_LEVELS_OF_CODE + 1, np.int32)
-    near = np.empty(_LEVELS_OF_TEXT + 1, np.int32)
     for b in range(n):
         if not special[b]:
             before = np.int32(b)
             continue
-        count = _containers(b_element[b], e_parent, _LEVELS_OF_CODE, around)
         for other in (before, after[b]):
             if other >= 0 and probabilities[other] > out[b]:
-                for k in range(_containers(b_element[other], e_parent, _LEVELS_OF_TEXT, near)):
-                    if (around[:count] == near[k]).any():
-                        out[b] = probabilities[other]
+                if _together(b_element[b], b_element[other], e_parent):
+                    out[b] = probabilities[other]
     return out
 
 
 @borrowing
-def _containers(element: Int, e_parent: Int32s, levels: Int, out: Int32s) -> Int:
-    """The element and so many above it, the body left out, into `out`; how many."""
-    out[0] = element
-    count = 1
-    for _ in range(levels):
-        element = e_parent[element]
-        if element <= 0:
+def _together(code: Int, text: Int, e_parent: Int32s) -> Bool:
+    """Whether two elements share a container, the body left out."""
+    for _ in range(_LEVELS_OF_TEXT + 1):
+        element = code
+        for _ in range(_LEVELS_OF_CODE + 1):
+            if element == text:
+                return True
+            element = e_parent[element]
+            if element <= 0:
+                break
+        text = e_parent[text]
+        if text <= 0:
             break
-        out[count] = element
-        count += 1
-    return count
+    return False
 
 
 class Limits(NamedTuple):

@@ -150,3 +150,14 @@ def test_headings_may_be_links_and_other_links_need_more() -> None:
     probabilities = [below, 0.2, below, 0.2]
     assert kept(entries.format("h2"), probabilities) == [True] * 4
     assert kept(entries.format("div"), probabilities) == [False, True, False, True]
+
+
+def test_code_is_decided_as_the_text_that_shares_a_container_with_it() -> None:
+    text, code = f"<p>{LONG}</p>", "<pre>run()</pre>"
+    for html, stays in (
+        (f"<div>{text}{code}</div>", True),
+        (f"<section>{text}<div><div>{code}</div></div></section>", True),
+        (f"<div><div><div>{text}</div></div>{code}</div>", False),
+        (f"<div>{text}</div><div>{code}</div>", False),
+    ):
+        assert kept(html, [0.99, 0.1]) == [True, stays]
