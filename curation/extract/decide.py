@@ -130,6 +130,8 @@ _STOCK = -2.0  # score of words that are mostly beside content: notices of right
 _LINK_DENSITY = NAMES.index("b_link_density")
 _HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
+# What may be a link and yet the page's own.
+_SHOWN = _ITEM | _HEADING | ANCESTOR["figure"]
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 
@@ -322,11 +324,12 @@ def decide_blocks(
     alike = like(page.e_parent, page.e_signature)
     kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits, alike)
     if article:
-        # Blocks that are mostly links point elsewhere, unless they are sentences, lists or cells:
-        # no hole is filled with them, and no neighbour of theirs is.
+        # Blocks that are mostly links point elsewhere or say who wrote it, unless they are sentences, lists,
+        # cells, headings or captions: no hole is filled with them, and no neighbour of theirs is.
         for b in range(len(kept)):
-            listed = tables.data[b] >= 0 or page.e_above[page.b_element[b]] & _ITEM != 0
-            if linked[b] and not (kept[b] or listed or where.closed[b]):
+            above = page.e_above[page.b_element[b]]
+            stays = tables.data[b] >= 0 or above & _SHOWN != 0 or where.closed[b]
+            if 2 * page.b_link_chars[b] > page.b_chars[b] and not (kept[b] or stays):
                 score[b] = 0.0
     parts = parts_of(kept, probabilities, score, page, alike)
     added = drop_others(parts, kept, score, page, where, article, limits)
