@@ -167,7 +167,7 @@ def _fill_holes(run: Run, page: s.Page, limits: Limits, filled: Bools) -> None:
                 remarks = remarks or comments[i]
             least = limits.hole_probability if b - last == 2 else limits.long_hole_probability
             # Cards begin with names, dates and votes, and comments have them in between.
-            if card[last] != card[b] and (card[b] >= 0 or b - last > 2):
+            if card[last] != card[b] and (card[b] >= 0 or (b - last > 2 and not run.article)):
                 least = limits.card_hole_probability
             if run.article and _among_items(page, last, b):
                 least = min(least, limits.entry_probability)

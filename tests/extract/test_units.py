@@ -104,6 +104,27 @@ def test_a_text_does_not_end_in_what_announces_more() -> None:
         assert kept(html, [0.99, 0.99, 0.9]) == [True, True, stays]
 
 
+def test_a_line_that_is_mostly_links_fills_no_hole_of_an_article() -> None:
+    line = "<div>by <a href=/a>Martha Quill</a> in <a href=/b>Ferries</a>, May</div>"
+    figure, plain = f"<figure>{line}</figure>", "<div>by Martha Quill in Ferries, May</div>"
+    for between, stays in ((line, False), (figure, True), (plain, True)):
+        html = f"<h1>Title</h1>{between}<p>{LONG}</p><p>{LONG}</p>"
+        assert kept(html, [0.9, 0.3, 0.99, 0.99]) == [True, stays, True, True]
+
+
+def test_a_heading_in_an_element_of_its_own_is_no_card_that_ends_the_text() -> None:
+    least = LIMITS.long_hole_probability + 0.1
+    sections = (
+        f"<div class=head><h2>Heading {k}</h2><a href=/e>edit</a></div>"
+        f"<section class=s{k}><p>{text}</p>"
+        f"<blockquote><p>{LONG}</p></blockquote></section>"
+        for k, text in enumerate((LONG, "A sentence of some length that tells who it was.", LONG))
+    )
+    likely = [p for own in (0.99, least, 0.99) for p in (0.9, 0.01, own, 0.99)]
+    found = kept("".join(sections), likely)
+    assert found == [p > 0.1 for p in likely]
+
+
 def test_several_blocks_in_a_row_need_to_be_likelier_than_one() -> None:
     likely = LIMITS.long_hole_probability + 0.02
     less = (LIMITS.hole_probability + LIMITS.long_hole_probability) / 2
