@@ -5,7 +5,7 @@ Pages with very many blocks: which of them are judged, and which others they rep
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,6 @@ from curation.compiled import (
 from curation.extract import words as w
 from curation.extract.blocks import Page
 from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
-
-if TYPE_CHECKING:
-    from curation.extract.blocks import Page
 
 _H1, _H6, _P, _DIV, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["div"], TAG["article"]
 DOMINANT = 0.5  # share of the long text that makes a container dominant

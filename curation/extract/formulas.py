@@ -91,9 +91,8 @@ def image(tag: str) -> str:
 def delimited(formula: str, display: bool) -> str:
     if not formula:
         return ""
-    if formula.startswith("\\begin{") and not display:
-        display = True
-    return f"$${formula}$$" if display else f"${formula}$"
+    displayed = display or formula.startswith("\\begin{")
+    return f"$${formula}$$" if displayed else f"${formula}$"
 
 
 def tidy(formula: str) -> str:
@@ -115,8 +114,6 @@ def tidy(formula: str) -> str:
 def image_formula(alt: str, display: bool = False) -> str:
     """TeX in the alternative text of a formula image; other alternative texts are none."""
     alt = alt.strip()
-    if not alt:
-        return ""
     display = display or alt.startswith(("$$", "\\["))
     if _TEX.search(alt) or (len(alt) < 60 and " " not in alt.strip("$")):
         return delimited(tidy(alt), display)
@@ -262,6 +259,7 @@ _FORMS = {
     ("msup", 2): "{base}^{{{1}}}",
     ("msub", 2): "{base}_{{{1}}}",
     ("msubsup", 3): "{base}_{{{1}}}^{{{2}}}",
+    ("munderover", 3): "{base}_{{{1}}}^{{{2}}}",
     ("mmultiscripts", 3): "{base}_{{{1}}}^{{{2}}}",
     ("mmultiscripts", 4): "{{}}_{{{2}}}^{{{3}}}{base}",  # scripts before the base
 }
@@ -375,8 +373,6 @@ _SINGLE = regex.compile(r"\\[A-Za-z]+|\\math\w+\{\w+\}|\d+|[()\[\]|]|\\[{}|]")
 
 def _stacked(node: _Node, children: list[str], depth: int) -> str:
     tag = node.tag
-    if tag == "munderover" and len(children) == 3:
-        return f"{_base(children[0])}_{{{children[1]}}}^{{{children[2]}}}"
     if len(children) != 2:
         return _join(children)
     raw = _text(node.children[1]).strip()

@@ -42,9 +42,8 @@ _LABEL, _ARROW = 40, 3  # characters of a label, and of signs before a link, at 
 _LONG = 0.75  # of the characters of a paragraph, from which what is between two and tells something is one
 _HEADLINE = 10  # characters of a link at least that may be a headline
 _OF_ALL = 5  # parts of a kind, one of which at least says the same
-_ASKING = (
-    0.8  # mean probability that a part needs which asks for something: tabs and spoilers have it
-)
+# Mean probability that a part needs which asks for something: tabs and spoilers have it.
+_ASKING = 0.8
 _NAMED = 0.5  # by which class names of something beside an article score lower than its own
 POINTS = 0.3  # share of links from which a part points elsewhere
 # Elements that hold text of an article, whatever its site; others say nothing by themselves.
