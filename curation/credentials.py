@@ -8,7 +8,7 @@ HIDDEN = "***"
 #: Schemes are short; without a bound, a page could make the search quadratic.
 _USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s/?#'\"<>]*)@")
 #: Punctuation that a message puts after a URL is not part of its value.
-_QUERY = re.compile(r"([?&])([^=&#?\s]+)=([^&#\s'\"<>]*?)(?=[:;,.)]?(?:[&#\s'\"<>]|$))")
+_QUERY = re.compile(r"([?&#])([^=&#?\s]+)=([^&#\s'\"<>]*?)(?=[:;,.)]?(?:[&#\s'\"<>]|$))")
 #: Query keys that hold or are part of a secret: signed URLs of S3, Google and Azure, and tokens.
 _SECRET = re.compile(
     r"signature|credential|token|secret|passw|api-?_?key|access-?_?key|accessid|key-pair-id"
@@ -24,8 +24,8 @@ _TOKEN_AS_NAME = {"http", "https"}
 def redact(text: str) -> str:
     """Replace the secrets of all URLs in a text, such as a message or a URL, by `***`.
 
-    These are `user:password@` (of http and https any `...@`), and the values of query keys such as
-    `X-Amz-Signature`, `sig` and `token`. Anything else stays as it is.
+    These are `user:password@` (of http and https any `...@`), and the values of keys of queries and fragments
+    such as `X-Amz-Signature`, `sig` and `access_token`. Anything else stays as it is.
     """
     if "@" in text:
         text = _USER.sub(_without_user, text)

@@ -181,7 +181,11 @@ def test_a_page_allows_nothing_but_its_style(run: Path) -> None:
         ),
         ("x.gz?sv=1&sig=a%3D&se=2: no such file", "x.gz?sv=1&sig=***&se=2: no such file"),
         ("'http://h/?access_token=a' and http://h/?TOKEN=b", None),
-        ("http://host/?id=5&signal=3#key=1", "http://host/?id=5&signal=3#key=1"),
+        ("http://host/?id=5&signal=3#part=1", "http://host/?id=5&signal=3#part=1"),
+        (
+            "https://h/#access_token=a&token_type=b&state=c",
+            "https://h/#access_token=***&token_type=***&state=c",
+        ),
         ("mail me@host: a=b", "mail me@host: a=b"),
     ],
 )
