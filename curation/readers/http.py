@@ -18,7 +18,7 @@ from curation.readers.charset import is_binary
 from curation.readers.members import ZSTD_MAGIC, ZstdFrameError, zstd_blocks
 from curation.readers.raw import RawFile
 
-_HEAD_END = re.compile(rb"\n\r*+\n")
+_HEAD_END = re.compile(rb"\n\r*+\n|\r\r(?![\r\n])")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 # Lines before a status line don't count (RFC 9112, 2.2).
 _START = re.compile(rb"\s*+(?=HTTP/|ICY 2)", re.IGNORECASE)
@@ -34,6 +34,7 @@ _HTML_START = re.compile(
     rb"br|p|a|b|center)[\s>/]",
     re.IGNORECASE | re.DOTALL,
 )
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';]+)", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _STEP = 1 << 18  # bytes of output at once
 _FINE_STEP = 1 << 3  # of broken bodies, whose last step is lost
@@ -118,6 +119,7 @@ def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
         last = min(end, start.end() + _LONGEST_HEAD)
         ended = _HEAD_END.search(buffer, start.end(), last)
         head = bytes(buffer[start.end() : ended.start() if ended else last])
+        head = head if b"\n" in head else head.replace(b"\r", b"\n")
         if inner := [*_INNER.finditer(head)]:  # without an empty line between them
             head = head[inner[-1].end() :]
         line, _, rest = head.partition(b"\n")
@@ -138,10 +140,19 @@ def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
 
 
 def media_type(value: str) -> tuple[str, str | None]:
-    """MIME type in lower case, and the charset parameter if there is one."""
-    mime, _, rest = value.partition(";")
-    found = re.search(r"charset\s*=\s*[\"']?([^\s\"';,]+)", rest, re.IGNORECASE)
-    return mime.split(",")[0].strip(" \t\"'").lower(), found[1] if found else None
+    """MIME type in lower case, and the charset parameter if there is one.
+
+    Of several, as of repeated fields, the last that is a type, as in the Fetch standard.
+    """
+    mime, charset = "", None
+    for one in value.split(","):
+        name, _, rest = one.partition(";")
+        name = name.strip(" \t\"'").lower()
+        if not mime or ("/" in name and name != "*/*"):
+            found = _CHARSET.search(rest)
+            charset = found[1] if found else charset if name == mime else None
+            mime = name
+    return mime, charset
 
 
 def looks_like_html(body: bytes) -> bool:

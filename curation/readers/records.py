@@ -7,8 +7,8 @@ from typing import Any
 
 import xxhash
 
-#: The two HTML types of the HTML standard, section 15.
-HTML_TYPES = ("text/html", "application/xhtml+xml")
+#: The two HTML types of the HTML standard, section 15, and that of pages for early phones.
+HTML_TYPES = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
 
 
 @dataclass(frozen=True, slots=True)

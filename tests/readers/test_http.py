@@ -174,6 +174,8 @@ def test_content_length() -> None:
         (b"http/1.1 200\r\nX: y\r\nContent-Type:\r\n  a/b\r\n\r\n", 200),
         (b"HTTP/1.1 OK\r\nContent-type : a/b \r\n\r\n", None),
         (b"ICY 200 OK\r\ncontent-type: a/b\r\n\r\n", 200),
+        (b"HTTP/1.1 200 OK\rX: y\rContent-Type: a/b\r\r", 200),
+        (b"HTTP/1.1 200 OK\r\r\nContent-Type: a/b\r\r\n\r\r\n", 200),
     ],
 )
 def test_heads(head: bytes, status: int | None) -> None:
@@ -191,6 +193,11 @@ def test_heads(head: bytes, status: int | None) -> None:
         ("text/html; x=charset", ("text/html", None)),
         ('"text/html"; charset=x', ("text/html", "x")),
         ("", ("", None)),
+        ("text/plain, text/html; charset=x", ("text/html", "x")),
+        ("text/html; charset=x, text/html", ("text/html", "x")),
+        ("text/html; charset=x, application/pdf", ("application/pdf", None)),
+        ("text/html; charset=x, */*, none, max-age=3", ("text/html", "x")),
+        (", text/html", ("text/html", None)),
     ],
 )
 def test_media_types(value: str, expected: tuple[str, str | None]) -> None:
