@@ -466,8 +466,9 @@ def test_the_first_line_of_a_csv_says_how_it_is_divided(
         assert [row["text"] for row in kept(f"out-{name}/read-tables/documents")] == [text]
 
 
-def test_uuids_are_ids(home: Path) -> None:
-    table = pa.table({"id": pa.array([bytes(16), None], pa.uuid()), "text": ["one", "two"]})
+@pytest.mark.parametrize("kind", [pa.uuid(), pa.binary(16)])
+def test_uuids_are_ids(home: Path, kind: pa.DataType) -> None:
+    table = pa.table({"id": pa.array([bytes(16), None], kind), "text": ["one", "two"]})
     pq.write_table(table, "t.parquet")
     assert run("read-tables", "--input", "t.parquet", "--output", "out") == 0
     first, second = kept("out/read-tables/documents")

@@ -20,6 +20,7 @@ from curation.errors import ConfigError, InputError
 from curation.readers.raw import RawFile
 from curation.readers.rows import Content, csv_rows, json_rows, sound_row
 from curation.readers.suffixes import without_compression
+from curation.readers.tables import SAMPLE
 from curation.text.surrogates import everywhere
 
 Row = Mapping[str, Any]
@@ -170,14 +171,11 @@ def _rows(path: str) -> Iterator[Row]:
         reader = next((r for s, r in _READERS.items() if plain.endswith(s)), json_rows(_LONGEST))
         number = 0
         try:
-            for found in reader(io.BufferedReader(Content(raw, plain))):
+            for found in reader(io.BufferedReader(Content(raw, plain), SAMPLE)):
                 row = found[0] if isinstance(found, tuple) else found
                 if not isinstance(row, Mapping):
                     raise ValueError(getattr(row, "detail", "not an object"))
-                sound, mended = sound_row(row, "json")
-                if mended.endswith(".bad_utf8"):
-                    raise ValueError("bytes that are not UTF-8")
-                yield sound
+                yield sound_row(row, "json")[0]
                 number += 1
         except (ValueError, OSError, EOFError) as error:
             raise InputError(f"{path}: row {number + 1}: {error}") from error

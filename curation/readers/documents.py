@@ -17,7 +17,7 @@ from curation.readers.read import read
 from curation.readers.records import Event, Page
 from curation.readers.rows import format_of_rows
 from curation.readers.settings import ReaderSettings
-from curation.readers.tables import distinct, open_arrow, open_parquet
+from curation.readers.tables import UUID_BYTES, distinct, open_arrow, open_parquet
 from curation.schema import DOCUMENTS, RESERVED, check_quality, conformed, fits, with_column
 
 T = TypeVar("T")
@@ -124,7 +124,8 @@ def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.Da
 
 def _is_string(kind: pa.DataType) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return kind in (pa.string(), pa.large_string(), pa.string_view(), pa.null(), pa.uuid())
+    texts = (pa.string(), pa.large_string(), pa.string_view(), pa.null())
+    return kind in (*texts, pa.uuid(), UUID_BYTES)
 
 
 def _inferred(rows: Iterator[Row]) -> dict[str, pa.DataType]:

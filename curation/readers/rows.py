@@ -22,17 +22,25 @@ import pyarrow as pa
 
 from curation.errors import StoreError, raising, told
 from curation.judging import opened
-from curation.readers.charset import is_binary, is_of_a_format
+from curation.readers.charset import decode_text, is_binary, is_of_a_format, mostly_utf8
 from curation.readers.formats import HEAD, Packing
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.suffixes import JSON_LINES, OFFICE, without_compression
-from curation.readers.tables import Members, decoded, distinct, encoding_of, renamed, row_event
+from curation.readers.tables import (
+    SAMPLE,
+    Members,
+    decoded,
+    distinct,
+    encoding_of_lines,
+    renamed,
+    row_event,
+)
 from curation.text.surrogates import everywhere, well_formed
 
-#: Bytes that aren't UTF-8, as Python decodes these with `surrogateescape`.
-_ESCAPED = re.compile("[\udc80-\udcff]")
+#: Bytes that aren't UTF-8, as Python shows what it decodes with `surrogateescape`.
+_ESCAPED = re.compile(r"\\udc[89a-f]")
 
 #: A row with a text has what was mended, as `Page.mended` and `Page.detail`.
 Row = Mapping[str, Any] | tuple[Mapping[str, Any], str] | Fault | Skipped | Damage
@@ -142,7 +150,7 @@ def sound_row(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
     And the reason if there are.
     """
     sound = everywhere(row, well_formed)
-    reason = "" if sound == row else "bad_utf8" if r"\udc" in repr(row) else "lone_surrogate"
+    reason = "" if sound == row else "bad_utf8" if _ESCAPED.search(repr(row)) else "lone_surrogate"
     return sound, reason and f"{kind}.{reason}"
 
 
@@ -182,7 +190,7 @@ def _rows(raw: RawFile, name: str, found: Format) -> Iterator[Row]:
     if Packing.of(raw, name).compression:
         file = Content(raw, name, broken if found.is_mended else None)
     raw.fetch(0, 0)  # back to the beginning
-    for row in itertools.chain(found.rows(io.BufferedReader(file, _CHUNK)), [None]):
+    for row in itertools.chain(found.rows(io.BufferedReader(file, SAMPLE)), [None]):
         yield from broken
         broken.clear()
         if row is not None:
@@ -202,11 +210,28 @@ def _custom(custom: CustomFormat) -> Rows:
     return rows
 
 
+class _Quotes(NamedTuple):
+    """How a table writes quotes: what makes its lines readable by `csv`, and options of that."""
+
+    usual: Callable[[str], str]
+    options: dict[str, Any]
+
+
+_USUAL = _Quotes(str, {})
+#: As Spark writes them; a backslash before anything else is text.
+_BACKSLASHES = _Quotes(
+    functools.partial(
+        re.compile(r"\\([\"\\])?").sub, lambda found: found[0] if found[1] else r"\\"
+    ),
+    {"escapechar": "\\"},
+)
+
+
 class _Lines(Iterator[str]):
     """Lines of a text. Raises ValueError where those of a row are longer than allowed together."""
 
-    def __init__(self, text: io.TextIOBase, longest: int) -> None:
-        self._text, self._longest = text, longest
+    def __init__(self, text: io.TextIOBase, longest: int, quotes: _Quotes = _USUAL) -> None:
+        self._text, self._longest, self.quotes = text, longest, quotes
         self.begin_row()
 
     def begin_row(self) -> None:
@@ -221,13 +246,13 @@ class _Lines(Iterator[str]):
         if not line:
             raise StopIteration
         self.row.append(line.rstrip("\r\n"))
-        return line
+        return self.quotes.usual(line)
 
 
 def csv_rows(separators: str, longest: int) -> Rows:
     def rows(file: IO[bytes]) -> Iterator[Row]:
         csv.field_size_limit(longest)
-        start = file.peek(_CHUNK)  # type: ignore[attr-defined]
+        start = file.peek(SAMPLE)  # type: ignore[attr-defined]
         wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         text = io.TextIOWrapper(
             file,
@@ -235,12 +260,18 @@ def csv_rows(separators: str, longest: int) -> Rows:
             errors="replace" if wide else "surrogateescape",
             newline="",
         )
-        lines, encoding = _Lines(text, longest), _encoding_of(start)
+        of_file = functools.cache(lambda: encoding_of_lines(start))
+        lines = _Lines(text, longest)
         head = next((line for line in lines if line.strip()), "")
         separator = next((s for s in separators if s in head), separators[0])
         if head.startswith("sep="):  # Excel's own line, in front of the names
             head = next(lines, "")
-        header = next(csv.reader(itertools.chain([head], lines), delimiter=separator), [])
+        sample = start.decode(text.encoding, text.errors or "strict")
+        sample = sample[sample.find(head) :]
+        lines.quotes = _quotes_of(sample, separator, len(start) == SAMPLE)
+        whole = itertools.chain([lines.quotes.usual(head)], lines)
+        header = next(csv.reader(whole, delimiter=separator, **lines.quotes.options), [])
+        header = [name.strip() for name in header]  # as in `id, text`
         names, changed = distinct(header), renamed(header)
         for cells in _cells(lines, separator):
             if isinstance(cells, Fault):
@@ -248,22 +279,35 @@ def csv_rows(separators: str, longest: int) -> Rows:
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:
-                row = dict(zip(names, cells, strict=False))  # either may be longer
-                if _ESCAPED.search(line := ",".join(cells)):
-                    likely = encoding_of(line, encoding)
-                    row = decoded(row, likely)
-                    changed = changed or f"csv.bad_utf8: read as {likely}"
-                yield row, changed
+                row = ",".join(cells).encode("utf-8", "surrogateescape")
+                if encoding := decoded(row, of_file)[1]:
+                    read = (cell.encode("utf-8", "surrogateescape") for cell in cells)
+                    cells = [cell.decode(encoding, "replace") for cell in read]
+                    changed = changed or f"csv.bad_utf8: read as {encoding}"
+                yield dict(zip(names, cells, strict=False)), changed  # either may be longer
                 changed = ""
 
     return rows
 
 
-def _encoding_of(content: bytes) -> str:
-    """Return the encoding that lines which are not UTF-8 look like; "" if there are none."""
-    lines = content.decode("utf-8", "surrogateescape").splitlines()[:-1]
-    broken = "\n".join(filter(_ESCAPED.search, lines))
-    return broken and encoding_of(broken)
+def _quotes_of(sample: str, separator: str, is_cut: bool) -> _Quotes:
+    """Return how a table writes quotes, if the usual way doesn't fit its beginning, and that does.
+
+    It fits if all rows are sound and have as many fields. Backslashes beside doubled quotes don't.
+    """
+    s = re.escape(separator)
+    known = [_USUAL] if re.search(rf'[^{s}\r\n"\\]""', sample) else [_USUAL, _BACKSLASHES]
+    closing = rf'([^{s}"\r\n]"(?:"")*|(?:^|{s})[ \t]*"")[ \t]+(?=[{s}\r\n]|$)'
+    without = functools.partial(re.compile(closing).sub, r"\1")
+    blanks = _Quotes(without, {"skipinitialspace": True})
+    for quotes in (*known, blanks) if separator != "\t" else ():
+        lines = _Lines(io.StringIO(sample, newline=""), len(sample), quotes)
+        rows = [row for row in _cells(lines, separator) if row]
+        whole = rows[:-1] if is_cut else rows
+        widths = {len(row) if isinstance(row, list) else 0 for row in whole}
+        if len(widths) == 1 and 0 not in widths:
+            return quotes
+    return _USUAL
 
 
 def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
@@ -271,7 +315,7 @@ def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
 
     Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that.
     """
-    table = csv.reader(lines, delimiter=separator, strict=True)
+    table = csv.reader(lines, delimiter=separator, strict=True, **lines.quotes.options)
     while True:
         lines.begin_row()
         try:
@@ -292,7 +336,13 @@ def json_rows(longest: int) -> Rows:
     large = ValueError(f"an object of over {longest} characters (readers.max_record_bytes)")
 
     def rows(file: IO[bytes]) -> Iterator[Row]:
-        text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape")
+        start = file.peek(SAMPLE).rstrip(bytes(range(128, 256)))  # type: ignore[attr-defined]
+        encoding, told = "utf-8-sig", ""
+        if not mostly_utf8(start):
+            encoding = decode_text(start, None)[1]
+            told = f"json.bad_utf8: read as {encoding}"
+        errors = "replace" if told else "surrogateescape"
+        text = io.TextIOWrapper(file, encoding, errors=errors)
         window, at, ended, first = "", 0, False, True
         while True:
             at = _SEPARATION.match(window, at).end()  # type: ignore[union-attr]
@@ -316,7 +366,7 @@ def json_rows(longest: int) -> Rows:
                 raise ValueError(f"{str(row)[:20]!r} is not an object")
             if end - at > longest:
                 raise large
+            yield row, decoder.told or ("" if window[at:end].isascii() else told)
             at = end
-            yield row, decoder.told
 
     return rows

@@ -55,6 +55,15 @@ class Stream:
         self.stop: Stop | None = None  # where that other reader begins
         self.counted = False  # whether an offset was given that counts the content's bytes
 
+    def beginning(self, size: int) -> bytes:
+        """Return the first bytes of the content, up to its first break, wherever this one is."""
+        content = b""
+        for piece in self._pieces_from(0):
+            if isinstance(piece, Break) or len(content) >= size:
+                break
+            content += piece if isinstance(piece, bytes) else b""
+        return content[:size]
+
     def fill(self, upto: int) -> int:
         """Read until position `upto`, a break or the end; return the position that is reached.
 

@@ -1,11 +1,13 @@
 """Read documents from JSON lines, Parquet and Arrow files."""
 
+import codecs
 import collections
 import contextlib
+import functools
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +24,11 @@ from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import everywhere, well_formed
 
+#: Type of UUIDs in Parquet files whose writers don't call them so.
+UUID_BYTES = pa.binary(16)
+#: Bytes at the beginning of a file that tell its encoding.
+SAMPLE = 1 << 20
+_AGREEING = 8  # lines of a file
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
 _BLANK = b" \t\r\n\v\f\0\x1e"  # around a line: also zeros of a power failure, and RFC 7464's mark
@@ -36,6 +43,7 @@ _YEARS = (-62_135_596_800, 253_402_300_800)
 def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
     """Yield one page per line. Empty lines are skipped; a line that is not an object is damage."""
     position, members = stream.base, Members()
+    of_file = functools.cache(lambda: encoding_of_lines(stream.beginning(SAMPLE)))
     while True:
         if stream.breaks and stream.breaks[0][0] <= position:
             where, broken = stream.breaks.popleft()
@@ -59,7 +67,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
         line = bytes(stream.buffer[position - stream.base : end - stream.base]).strip(_BLANK)
         cut = bool(stream.breaks) and stream.breaks[0][0] <= end
         if line:
-            event = _line_event(line, stream.claim(position, position), settings, members)
+            event = _line_event(line, stream.claim(position, position), settings, members, of_file)
             if cut and isinstance(event, Damage):
                 broken = stream.breaks.popleft()[1]
                 event = Damage(event.offset, broken.reason, broken.detail, None, event.raw)
@@ -135,14 +143,15 @@ class Members(json.JSONDecoder):
         return dict(zip(distinct(names), (value for _, value in pairs), strict=True))
 
 
-def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Members) -> Event:
-    mended = ""
+def _line_event(
+    line: bytes,
+    offset: int,
+    settings: ReaderSettings,
+    members: Members,
+    of_file: Callable[[], str],
+) -> Event:
     try:
-        try:
-            text = line.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = line.decode("utf-8-sig", "surrogateescape")
-            mended = "jsonl.bad_utf8"
+        text, encoding = decoded(line.removeprefix(codecs.BOM_UTF8), of_file)
         row = members.decode(text)
     except (ValueError, RecursionError) as error:
         detail = "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
@@ -150,37 +159,41 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings, members: Mem
     if not isinstance(row, dict):
         detail = "not an object; JSONL has one on each line"
         return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
+    mended = encoding and f"jsonl.bad_utf8: read as {encoding}"
     if _SURROGATE.search(text):
         sound = everywhere(row, well_formed)
         mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
         row = sound
-    elif mended:
-        row = decoded(row, encoding := encoding_of(text))
-        mended += f": read as {encoding}"
     event = row_event(row, offset, settings, "jsonl", members.told or mended)
     if isinstance(event, Damage):
         return Damage(offset, event.reason, event.detail, event.url, line[:KEEP_RAW_BYTES])
     return event
 
 
-def decoded(row: Any, encoding: str) -> Any:
-    """Return a row with bytes in an encoding that Python decoded with `surrogateescape`."""
+def decoded(line: bytes, of_file: Callable[[], str]) -> tuple[str, str]:
+    """Return the text of a line, and the encoding that it was read in; "" for sound UTF-8.
 
-    def of(value: Any) -> Any:
-        if not isinstance(value, str) or value.isascii():
-            return value
-        return value.encode("utf-8", "surrogateescape").decode(encoding, "replace")
-
-    return everywhere(row, of)
-
-
-def encoding_of(text: str, other: str = "") -> str:
-    """Return the encoding that a text, with bytes as `decoded` takes them, looks like.
-
-    Unless most of it is UTF-8, it is the `other` one, if that is given.
+    Unless most of it is UTF-8, its encoding is the file's, if that has one.
     """
-    content = text.encode("utf-8", "surrogateescape")
-    return other if other and not mostly_utf8(content) else decode_text(content, None)[1]
+    try:
+        return line.decode(), ""
+    except UnicodeDecodeError:
+        other = "" if mostly_utf8(line) else of_file()
+        encoding = other or decode_text(line, None)[1]
+        return line.decode(encoding, "replace"), encoding
+
+
+def encoding_of_lines(start: bytes) -> str:
+    """Return the encoding of the lines that are not UTF-8, by the first bytes of a file.
+
+    "" if there are none, or if the longest don't agree, as of pages from everywhere: then each line
+    is judged by itself.
+    """
+    lines = [line for line in start.splitlines()[:-1] if not mostly_utf8(line)]
+    found = decode_text(b"\n".join(lines), None)[1] if lines else ""
+    longest = sorted(lines, key=len)[-_AGREEING:]
+    agreed = sum(decode_text(line, None)[1] == found for line in longest)
+    return found if 2 * agreed > len(longest) else ""
 
 
 def row_event(
@@ -296,6 +309,8 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
             column = stored(column, storable(column.type)) if whole else column.dictionary_decode()
         if name in settings.date_columns:
             column = _dates(column)
+        if name == "id" and column.type == UUID_BYTES:
+            column = pa.ExtensionArray.from_storage(pa.uuid(), column)
         if not (sound := is_sound(column)):
             for i in (i for i in range(len(column)) if not is_sound(column.slice(i, 1))):
                 mended[i] = mended[i] or "parquet.bad_utf8"

@@ -132,6 +132,17 @@ def test_lines_at_every_cut(tmp_path: Path) -> None:
     check(path, range(0, len(data), 11), max_record_bytes=1024)
 
 
+def test_lines_in_another_encoding_at_every_cut(tmp_path: Path) -> None:
+    """What the beginning of the file tells counts in all ranges."""
+    lines = ["Świąteczne łąki są piękne, a źdźbła żółte.", "żółć", "Oświęcim – łódź"] * 3
+    data = "\n".join(json.dumps({"text": line}, ensure_ascii=False) for line in lines)
+    path = written(tmp_path, data.encode("cp1250"), "x.jsonl")
+    for cut in range(1, len(data), 7):
+        assert check(path, [cut, cut + 17]).again == 0
+    (one, *_, last) = read(str(path), default_settings())
+    assert [one.content.decode(), last.content.decode()] == [lines[0], lines[2]]  # type: ignore[union-attr]
+
+
 def inner(number: int) -> bytes:
     return warc_record(number, http_response(page_body(number, 60)))
 

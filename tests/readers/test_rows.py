@@ -98,6 +98,35 @@ def test_quotes_that_do_not_fit_their_field(tmp_path: Path) -> None:
     assert [p.content.decode() for p in read(str(tmp_path / "t.tsv"), settings())] == texts  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ('n,text\n1,"he \\"said\\", \\\\ so"\n2,\\alpha\n3,"\\""\n4,"a\nb \\"c\\""', 0),
+        ('"n" , "text"\n"1" ,"a ""b"", c"\n"2", "d" \n3,  "" \n', 1),
+        ('n, text\n1,"e, f" \n2,g\n', 2),
+        ('n,text\n1,"C:\\"\n2,"D:\\"\n', 3),
+        ('n,text\n1,"he ""said"" so"\n2,"he \\"said\\" so"\n', 4),
+        ('n,text\n1,"a ""b"" ,c"\n2,"d" ,\n', 5),
+    ],
+)
+def test_quotes_of_other_programs(tmp_path: Path, data: str, expected: int) -> None:
+    """All rows of the beginning show them, or none is read so."""
+    texts = (
+        ['he "said", \\ so', r"\alpha", '"', 'a\nb "c"'],
+        ['a "b", c', "d", ""],
+        ["e, f", "g"],
+        ["C:\\", "D:\\"],
+        ['he "said" so', "csv.bad_quote"],
+        ['a "b" ,c', "csv.bad_quote"],
+    )[expected]
+    path = tmp_path / "t.csv"
+    for content in (data, data.replace("\n", "\r\n")):
+        path.write_bytes(content.encode())
+        events = [*read(str(path), settings())]
+        told = [e.reason if isinstance(e, Damage) else e.content.decode() for e in events]  # type: ignore[union-attr]
+        assert [t.replace("\r\n", "\n") for t in told] == texts
+
+
 @pytest.mark.parametrize("head", ["sep=;\n", "\n\n", "sep=|\r\n"])
 def test_what_stands_before_the_names_of_csv(tmp_path: Path, head: str) -> None:
     separator = head[4:5] or "|"

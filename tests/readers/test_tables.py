@@ -84,15 +84,38 @@ def test_bad_lines(tmp_path: Path) -> None:
 def test_lines_that_are_not_utf8_are_in_the_encoding_that_they_look_like(tmp_path: Path) -> None:
     texts = ["Das Café in der großen Straße schließt.", "Сегодня в городе хорошая погода."]
     lines = [json.dumps({"text": t, "title": t}, ensure_ascii=False) for t in texts]
-    half = b'\n{"text": "\xff half \\ud83d"}'  # here bytes and halves can't be told apart
+    half = b'\n{"text": "\xff half \\ud83d"}'
     data = b"\n".join([lines[0].encode("cp1252"), lines[1].encode("cp1251"), lines[1].encode()])
     pages = [e for e in events_of(tmp_path, data + half, "x.jsonl") if isinstance(e, Page)]
-    wanted = [*texts, texts[1], "\ufffd half \ufffd"]
+    wanted = [*texts, texts[1], "ÿ half \ufffd"]
     assert [page.content.decode() for page in pages] == wanted
     assert [page.fields["title"] for page in pages[:3] if page.fields] == wanted[:3]
     reasons = ["jsonl.bad_utf8", "jsonl.bad_utf8", "", "jsonl.bad_utf8"]
     assert [page.mended for page in pages] == reasons
     assert [page.detail for page in pages[:2]] == ["read as windows-1252", "read as windows-1251"]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "json"])
+def test_a_file_in_one_encoding_is_asked_once_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """Its short lines tell nothing, and in Shift-JIS bytes of letters look like backslashes."""
+    asked = []
+    monkeypatch.setattr(
+        "curation.readers.tables.decode_text", lambda *a: asked.append(a) or decode_text(*a)
+    )
+    texts = ["表示する情報がありません。図表と構成を見る。" * 9, "表", *["竹", "十分な能力"] * 200]
+    rows = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
+    data = "[\n" + ",\n".join(rows) + "\n]" if suffix == "json" else "\n".join(rows)
+    packed = gzip.compress if suffix.endswith("gz") else bytes
+    pages = events_of(tmp_path, packed(data.encode("cp932")), f"x.{suffix}")
+    assert contents(pages) == [text.encode() for text in texts]
+    reason = suffix[:5].partition(".")[0] + ".bad_utf8"
+    assert {(p.mended, p.detail) for p in pages if isinstance(p, Page)} == {
+        (reason, "read as cp932")
+    }
+    assert len(asked) < 20
+    check_places(tmp_path / f"x.{suffix}", pages[-2:])
 
 
 def test_zeros_and_marks_between_lines_cost_no_line(tmp_path: Path) -> None:
