@@ -398,6 +398,13 @@ def test_a_locale_that_cannot_read_names_is_named(
         assert code == USAGE and "caf\\udce9.jsonl: this locale has only ascii; set LC_ALL" in line
 
 
+def test_names_that_are_too_long(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("run llama3 --input rows.jsonl", "read-tables --input rows.jsonl"):
+        for name in ("x" * 300, f"{'x' * 300}/new"):
+            code, line = _line(_complete(f"{command} --output {name}"), capsys)
+            assert code == USAGE and ": can't be written as a run folder: File name" in line
+
+
 def test_folders_that_are_closed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, mode in {"unreadable": 0o000, "readonly": 0o555}.items():
         Path(name).mkdir()
