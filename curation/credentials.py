@@ -24,8 +24,8 @@ _TOKEN_AS_NAME = {"http", "https"}
 def redact(text: str) -> str:
     """Replace the secrets of all URLs in a text, such as a message or a URL, by `***`.
 
-    These are `user:password@` (of http and https any `...@`), and the values of keys of queries and fragments
-    such as `X-Amz-Signature`, `sig` and `access_token`. Anything else stays as it is.
+    These are `user:password@` (of http and https any `...@`), and the values of keys in queries and
+    fragments such as `X-Amz-Signature`, `sig` and `access_token`. Anything else stays as it is.
     """
     if "@" in text:
         text = _USER.sub(_without_user, text)

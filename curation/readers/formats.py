@@ -25,27 +25,14 @@ from curation.readers.suffixes import COMPRESSED, HTML, JSON_LINES, without_comp
 #: MIME types of files, by the kind of their page.
 _MIMES = {"html": "text/html", "text": "text/plain", "pdf": PDF}
 _HEAD = 1 << 16  # bytes in which a page names its own address
-_LONGEST_LINK = 1 << 12  # bytes of a `<link>`
-_LINK = re.compile(rb"<link\s", re.IGNORECASE)
+_LINK = re.compile(rb"<link\s[^>]{0,4096}>", re.IGNORECASE)
 _CANONICAL = re.compile(rb"\srel\s*=\s*[\"']?canonical[\"'\s/>]", re.IGNORECASE)
 _ADDRESS = re.compile(rb"\shref\s*=\s*(?:\"(https?://[^\"]+)\"|'(https?://[^']+)')", re.IGNORECASE)
 
 
 def canonical_url(content: bytes) -> str:
     """Return the absolute address that an HTML page gives for itself, or empty."""
-    head = content[:_HEAD]
-    end = tried = 0  # behind the last `>` that was found, and the last link that was looked into
-    for found in _LINK.finditer(head):
-        if found.start() < tried:
-            continue
-        if found.end() > end:
-            end = head.find(b">", found.end()) + 1
-            if not end:
-                break
-        link = head[found.start() : end]
-        if len(link) > _LONGEST_LINK:
-            continue
-        tried = end
+    for link in _LINK.findall(content[:_HEAD]):
         if _CANONICAL.search(link) and (address := _ADDRESS.search(link)):
             return (address[1] or address[2]).decode("utf-8", "replace").strip()
     return ""

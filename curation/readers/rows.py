@@ -22,21 +22,13 @@ import pyarrow as pa
 
 from curation.errors import StoreError, raising, told
 from curation.judging import opened
+from curation.readers import tables
 from curation.readers.charset import decode_text, is_binary, is_of_a_format, mostly_utf8
 from curation.readers.formats import HEAD, Packing
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.suffixes import JSON_LINES, OFFICE, without_compression
-from curation.readers.tables import (
-    SAMPLE,
-    Members,
-    decoded,
-    distinct,
-    encoding_of_lines,
-    renamed,
-    row_event,
-)
 from curation.text.surrogates import everywhere, well_formed
 
 #: Bytes that aren't UTF-8, as Python shows what it decodes with `surrogateescape`.
@@ -123,7 +115,7 @@ def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) 
             else:
                 row, told_of = row if isinstance(row, tuple) else (row, "")
                 sound, mended = sound_row(row, kind)
-                event = row_event(sound, read, settings, kind, told_of or mended)
+                event = tables.row_event(sound, read, settings, kind, told_of or mended)
                 if isinstance(event, Page) and event.kind == "html" and found.mime:
                     event = replace(event, mime=found.mime)
                 yield event
@@ -190,7 +182,7 @@ def _rows(raw: RawFile, name: str, found: Format) -> Iterator[Row]:
     if Packing.of(raw, name).compression:
         file = Content(raw, name, broken if found.is_mended else None)
     raw.fetch(0, 0)  # back to the beginning
-    for row in itertools.chain(found.rows(io.BufferedReader(file, SAMPLE)), [None]):
+    for row in itertools.chain(found.rows(io.BufferedReader(file, tables.SAMPLE)), [None]):
         yield from broken
         broken.clear()
         if row is not None:
@@ -210,21 +202,9 @@ def _custom(custom: CustomFormat) -> Rows:
     return rows
 
 
-class _Quotes(NamedTuple):
-    """How a table writes quotes: what makes its lines readable by `csv`, and options of that."""
-
-    usual: Callable[[str], str]
-    options: dict[str, Any]
-
-
-_USUAL = _Quotes(str, {})
-#: As Spark writes them; a backslash before anything else is text.
-_BACKSLASHES = _Quotes(
-    functools.partial(
-        re.compile(r"\\([\"\\])?").sub, lambda found: found[0] if found[1] else r"\\"
-    ),
-    {"escapechar": "\\"},
-)
+#: How a table writes quotes: what makes its lines readable by `csv`, and options of that.
+_Quotes = tuple[Callable[[str], str], dict[str, Any]]
+_USUAL: _Quotes = (str, {})
 
 
 class _Lines(Iterator[str]):
@@ -246,33 +226,29 @@ class _Lines(Iterator[str]):
         if not line:
             raise StopIteration
         self.row.append(line.rstrip("\r\n"))
-        return self.quotes.usual(line)
+        return self.quotes[0](line)
 
 
 def csv_rows(separators: str, longest: int) -> Rows:
     def rows(file: IO[bytes]) -> Iterator[Row]:
         csv.field_size_limit(longest)
-        start = file.peek(SAMPLE)  # type: ignore[attr-defined]
+        start = file.peek(tables.SAMPLE)  # type: ignore[attr-defined]
         wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        text = io.TextIOWrapper(
-            file,
-            "utf-16" if wide else "utf-8-sig",
-            errors="replace" if wide else "surrogateescape",
-            newline="",
-        )
-        of_file = functools.cache(lambda: encoding_of_lines(start))
+        code = ("utf-16", "replace") if wide else ("utf-8-sig", "surrogateescape")
+        text = io.TextIOWrapper(file, *code, newline="")
+        of_file = functools.cache(lambda: tables.encoding_of_lines(start))
         lines = _Lines(text, longest)
         head = next((line for line in lines if line.strip()), "")
         separator = next((s for s in separators if s in head), separators[0])
         if head.startswith("sep="):  # Excel's own line, in front of the names
             head = next(lines, "")
-        sample = start.decode(text.encoding, text.errors or "strict")
+        sample = start.decode(*code)
         sample = sample[sample.find(head) :]
-        lines.quotes = _quotes_of(sample, separator, len(start) == SAMPLE)
-        whole = itertools.chain([lines.quotes.usual(head)], lines)
-        header = next(csv.reader(whole, delimiter=separator, **lines.quotes.options), [])
+        lines.quotes = _quotes_of(sample, separator, len(start) == tables.SAMPLE)
+        whole = itertools.chain([lines.quotes[0](head)], lines)
+        header = next(csv.reader(whole, delimiter=separator, **lines.quotes[1]), [])
         header = [name.strip() for name in header]  # as in `id, text`
-        names, changed = distinct(header), renamed(header)
+        names, changed = tables.distinct(header), tables.renamed(header)
         for cells in _cells(lines, separator):
             if isinstance(cells, Fault):
                 yield cells
@@ -280,7 +256,7 @@ def csv_rows(separators: str, longest: int) -> Rows:
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:
                 row = ",".join(cells).encode("utf-8", "surrogateescape")
-                if encoding := decoded(row, of_file)[1]:
+                if encoding := tables.decoded(row, of_file)[1]:
                     read = (cell.encode("utf-8", "surrogateescape") for cell in cells)
                     cells = [cell.decode(encoding, "replace") for cell in read]
                     changed = changed or f"csv.bad_utf8: read as {encoding}"
@@ -296,11 +272,13 @@ def _quotes_of(sample: str, separator: str, is_cut: bool) -> _Quotes:
     It fits if all rows are sound and have as many fields. Backslashes beside doubled quotes don't.
     """
     s = re.escape(separator)
-    known = [_USUAL] if re.search(rf'[^{s}\r\n"\\]""', sample) else [_USUAL, _BACKSLASHES]
+    # As Spark writes them; a backslash before anything else is text.
+    escaped = functools.partial(re.compile(r'(\\["\\])|(\\)').sub, r"\1\2\2")
+    doubled = re.search(rf'[^{s}\r\n"\\]""', sample)
     closing = rf'([^{s}"\r\n]"(?:"")*|(?:^|{s})[ \t]*"")[ \t]+(?=[{s}\r\n]|$)'
     without = functools.partial(re.compile(closing).sub, r"\1")
-    blanks = _Quotes(without, {"skipinitialspace": True})
-    for quotes in (*known, blanks) if separator != "\t" else ():
+    backslashes = (escaped, {"escapechar": None if doubled else "\\"})
+    for quotes in (_USUAL, backslashes, (without, {"skipinitialspace": True})):
         lines = _Lines(io.StringIO(sample, newline=""), len(sample), quotes)
         rows = [row for row in _cells(lines, separator) if row]
         whole = rows[:-1] if is_cut else rows
@@ -315,7 +293,7 @@ def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
 
     Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that.
     """
-    table = csv.reader(lines, delimiter=separator, strict=True, **lines.quotes.options)
+    table = csv.reader(lines, delimiter=separator, strict=True, **lines.quotes[1])
     while True:
         lines.begin_row()
         try:
@@ -332,17 +310,15 @@ def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
 
 def json_rows(longest: int) -> Rows:
     """Objects, in arrays or not, over any lines, each of `longest` characters at most."""
-    decoder = Members()
+    decoder = tables.Members()
     large = ValueError(f"an object of over {longest} characters (readers.max_record_bytes)")
 
     def rows(file: IO[bytes]) -> Iterator[Row]:
-        start = file.peek(SAMPLE).rstrip(bytes(range(128, 256)))  # type: ignore[attr-defined]
-        encoding, told = "utf-8-sig", ""
-        if not mostly_utf8(start):
-            encoding = decode_text(start, None)[1]
-            told = f"json.bad_utf8: read as {encoding}"
-        errors = "replace" if told else "surrogateescape"
-        text = io.TextIOWrapper(file, encoding, errors=errors)
+        start = file.peek(tables.SAMPLE).rstrip(bytes(range(128, 256)))  # type: ignore[attr-defined]
+        other = "" if mostly_utf8(start) else decode_text(start, None)[1]
+        told = other and f"json.bad_utf8: read as {other}"
+        errors = "replace" if other else "surrogateescape"
+        text = io.TextIOWrapper(file, other or "utf-8-sig", errors=errors)
         window, at, ended, first = "", 0, False, True
         while True:
             at = _SEPARATION.match(window, at).end()  # type: ignore[union-attr]

@@ -29,6 +29,7 @@ UUID_BYTES = pa.binary(16)
 #: Bytes at the beginning of a file that tell its encoding.
 SAMPLE = 1 << 20
 _AGREEING = 8  # lines of a file
+_OfFile = Callable[[], str]  # its encoding
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
 _BLANK = b" \t\r\n\v\f\0\x1e"  # around a line: also zeros of a power failure, and RFC 7464's mark
@@ -144,11 +145,7 @@ class Members(json.JSONDecoder):
 
 
 def _line_event(
-    line: bytes,
-    offset: int,
-    settings: ReaderSettings,
-    members: Members,
-    of_file: Callable[[], str],
+    line: bytes, offset: int, settings: ReaderSettings, members: Members, of_file: _OfFile
 ) -> Event:
     try:
         text, encoding = decoded(line.removeprefix(codecs.BOM_UTF8), of_file)
@@ -170,7 +167,7 @@ def _line_event(
     return event
 
 
-def decoded(line: bytes, of_file: Callable[[], str]) -> tuple[str, str]:
+def decoded(line: bytes, of_file: _OfFile) -> tuple[str, str]:
     """Return the text of a line, and the encoding that it was read in; "" for sound UTF-8.
 
     Unless most of it is UTF-8, its encoding is the file's, if that has one.
