@@ -11,7 +11,6 @@ from typing import IO, Any
 
 import yaml
 
-from curation import stores
 from curation.config import parse_yaml
 from curation.errors import ConfigError, StoreError
 from curation.recipe import STAGES, Recipe
@@ -64,12 +63,7 @@ def refuse_own(place: Folder, root: bool = False) -> None:
 
     With `root` also for a run's folder itself. Links are followed.
     """
-    try:
-        found = stores.info(place.fs, place.path(), place.url)
-    except OSError as error:  # of a name that is too long
-        raise _not_writable(place, error) from None
-    is_file = found is not None and found["type"] == "file"
-    shortest = 1 if place.is_local else 3
+    is_file, shortest = place.fs.isfile(place.path()), 1 if place.is_local else 3
     own = root and _has_recipe(place)
     for path in {place.url, os.path.realpath(place.url) if place.is_local else place.url}:
         parts = path.split("/")

@@ -402,7 +402,7 @@ def test_names_that_are_too_long(home: Path, capsys: pytest.CaptureFixture[str])
     for command in ("run llama3 --input rows.jsonl", "read-tables --input rows.jsonl"):
         for name in ("x" * 300, f"{'x' * 300}/new"):
             code, line = _line(_complete(f"{command} --output {name}"), capsys)
-            assert code == USAGE and ": can't be written as a run folder: File name" in line
+            assert code == USAGE and ": a name of over 255 bytes" in line
 
 
 def test_folders_that_are_closed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 SCRATCH = ".work"
 
 
+_LONGEST_NAME = 255  # bytes, of a file or folder
 #: Suffix of a file being written; a killed process leaves such files behind.
 _PART = ".part"
 
@@ -103,6 +104,9 @@ class Folder:
         url = self.url.rstrip("/")
         if url.endswith(":") and "/" not in url and self.url.startswith(f"{url}//"):
             raise ConfigError(f"{self.url}: not the name of a folder")
+        longest = 0 if stores.is_url(url) else max(map(len, os.fsencode(url).split(b"/")))
+        if longest > _LONGEST_NAME:
+            raise ConfigError(f"{self.url}: a name of over {_LONGEST_NAME} bytes")
         # Workers may have a different working directory from the driver.
         object.__setattr__(self, "url", url if stores.is_url(url) else os.path.abspath(url or "/"))
 
