@@ -122,17 +122,10 @@ def _parts_of(item: Item, size: int, answer: int) -> Iterator[tuple[int, str]]:
 
 
 def _table(items: list[Item]) -> pa.RecordBatch:
-    return pa.record_batch(
-        [
-            pa.array([i.set for i in items], pa.string()).dictionary_encode(),
-            pa.array([i.id for i in items], pa.string()),
-            pa.array(["\n".join([i.question, *i.choices]) for i in items], pa.large_string()),
-            pa.array([list(i.choices) for i in items], pa.list_(pa.large_string())),
-            pa.array([i.answer for i in items], pa.large_string()),
-            pa.array([i.passage for i in items], pa.large_string()),
-        ],
-        schema=ITEMS,
+    rows = (
+        item._asdict() | {"question": "\n".join([item.question, *item.choices])} for item in items
     )
+    return pa.RecordBatch.from_pylist([*rows], ITEMS)
 
 
 def prepare(settings: DecontaminationSettings, folder: Path) -> Catalog:

@@ -113,16 +113,7 @@ class Decontaminator:
         self._rules = read_values(settings.rules, Rules)
         self._acting = {name: settings.parts_of(name) for name in settings.evals}
         self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
-
-    @property
-    def index(self) -> Index:
-        """The index of their patterns."""
-        return self._catalog.patterns
-
-    @property
-    def items(self) -> pa.Table:
-        """The items that are looked for: columns `catalog.ITEMS`."""
-        return self._catalog.items
+        self.index, self.items = catalog.patterns, catalog.items
 
     def detectable(self) -> npt.NDArray[np.bool_]:
         """Return which items have a part that acts and can be found: bool [items].
@@ -206,7 +197,7 @@ class Decontaminator:
         self, hit: npt.NDArray[np.int64], tokens: Scratch, breaks: Sequence[int] = ()
     ) -> Iterator[Found]:
         """Yield the items of a hit; at `breaks`, tokens go on elsewhere in the text."""
-        index, pattern = self._catalog.patterns, int(hit[HIT.pattern])
+        index, pattern = self.index, int(hit[HIT.pattern])
         whole = max(1, int(index.totals[pattern]))
         length = int(index.offsets[pattern + 1] - index.offsets[pattern])
         aligned = hit
@@ -220,7 +211,7 @@ class Decontaminator:
             pieces = tuple(
                 (int(tokens.starts[a]), int(tokens.ends[b - 1])) for a, b in pairwise(edges)
             )
-            name = self._catalog.items["set"][owner.item].as_py()
+            name = self.items["set"][owner.item].as_py()
             of_set = self._settings.evals[name]
             threshold = of_set.threshold or self._settings.threshold
             part = PARTS[owner.part]
@@ -231,7 +222,7 @@ class Decontaminator:
             yield Found(
                 owner.item,
                 name,
-                self._catalog.items["id"][owner.item].as_py(),
+                self.items["id"][owner.item].as_py(),
                 part,
                 action,
                 round(min(score, 1.0), 4),
@@ -248,7 +239,7 @@ class Decontaminator:
         self, hit: npt.NDArray[np.int64], owner: Owner, tokens: Scratch
     ) -> npt.NDArray[np.int64]:
         """Return the hit of a question with its choices, these in whatever order."""
-        choices = self._catalog.items["choices"][owner.item].as_py()
+        choices = self.items["choices"][owner.item].as_py()
         if PARTS[owner.part] != "question" or not choices:
             return hit
         pattern = int(hit[HIT.pattern])
@@ -301,13 +292,13 @@ class Decontaminator:
 
     def _asks_code(self, item: int) -> bool:
         """Return whether an item's question is code."""
-        return is_code(self._catalog.items["question"][item].as_py())
+        return is_code(self.items["question"][item].as_py())
 
     def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8]) -> bool:
         """Return whether what the tokens leave out decides: operators of code, a question mark."""
         if one.part not in ("question", "answer"):
             return False
-        item: str = self._catalog.items[one.part][one.item].as_py()
+        item: str = self.items[one.part][one.item].as_py()
         parts = [text[start : end + _AFTER].tobytes() for start, end in one.pieces]
         span = b"\n".join(parts).decode("utf-8", "ignore")
         if is_code(item):
@@ -359,8 +350,8 @@ class Decontaminator:
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
-        size = int(self._catalog.patterns.sizes[hit[HIT.pattern]])
-        length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
+        size = int(self.index.sizes[hit[HIT.pattern]])
+        length = int(np.diff(self.index.offsets[hit[HIT.pattern] :][:2])[0])
         if size >= rules.short_words * WORD:
             return True
         # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
@@ -369,7 +360,7 @@ class Decontaminator:
         short = rules.short
         if end - start > short.stretch * length and hit[HIT.covered] < short.in_runs * length:
             return False  # its words, here and there
-        whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
+        whole = int(self.index.totals[hit[HIT.pattern]])
         least = max(short.bits * STEPS, short.score * whole)
         if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= least:
             return True
@@ -387,8 +378,8 @@ class Decontaminator:
 
         It is not where it has most of the words that the question has and the passage has not.
         """
-        passage = tokenize([self._catalog.items["passage"][item].as_py()])
-        question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
+        passage = tokenize([self.items["passage"][item].as_py()])
+        question = tokenize([self.items["question"][item].as_py()]).hashes
         own = question[~np.isin(question, passage.hashes)]
         share = self._rules.quotation.passage
         if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= share:
@@ -401,7 +392,7 @@ class Decontaminator:
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Return whether the answer is near: a short one word for word, of a long one most
         words."""
-        answer = tokenize([self._catalog.items["answer"][item].as_py()]).hashes
+        answer = tokenize([self.items["answer"][item].as_py()]).hashes
         reach = self._rules.answer_words + len(answer)
         near = tokens.hashes[max(0, start - reach) : end + reach]
         if not len(answer) or len(near) < len(answer):
@@ -420,7 +411,7 @@ class Decontaminator:
         named = {"id": batch["id"][i].as_py(), "input": input_of(batch, i)}
         for one in found:
             column = "question" if one.part in ("question", "choices") else one.part
-            item = self._catalog.items[column][one.item].as_py()
+            item = self.items[column][one.item].as_py()
             span = text[one.start : one.end].decode("utf-8", "replace")
             row = {n: v for n, v in one._asdict().items() if n in FOUND.names}
             texts = {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}

@@ -18,12 +18,10 @@ from curation.readers.headers import may_begin_warc, parse_arc
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.scan import scan
-from curation.readers.settings import KEEP_RAW_BYTES, PDF, PDF_MAGIC, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, PDF_MAGIC, ReaderSettings
 from curation.readers.stream import Stream
 from curation.readers.suffixes import COMPRESSED, HTML, JSON_LINES, without_compression
 
-#: MIME types of files, by the kind of their page.
-_MIMES = {"html": "text/html", "text": "text/plain", "pdf": PDF}
 _HEAD = 1 << 16  # bytes in which a page names its own address
 _LINK = re.compile(rb"<link\s[^>]{0,4096}>", re.IGNORECASE)
 _CANONICAL = re.compile(rb"\srel\s*=\s*[\"']?canonical[\"'\s/>]", re.IGNORECASE)
@@ -65,7 +63,7 @@ def read_file(name: str, kind: str, stream: Stream, settings: ReaderSettings) ->
         content=content,
         kind=kind,
         charset="utf-8" if kind == "text" else None,
-        mime=_MIMES[kind],
+        mime=tables.MIMES[kind],
         mended=mended,
         detail=detail,
         normalize=settings.normalize_text or "repair",

@@ -19,7 +19,7 @@ from curation.readers.charset import decode_text, is_binary, mostly_utf8
 from curation.readers.headers import any_date, clean_url
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
-from curation.readers.settings import KEEP_RAW_BYTES, NAME_COLUMN, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, NAME_COLUMN, PDF, ReaderSettings
 from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import everywhere, well_formed
@@ -33,7 +33,8 @@ _OfFile = Callable[[], str]  # its encoding
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
 _BLANK = b" \t\r\n\v\f\0\x1e"  # around a line: also zeros of a power failure, and RFC 7464's mark
-_MIME = {"html": "text/html", "text": "text/plain"}
+#: MIME types by the kind of a page.
+MIMES = {"html": "text/html", "text": "text/plain", "pdf": PDF}
 _FIELDS = ("id", "title")  # further columns that are read as Python values
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 _DEEPEST = 410  # values within each other; Python's stack has room for some hundred
@@ -79,20 +80,18 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
 
 def _line_end(stream: Stream, position: int, longest: int) -> int | None:
     """Position behind the line that begins at `position`; None when it is too long."""
-    looked = position
-    want = position + (1 << 16)
+    looked, size = position, 1 << 16
     while True:
-        reached = stream.fill(min(want, position + longest))
+        size = min(size, longest)
+        reached = stream.fill(position + size)
         found = stream.buffer.find(b"\n", looked - stream.base, reached - stream.base)
         if found >= 0:
-            end = stream.base + found + 1
-            return end if end <= position + longest else None
-        if reached < min(want, position + longest):
+            return stream.base + found + 1
+        if reached < position + size:
             return reached
-        if want >= position + longest:
+        if size == longest:
             return None
-        looked = reached
-        want += want - position
+        looked, size = reached, 2 * size
 
 
 def _skip_line(stream: Stream, position: int) -> int:
@@ -224,7 +223,7 @@ def row_event(
             content=content,
             kind=kind,
             charset="utf-8" if isinstance(value, str) else None,
-            mime=_MIME[kind],
+            mime=MIMES[kind],
             fields={name: value for name, value in row.items() if name not in used},
             mended=reason,
             detail=detail,
@@ -386,7 +385,7 @@ def _set_aside_event(
         content=row[kind],
         kind=kind,
         charset=row["charset"],
-        mime=_MIME[kind],
+        mime=MIMES[kind],
         status=row.get("status"),
         fields={"id": row["id"]},
         mended=row["mended"] or mended,
