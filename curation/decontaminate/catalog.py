@@ -92,7 +92,8 @@ def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
                 patterns.append(text)
             owners.append((known[key], first + k, part))
         first += len(some)
-        batches.append(_table(some))
+        rows = (i._asdict() | {"question": "\n".join([i.question, *i.choices])} for i in some)
+        batches.append(pa.RecordBatch.from_pylist([*rows], ITEMS))
     table = pa.Table.from_batches(batches, ITEMS).unify_dictionaries()
     ranked = np.array(sorted(set(owners)), np.int32).reshape(-1, 3)
     return Catalog(build_index(patterns, background), table, ranked)
@@ -119,13 +120,6 @@ def _parts_of(item: Item, size: int, answer: int) -> Iterator[tuple[int, str]]:
         yield _ANSWER, item.answer
     if item.passage:
         yield _PASSAGE, item.passage
-
-
-def _table(items: list[Item]) -> pa.RecordBatch:
-    rows = (
-        item._asdict() | {"question": "\n".join([item.question, *item.choices])} for item in items
-    )
-    return pa.RecordBatch.from_pylist([*rows], ITEMS)
 
 
 def prepare(settings: DecontaminationSettings, folder: Path) -> Catalog:

@@ -89,9 +89,8 @@ def summary(rows: pa.Table) -> list[dict[str, Any]]:
     `exact` and `fuzzy` are means over all items of the set.
     """
     keys = ["stage", "input", "set"]
-    flags = {state: pc.cast(pc.equal(rows["state"], state), pa.float64()) for state in SHARES}
-    for name, values in flags.items():
-        rows = rows.append_column(name, values)
+    for state in SHARES:
+        rows = rows.append_column(state, pc.cast(pc.equal(rows["state"], state), pa.float64()))
     means = [(name, "mean") for name in (*SHARES, "exact", "fuzzy")]
     grouped = rows.group_by(keys, use_threads=False).aggregate(
         [("item", "count"), *means, ("documents", "sum")]

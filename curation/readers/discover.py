@@ -31,6 +31,11 @@ _REPORTS = ("report.html", "report.json")
 _NOTES = "next to a saved Hugging Face dataset"
 #: What `datasets.save_to_disk` writes next to the Arrow files of a dataset, and what `map` adds.
 _NOTE = re.compile(r"(^|/)((state|dataset_info|dataset_dict)\.json|cache-[^/]*\.arrow)$")
+#: Why there may be more at an address of Hugging Face than is seen.
+_HINT = (
+    "; a dataset is hf://datasets/OWNER/NAME, and one that is private or gated needs "
+    "your token in HF_TOKEN"
+)
 _EXAMPLES = 3  # example names shown per reason
 
 
@@ -137,16 +142,6 @@ def _full(system: Any, path: str) -> str:
     return path if isinstance(system, LocalFileSystem) else str(system.unstrip_protocol(path))
 
 
-def _hint(pattern: str) -> str:
-    """Return why there may be more at an address than is seen."""
-    if not pattern.startswith("hf://"):
-        return ""
-    return (
-        "; a dataset is hf://datasets/OWNER/NAME, and one that is private or gated needs "
-        "your token in HF_TOKEN"
-    )
-
-
 def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...]) -> list[InputFile]:
     if not pattern.strip():
         raise InputError("an empty path is not an input")
@@ -184,7 +179,8 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
             files.append(InputFile(full, name, size, stores.version(info)))
     if not files:
         only = f", only {left}" if left.counts else ""
-        raise InputError(f"{pattern}: no input file matches{only}{_hint(pattern)}")
+        hint = _HINT if pattern.startswith("hf://") else ""
+        raise InputError(f"{pattern}: no input file matches{only}{hint}")
     over.add_all(left)
     return files
 

@@ -17,7 +17,7 @@ from curation.readers.read import read
 from curation.readers.records import Event, Page
 from curation.readers.rows import format_of_rows
 from curation.readers.settings import ReaderSettings
-from curation.readers.tables import UUID_BYTES, distinct, open_arrow, open_parquet
+from curation.readers.tables import distinct, open_arrow, open_parquet
 from curation.schema import DOCUMENTS, RESERVED, check_quality, conformed, fits, with_column
 
 T = TypeVar("T")
@@ -25,13 +25,8 @@ T = TypeVar("T")
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield lists of `size` items, in order; the last may be shorter."""
-    some: list[T] = []
-    for item in items:
-        some.append(item)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
+    rest = iter(items)
+    while some := [*itertools.islice(rest, size)]:
         yield some
 
 
@@ -125,7 +120,7 @@ def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.Da
 def _is_string(kind: pa.DataType) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     texts = (pa.string(), pa.large_string(), pa.string_view(), pa.null())
-    return kind in (*texts, pa.uuid(), UUID_BYTES)
+    return kind in (*texts, pa.uuid(), pa.binary(16))
 
 
 def _inferred(rows: Iterator[Row]) -> dict[str, pa.DataType]:

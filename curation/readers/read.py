@@ -1,6 +1,7 @@
 """Read any input file as pages."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -9,7 +10,7 @@ from curation.readers import tables, wacz
 from curation.readers.formats import HEAD, Packing, format_of, reader_of
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
-from curation.readers.rows import format_of_rows, read_rows, row_at
+from curation.readers.rows import format_of_rows, read_rows
 from curation.readers.settings import KEEP_RAW_BYTES, PDF_MAGIC, ReaderSettings
 
 _UNREAD = {PDF_MAGIC: "PDF, which is read with readers.pdf=true", b"7z\xbc\xaf": "7z: unpack it"}
@@ -38,7 +39,8 @@ def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
         try:
             name = PurePosixPath(path).name
             if found := format_of_rows(raw, name, settings):
-                event = row_at(raw, offset, name, settings, found)
+                rows = read_rows(raw, name, settings, found)
+                event = next(itertools.islice(rows, offset, None), None)
             else:
                 event = _event_at(raw, offset, settings, name)
         except (InputError, ValueError, OSError) as error:
@@ -73,12 +75,9 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
             reason, detail = "file.empty", "the file is empty"
         yield Damage(0, reason, detail, None, head[:KEEP_RAW_BYTES])
         return
-    blank = True
-    for event in reader(stream, settings):
-        blank = False
-        yield event
-    if blank:
-        yield blank_file(head)
+    events = reader(stream, settings)
+    yield next(events, None) or blank_file(head)
+    yield from events
 
 
 def blank_file(head: bytes) -> Damage:
@@ -120,8 +119,7 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
     if kind == "parquet":
         return tables.parquet_row(raw, offset, settings)
     if kind == "arrow":
-        rows = tables.read_arrow(raw, settings)
-        return next((event for n, event in enumerate(rows) if n == offset), None)
+        return next(itertools.islice(tables.read_arrow(raw, settings), offset, None), None)
     if kind == "zip":
         number, inner_offset = wacz.unpack(offset)
         package = wacz.Package(raw)

@@ -128,14 +128,6 @@ def read_rows(raw: RawFile, name: str, settings: ReaderSettings, found: Format) 
         yield Damage(read, f"{kind}.corrupt", f"after {read:,} rows: {told(error)}", None, b"")
 
 
-def row_at(
-    raw: RawFile, offset: int, name: str, settings: ReaderSettings, found: Format
-) -> Event | None:
-    """Return the row of this number."""
-    events = read_rows(raw, name, settings, found)
-    return next((event for n, event in enumerate(events) if n == offset), None)
-
-
 def sound_row(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
     """Return a row with U+FFFD in place of halves of characters and bytes that are no UTF-8.
 

@@ -24,8 +24,6 @@ from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import everywhere, well_formed
 
-#: Type of UUIDs in Parquet files whose writers don't call them so.
-UUID_BYTES = pa.binary(16)
 #: Bytes at the beginning of a file that tell its encoding.
 SAMPLE = 1 << 20
 _AGREEING = 8  # lines of a file
@@ -305,7 +303,7 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
             column = stored(column, storable(column.type)) if whole else column.dictionary_decode()
         if name in settings.date_columns:
             column = _dates(column)
-        if name == "id" and column.type == UUID_BYTES:
+        if name == "id" and column.type == pa.binary(16):  # UUIDs that aren't called so
             column = pa.ExtensionArray.from_storage(pa.uuid(), column)
         if not (sound := is_sound(column)):
             for i in (i for i in range(len(column)) if not is_sound(column.slice(i, 1))):
