@@ -238,12 +238,14 @@ def test_what_one_worker_reads_is_said(
 
 @pytest.mark.parametrize("kind", ["warc.gz", "warc.zst", "warc", "jsonl", "parquet"])
 def test_a_range_in_a_store_reads_its_own_bytes(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """And the head of the file, the rest of its last record, and a few blocks read ahead."""
+    """And the head of the file, for its format and encoding, the rest of its last record, and a few
+    blocks read ahead."""
     ahead = 16 << 10
     monkeypatch.setattr(transfers, "LEAST_AHEAD", ahead)
     monkeypatch.setattr(transfers, "MOST_AHEAD", ahead)
     monkeypatch.setattr("curation.readers.members.PLAIN_CHUNK", ahead)
     monkeypatch.setattr("curation.readers.members.CHUNK", ahead)
+    monkeypatch.setattr("curation.readers.tables.SAMPLE", ahead)
     if kind == "jsonl":
         data = jsonl() * 2500
     elif kind == "parquet":
