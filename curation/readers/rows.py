@@ -174,7 +174,8 @@ def _rows(raw: RawFile, name: str, found: Format) -> Iterator[Row]:
     if Packing.of(raw, name).compression:
         file = Content(raw, name, broken if found.is_mended else None)
     raw.fetch(0, 0)  # back to the beginning
-    for row in itertools.chain(found.rows(io.BufferedReader(file, tables.SAMPLE)), [None]):
+    buffered = io.BufferedReader(file, _CHUNK if found.is_mended else tables.SAMPLE)
+    for row in itertools.chain(found.rows(buffered), [None]):
         yield from broken
         broken.clear()
         if row is not None:
