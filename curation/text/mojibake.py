@@ -63,10 +63,10 @@ _HINT = re.compile(
 )
 # Letters such as "Ã", each with one to three signs behind it, those of `_SIGNS` or Latin-1, in
 # UTF-8. The no-break space is behind many a word, so it is a sign only where no word ends.
-_TAIL = (
-    b"\xc2[\x80-\x9f\xa1-\xbf]|\xc5[\x92\x93\xa0\xa1\xb8\xbd\xbe]|\xc6\x92|\xcb[\x86\x9c]|\xe2(?:"
-    b"\x80[\x93\x94\x98-\x9a\x9c-\x9e\xa0-\xa2\xa6\xb0\xb9\xba]|\x82\xac|\x84\xa2)"
-)
+_LASTS: dict[bytes, bytes] = collections.defaultdict(bytes)  # bytes behind the others
+for _sign in sorted({*_SIGNS.values(), *map(chr, range(0x80, 0xC0))} - {"\xa0"}):
+    _LASTS[_sign.encode()[:-1]] += _sign.encode()[-1:]
+_TAIL = b"|".join(b"%b[%b]" % found for found in _LASTS.items())
 _PART = b"\xc3[\x82-\xb4](?:(?:%b){1,3}+|(?<=[\x82\x83\x85\x8e\x90])\xc2\xa0)" % _TAIL
 _RUN = b"%b(?:%b)*+" % (_PART, _PART)  # which few processes need, and is slow to compile
 
@@ -91,11 +91,13 @@ def _firsts() -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
                 first[bytes([lead]).decode(name, "ignore")][0] |= one
                 second[bytes([tail]).decode(name, "ignore") or chr(tail)] |= one
                 second[chr(tail)] |= one * (tail < 0xA0)
-    return {sign: (begins, is_both) for sign, (begins, is_both) in first.items()}, dict(second)
+    same = dict[tuple[int, int], tuple[int, int]]()  # few differ, and these are kept once
+    return {s: same.setdefault((a, b), (a, b)) for s, (a, b) in first.items()}, dict(second)
 
 
-def _suspected(text: str) -> list[str]:
+def _suspected(source: bytes) -> list[str]:
     """Return the encodings in which the first signs beyond ASCII may be misread UTF-8."""
+    text = source.decode("utf-8", "ignore")
     begin = _BEYOND.search(text)
     if begin is None:
         return []
@@ -126,7 +128,8 @@ def _byte_of(name: str) -> dict[int, int]:
 
     ISO-8859-1 and windows-1252 are one.
     """
-    signs = {ord(bytes([b]).decode(name, "ignore") or chr(b)): b for b in range(256)}
+    read = bytes(range(256)).decode(name, "replace")
+    signs = {ord(sign) if sign != "\ufffd" else b: b for b, sign in enumerate(read)}
     return signs if name != "cp1252" else {b: b for b in range(0x80, 0xA0)} | signs
 
 
@@ -149,12 +152,12 @@ class Misread(NamedTuple):
 def misread(source: bytes, least: float) -> Misread:
     """Return what of a text (UTF-8) was misread, if at least a share `least`."""
     first = _first(source)
-    suspected = _suspected(source[first : first + 4 * _ASKED].decode("utf-8", "ignore"))
-    if not suspected:
+    encodings = _suspected(source[first : first + 4 * _ASKED])
+    if not encodings:
         return Misread()
     sample = source[first : first + 4 * _READ_AGAIN].decode("utf-8", "ignore")[:_READ_AGAIN]
     near = _near(source)
-    each = [_misread_in(encoding, near, sample, least) for encoding in suspected]
+    each = [_misread_in(encoding, near, sample, least) for encoding in encodings]
     found = max(each, key=operator.itemgetter(0, 1), default=Misread())
     by_chance = 1 if found.encoding in _BY_PAIRS else 0  # as in "木i", read in Korean
     return found if found.share >= least and found.proof > by_chance else Misread()
@@ -195,9 +198,7 @@ def _misread_in(encoding: str, near: str, sample: str, least: float = 0.0) -> Mi
         return Misread()
     beyond = sound.decode()
     usual = len("".join(_USUAL.findall(beyond))) - len(_MIXED.findall(again))
-    if usual < _ALL * len(beyond) and not _suspected(
-        _encoded(sample, encoding).decode("utf-8", "ignore")
-    ):
+    if usual < _ALL * len(beyond) and not _suspected(_encoded(sample, encoding)):
         return Misread()
     proof = len(sound) - len(beyond) - 2 * len(_SPACED_QUOTES.findall(near))
     if "".join(_BEYOND.findall(near)).replace("\xa0", "").isalpha():  # as in "ääšš"
@@ -227,7 +228,7 @@ def _read_again(source: bytes) -> bytes:
 def mended(source: bytes) -> bytes:
     """A page (UTF-8), mended as by `repaired` where it begins misread or has controls."""
     first = _first(source)
-    begin = source[first : first + 3 * _ASKED].decode("utf-8", "ignore")
+    begin = source[first : first + 3 * _ASKED]
     return _repaired(source) if _has_control(source, first) or _suspected(begin) else source
 
 
