@@ -76,7 +76,7 @@ _PATTERNS = (
     rf"{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}",
 )
 _SOME = "[^\x00-\x40\u2000-\u2bff]"  # letters, and other signs that are soon told
-# Any of these, or somewhat more, in one pattern that is prepared soon.
+# Any of these but the last, or somewhat more, in one pattern that is prepared soon.
 _BEGUN = (
     rf"{_UNDECODED}|{_SPACED}\?+{_SMALL}(?:{_SPACED}|[?'’-])*(?:[.,;:!)\"“”»…\s]|$)|"
     rf"\?(?:{_UNSPACED} ?){{1,6}}\?|\?(?:{_KOREAN} ?){{1,10}}\?|"
@@ -84,7 +84,7 @@ _BEGUN = (
     rf"u0[01][0-9a-f]{{2}}|u[0-9A-Da-d][0-9A-Fa-f]{{3}}u|<U\+|"
     rf"\+(?:A[0-9I-X]|B[A-J])[0-9A-Za-z+/]+[-,. ]|(?:^|\n)M[ -`]{{60}}|"
     rf"&(?:amp;)?(?:#|[A-Za-z]{{3,7}};)|{_SOME}{_SIGN}+{_SOME}|â€|ï¿½|ðŸ|Ã[ŠŒŽšœž]|"
-    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ŷŹ-ƑƓ-ɏ]|{_DENSE}|{_INSIDE}|{_LATIN}{_FOREIGN}{{1,2}}{_LATIN}"
+    rf"[ÂÃÄÅÎÏÐÑØÙ][^\x00-\x7fÀ-ŷŹ-ƑƓ-ɏ]|{_DENSE}|{_INSIDE}"
 )
 
 
@@ -100,12 +100,15 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     offsets, data = text_buffers(column)
     sources = (data[offsets[i] : offsets[i + 1]].tobytes() for i in beyond)
     whole[beyond] = [misread(source, _MISREAD).characters for source in sources]
-    begun = pc.match_substring_regex(column, _BEGUN).to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(begun | (whole > 0))
+    rows = np.flatnonzero(_count(column, f"{_BEGUN}|{_PATTERNS[-1]}") + whole)
     if not len(rows):
         return out
     some = column.take(pa.array(rows))
-    found = np.stack([_count(some, pattern) for pattern in _PATTERNS], 1)
+    found = np.zeros((len(rows), len(_PATTERNS)), np.int64)
+    found[:, -1] = _count(some, _PATTERNS[-1])  # which is all that most of these have
+    told = np.flatnonzero(_count(some, _BEGUN))
+    for kind, pattern in enumerate(_PATTERNS[:-1] if len(told) else ()):
+        found[told, kind] = _count(some.take(pa.array(told)), pattern)
     found[:, 3] = np.maximum(found[:, 3], whole[rows])
     any_found = found.any(1)  # most have none, and what follows counts all of their characters
     rows, some, found = rows[any_found], some.filter(pa.array(any_found)), found[any_found]
