@@ -45,7 +45,7 @@ _SPACE = 32
 _START, _FIRST = np.uint64(7), np.uint64(0x9E3779B97F4A7C15)
 _LAST, _FOLD = np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 _KEY = np.uint64(64 - 24)  # bits of a key: of unknown words one in a thousand has that of another
-_MOST_KEY, _PLACE = (1 << 24) - 1, 11  # the last bits of a key, of which a few have the first ones
+_MOST_KEY, _PLACE = (1 << 24) - 1, 9  # the last bits of a key, of which a few have the first ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +89,16 @@ class CloseLanguages:
         out = np.zeros((len(rows), len(self.groups[group])))
         keys, odds, places = self.keys[span], self.odds[span], self._places[group]
         spans = np.stack([firsts[rows], firsts[rows + 1]], 1)
-        _add(offsets, data, spans, keys, places, odds, _scratch(offsets), out)
+        scratch = np.empty(int(np.diff(offsets).max(initial=0)), np.uint32)  # words of a line
+        _add(offsets, data, spans, keys, places, odds, scratch, out)
         return out
 
     @functools.cached_property
     def _places(self) -> list[Ints]:
         """Where keys with the same first bits begin, for each group: they are spread evenly."""
-        firsts = np.arange((_MOST_KEY >> _PLACE) + 2, dtype=np.uint32) << _PLACE
-        spans = zip(self.starts[:-1], self.starts[1:], strict=True)
-        return [np.searchsorted(self.keys[a:b], firsts).astype(np.int64) for a, b in spans]
+        spans, most = pairwise(self.starts), (_MOST_KEY >> _PLACE) + 1
+        counts = (np.bincount(self.keys[a:b] >> _PLACE, minlength=most) for a, b in spans)
+        return [np.cumsum(np.append(0, each)) for each in counts]
 
 
 def weighed(weights: Floats, shares: Floats, words: Floats, sizes: Ints, large: Mask) -> Floats:
@@ -188,8 +189,3 @@ def keys(lines: Texts) -> tuple[npt.NDArray[np.uint32], Ints]:
     for begin, end in pairwise(offsets.tolist()):
         ends.append(ends[-1] + int(_keys(data, begin, end, out[ends[-1] :])))
     return out[: ends[-1]], np.diff(ends)
-
-
-def _scratch(offsets: Ints) -> npt.NDArray[np.uint32]:
-    """Room for the words of a line: no more than its bytes."""
-    return np.empty(int(np.diff(offsets).max(initial=0)), np.uint32)

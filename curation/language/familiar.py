@@ -99,7 +99,7 @@ class Familiarity:
         """
         offsets, data = text_buffers(lines)
         counts = np.zeros((5, len(labels)))
-        scratch = _scratch(offsets)
+        scratch = np.empty((int(np.diff(offsets).max(initial=0)) + 1, 2), np.uint64)
         table = self.table.view(np.uint64)
         _count(offsets, data, firsts, labels, table, self.everywhere, scratch, counts)
         return counts
@@ -188,18 +188,9 @@ def _count(
 def places(lines: Texts, labels: Ints) -> tuple[Ints, Ints]:
     """Places of the runs of every line, one line after the other, and how many each has."""
     offsets, data = text_buffers(lines)
-    runs, ends = np.empty((_most(int(offsets[-1] - offsets[0]), len(labels)), 2), np.uint64), [0]
+    runs, ends = np.empty((int(offsets[-1] - offsets[0]) + len(labels), 2), np.uint64), [0]
     for begin, end in pairwise(offsets.tolist()):
         ends.append(int(_runs(data, begin, end, runs, ends[-1])))
     place: Any = _place.py_func  # of arrays as of numbers
     counts = np.diff(ends)
     return place(runs[: ends[-1], 0], np.repeat(labels, counts)).astype(np.int64), counts
-
-
-def _scratch(offsets: Ints) -> npt.NDArray[np.uint64]:
-    return np.empty((_most(int(np.diff(offsets).max(initial=0)), 1), 2), np.uint64)
-
-
-def _most(size: int, lines: int) -> int:
-    """Runs that so many bytes hold at most."""
-    return size + lines
