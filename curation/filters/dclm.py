@@ -18,7 +18,7 @@ from curation.bytes import ascii
 from curation.bytes.code_points import code_point, last_character
 from curation.compiled import Bool, Bytes, Int, Record, Uint16s, borrowing
 from curation.filters.gopher import DCLM, count_symbols, line_shares
-from curation.filters.lexicon import FLAGGED, LISTS, bits_of, chain
+from curation.filters.lexicon import FLAGGED, bits_of
 from curation.text import characters as ch
 from curation.text.lines import strip_left
 
@@ -85,9 +85,8 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     """
     begin, end, properties, tokens = doc.begin, doc.end, kit.properties, space.tokens
     words = counted = chars = alpha = stops = token = 0
-    seed = chain(np.uint64(max(doc.stop_words, 0)), LISTS)
     for k in range(doc.kinds if doc.stop_words >= 0 else 0):
-        bits = bits_of(chain(seed, space.distinct.lows[k]), doc.stop_words, kit.stop_words)
+        bits = bits_of(space.distinct.lows[k], doc.stop_words, kit.stop_words)
         space.bytes[k] = bits & FLAGGED != 0
     i = strip_left(data, begin, end, properties)
     while i < end:

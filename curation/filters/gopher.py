@@ -13,7 +13,7 @@ from curation.bytes.ascii import byte_set
 from curation.bytes.code_points import code_point
 from curation.bytes.search import stands_at, word
 from curation.compiled import Bytes, Float, Int, Record, Uint16s, borrowing
-from curation.filters.lexicon import FLAGGED, LISTS, bits_of, chain
+from curation.filters.lexicon import FLAGGED, bits_of
 from curation.filters.scratch import token_characters
 from curation.text.lines import strip_left, strip_right
 from curation.text.words import HAS_ALPHA, NOT_PUNCTUATION
@@ -104,8 +104,7 @@ def measure(data: Bytes, doc: Document, kit: Kit, space: Scratch, row: Record) -
     row.gopher_bullet_line_ratio = bullets
     row.gopher_ellipsis_line_ratio = trailing
     if doc.stop_words >= 0:
-        seed = chain(np.uint64(doc.stop_words), LISTS)
         row.gopher_stop_words = 0.0  # different ones, as they are spelled
         for h in space.distinct.hashes[: doc.kinds]:
-            bits = bits_of(chain(seed, h), doc.stop_words, kit.stop_words)
+            bits = bits_of(h, doc.stop_words, kit.stop_words)
             row.gopher_stop_words += bits & FLAGGED != 0

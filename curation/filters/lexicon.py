@@ -46,20 +46,18 @@ EVERYDAY = 8
 
 _EVERYDAY_MARK = "?"
 _PLACES = 1 << 13
-#: Behind the number of a list, where its phrases begin.
-LISTS = np.uint64(0x5851F42D4C957F2D)
 
 
 class Lists(NamedTuple):
     """Phrases of numbered lists."""
 
-    table: Table  # their bits by the hash of each, or of its beginning
+    table: Table  # their bits by the number of the list and the hash of each, or of its beginning
     some: npt.NDArray[np.bool_]  # [lists, _PLACES] whether any hash has these low bits
 
 
 @inlined
 def chain(h: Int, token: Int) -> Int:
-    """Hash of a phrase that goes on with the token of this hash; first is its list's number."""
+    """Hash of a phrase that goes on with the token of this hash; that of its first is its own."""
     h = (h * np.uint64(0x9E3779B97F4A7C15)) ^ token
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return h ^ (h >> np.uint64(32))
@@ -104,22 +102,25 @@ def _phrase_table(lists: int, rows: Sequence[tuple[int, int, str]]) -> Lists:
 
 
 def _phrase_keys(data: Bytes, spans: Spans, numbers: Int64s) -> Uint64s:
-    """Return the hash of every beginning of each phrase, word by word of all of them."""
+    """Return the key of every beginning of each phrase, word by word of all of them."""
     chain_all: Any = chain.py_func  # of arrays as of numbers
     _, keys = describe_words(data, spans, ch.properties(), ch.lower_case())
-    h = chain_all(numbers.astype(np.uint64), LISTS)
-    places, ends = spans.doc_offsets[:-1].copy(), spans.doc_offsets[1:]
-    while (going := places < ends).any():
-        h[going] = keys[places[going]] = chain_all(h[going], keys[places[going]])
-        places += 1
+    firsts, ends = spans.doc_offsets[:-1], spans.doc_offsets[1:]
+    h, lists = np.zeros(len(numbers), np.uint64), numbers.astype(np.uint64)
+    for place in range(int((ends - firsts).max(initial=0))):
+        going = firsts + place < ends
+        here = firsts[going] + place
+        h[going] = chain_all(h[going], keys[here]) if place else keys[here]
+        keys[here] = chain_all(lists[going], h[going])
     return keys
 
 
 @inlined
 def bits_of(h: Int, number: Int, lists: Lists) -> Int:
     """Bits of the phrase, or the beginning of one, of this hash in list `number`: 0 for most."""
-    some = lists.some[number, h % np.uint64(_PLACES)]
-    return max(find(lists.table.keys, lists.table.values, h), 0) if some else np.int64(0)
+    key = chain(np.uint64(number), h)
+    some = lists.some[number, key % np.uint64(_PLACES)]
+    return max(find(lists.table.keys, lists.table.values, key), 0) if some else np.int64(0)
 
 
 @borrowing
@@ -133,10 +134,9 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
         return np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
     table = kit.dirty_words
-    seed = chain(np.uint64(doc.dirty_words), LISTS)
     for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
-        classes.marks[c] = -1 if h == DIGITS else bits_of(chain(seed, h), doc.dirty_words, table)
+        classes.marks[c] = -1 if h == DIGITS else bits_of(h, doc.dirty_words, table)
     found = covered = everyday = everyday_covered = total = free = 0
     for i in range(doc.tokens):
         if not tokens.flags[i] & IS_WORD:
@@ -145,14 +145,15 @@ def dirty_words(doc: Document, kit: Kit, space: Scratch) -> tuple[Float, Float]:
         mark = classes.marks[distinct.classes[tokens.ids[i]]]
         if i < free or not mark:
             continue
-        h = seed
+        h = np.uint64(0)
         kind = np.int64(0)
         length = 0
         stop = i
         for j in range(i, doc.tokens):
             if not tokens.flags[j] & IS_WORD:
                 break
-            h = chain(h, distinct.lows[tokens.ids[j]])
+            low = distinct.lows[tokens.ids[j]]
+            h = low if j == i else chain(h, low)
             known = j == i and mark > 0
             bits = np.int64(mark) if known else bits_of(h, doc.dirty_words, table)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):

@@ -47,11 +47,6 @@ def fold_number(text: str) -> str:
     return text if text.isascii() else text.translate(_NUMBERS)
 
 
-def fold_address(text: str) -> str:
-    """Return the text with `@` and full stop in ASCII."""
-    return text if text.isascii() else text.translate(_ADDRESSES)
-
-
 #: Where spans overlap, the kind that comes first here holds.
 KINDS: tuple[PersonalKind, ...] = get_args(PersonalKind)
 
@@ -296,7 +291,7 @@ def _places(text: str) -> Sequence[int]:
 def _mail(
     plain: str, start: int, before: str, context: _Context
 ) -> Iterator[tuple[PersonalKind, int, int]]:
-    text = fold_address(plain)
+    text = plain if plain.isascii() else plain.translate(_ADDRESSES)
     at = text.index("@")
     behind = before + plain[:at]
     credentials = _CREDENTIALS.search(behind) if "://" in behind else None
