@@ -157,15 +157,11 @@ class RuleBook:
         rest = np.ones(rows, bool)
         for label in sorted(labels, key=str):
             if label is not None and closest(label, self._by_language) is not None:
-                mine = _equals(languages, [label])
+                found = pc.is_in(languages, pa.array([label], pa.string()))
+                mine = found.to_numpy(zero_copy_only=False)
                 groups.append((self.of(label), mine))
                 rest &= ~mine
         return [*groups, (self._default, rest)]
-
-
-def _equals(languages: pa.Array, labels: Iterable[str]) -> npt.NDArray[np.bool_]:
-    found = pc.is_in(languages, pa.array(list(labels), pa.string()))
-    return found.to_numpy(zero_copy_only=False)
 
 
 def _fails(

@@ -100,13 +100,14 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     offsets, data = text_buffers(column)
     sources = (data[offsets[i] : offsets[i + 1]].tobytes() for i in beyond)
     whole[beyond] = [misread(source, _MISREAD).characters for source in sources]
-    rows = np.flatnonzero(_count(column, f"{_BEGUN}|{_PATTERNS[-1]}") + whole)
+    begun = pc.match_substring_regex(column, f"{_BEGUN}|{_PATTERNS[-1]}")
+    rows = np.flatnonzero(begun.to_numpy(zero_copy_only=False) | (whole > 0))
     if not len(rows):
         return out
     some = column.take(pa.array(rows))
     found = np.zeros((len(rows), len(_PATTERNS)), np.int64)
     found[:, -1] = _count(some, _PATTERNS[-1])  # which is all that most of these have
-    told = np.flatnonzero(_count(some, _BEGUN))
+    told = np.flatnonzero(pc.match_substring_regex(some, _BEGUN))
     for kind, pattern in enumerate(_PATTERNS[:-1] if len(told) else ()):
         found[told, kind] = _count(some.take(pa.array(told)), pattern)
     found[:, 3] = np.maximum(found[:, 3], whole[rows])
