@@ -88,7 +88,8 @@ def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[
         if start < taken or (start == 0 and adjoining and not certain):
             continue
         text = run[start:end]
-        if not certain and (_DATE.search(text) or _YEARS.search(text) or _hyphen_isbn(text)):
+        isbn = text.count("-") == 3 and is_isbn10(text)
+        if not certain and (isbn or _DATE.search(text) or _YEARS.search(text)):
             continue
         if end == len(run):
             if extension := _EXTENSION.match(after):
@@ -108,10 +109,6 @@ def _first_groups(text: str, most: int) -> str:
             break
         end = group.end()
     return text[:end]
-
-
-def _hyphen_isbn(text: str) -> bool:
-    return text.count("-") == 3 and is_isbn10(text)
 
 
 def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:

@@ -38,6 +38,8 @@ _BROKEN = re.compile(f"[A-Za-z]{_WIDE}|{_WIDE}[A-Za-z]|[a-z][^\x00-\x7f]?[{_CAPI
 _SPACED_QUOTES = re.compile("\xa0[«»]")  # as in "liberté »"
 _LOW = bytes(range(128))
 _BEYOND = re.compile("[^\x00-\x7f]+")
+# What all that is misread has: two signs beyond ASCII, one that stands for a pair, or a control.
+_NEEDED = re.compile("[^\x00-\x7f](?:(?=[^\x00-\x7f])|(?<=[^\x00-\x7f\xa0-\u036f\u2000-\u2e7f]))")
 _BLOCK, _SHORT = 8192, 1024  # bytes that are looked through at a time, and not worth a choice
 _ASKED = 60  # characters from the first beyond ASCII on, that tell whether to look closer
 _BITS, _MORE = 7, 64  # of a count of runs among these, and more than it can be
@@ -99,7 +101,7 @@ def _suspected(source: bytes) -> list[str]:
     """Return the encodings in which the first signs beyond ASCII may be misread UTF-8."""
     text = source.decode("utf-8", "ignore")
     begin = _BEYOND.search(text)
-    if begin is None:
+    if begin is None or not _NEEDED.search(text, begin.start(), begin.start() + _ASKED):
         return []
     first, second = _firsts()
     sample = text[begin.start() : begin.start() + _ASKED]
@@ -244,7 +246,8 @@ def repaired(text: str) -> str:
     C1 controls that are none of their bytes become the signs that windows-1252 has in their places.
     """
     source = text.encode("utf-8", "surrogatepass")
-    made = source if text.isascii() else _repaired(source)
+    may = not text.isascii() and (len(text) >= _SHORT or _NEEDED.search(text))
+    made = _repaired(source) if may else source
     return text if made is source else made.decode("utf-8", "surrogatepass")
 
 

@@ -146,3 +146,9 @@ def test_short_texts_that_look_like_others_stay(text: str) -> None:
 
 def test_halves_of_a_character_in_a_string() -> None:
     assert extract("<p>one \ud800 and \ud83d\ude00 two</p>").text == "one \ufffd and \U0001f600 two"
+
+
+def test_a_sign_alone_may_stand_for_two_bytes() -> None:
+    sound = "Un café, une clé, un thé"
+    for encoding in ("gb18030", "cp949", "big5", "euc_jp"):
+        assert repaired(sound.encode().decode(encoding)) == sound
