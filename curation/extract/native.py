@@ -45,6 +45,7 @@ _NAMES = (name2codepoint.keys() | {"apos"}) - {"lt", "gt"}
 _REFERENCE = re.compile(
     r"(?:\\&|&)(?:amp;)*(?:[a-zA-Z][a-zA-Z\d]{1,7}|#\d{2,6}|#[xX][\da-fA-F]{2,5});"
 )
+_AMPERSANDS = re.compile(r"\A(?:amp;)+(?=.)")  # of one that was escaped more than once
 # A text that speaks of markup may mean the reference itself.
 _ABOUT = re.compile(r"html|xml|entit|escap|markup|ampersand|encod|unicode|charset", re.I)
 _ASCII = "\"&'"  # of ASCII, what may be read: `<` and `*` might make markup
@@ -75,9 +76,7 @@ def _line(line: str, signs: dict[str, str]) -> str:
 
 def _sign(reference: str) -> str:
     """What a reference stands for; "" where it is none or is better left."""
-    name = reference.removeprefix("\\")[1:]
-    while len(name) > 4 and name.startswith("amp;"):
-        name = name[4:]
+    name = _AMPERSANDS.sub("", reference.removeprefix("\\")[1:])
     if name[0] != "#" and name[:-1] not in _NAMES:
         return f"&{name}" if "&amp;" in reference else ""
     sign = html.unescape(f"&{name}")

@@ -50,7 +50,8 @@ _SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。�
 _SENTENCES = 3
 _PARAGRAPH = re.compile(r"<(?:p|br|div)\b", re.I)
 #: What begins a tag as HTML or JSON escapes it, once or more often.
-_ESCAPED_TAG = re.compile(r"(&)(?:amp;)*(?:lt|#0*60|#x0*3c);|\\(?:u00|x)(?:3c|26)", re.I)
+_LESS_THAN = r"(?:amp;)*(?:lt|#0*60|#x0*3c);"
+_ESCAPED_TAG = re.compile(rf"(&){_LESS_THAN}|\\(?:u00|x)(?:3c|26{_LESS_THAN})(?=[/!]?[a-z])", re.I)
 _LAYERS = 4  # of escapes
 _TAG = re.compile(r"<[^<>]*>")
 #: Rows that Next.js sends: elements, and text before which its length stands.

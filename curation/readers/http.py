@@ -18,7 +18,8 @@ from curation.readers.charset import is_binary
 from curation.readers.members import ZSTD_MAGIC, ZstdFrameError, zstd_blocks
 from curation.readers.raw import RawFile
 
-_HEAD_END = re.compile(rb"\n\r*+\n|\r\r(?![\r\n])")
+_HEAD_END = re.compile(rb"\n\r*+\n")
+_CR_HEAD_END = re.compile(rb"\r\r(?![\r\n])")  # of lines that end with CR alone
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 # Lines before a status line don't count (RFC 9112, 2.2).
 _START = re.compile(rb"\s*+(?=HTTP/|ICY 2)", re.IGNORECASE)
@@ -117,7 +118,9 @@ def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
     found, start = None, _START.match(buffer, begin, end)
     while start:
         last = min(end, start.end() + _LONGEST_HEAD)
-        ended = _HEAD_END.search(buffer, start.end(), last)
+        behind = buffer.find(b"\n", start.end(), last) + 1  # the first line
+        ended = _CR_HEAD_END.search(buffer, start.end(), behind or last)
+        ended = ended or _HEAD_END.search(buffer, start.end(), last)
         head = bytes(buffer[start.end() : ended.start() if ended else last])
         head = head if b"\n" in head else head.replace(b"\r", b"\n")
         if inner := [*_INNER.finditer(head)]:  # without an empty line between them

@@ -335,3 +335,11 @@ def test_escaped_html_in_a_state_is_read(escaped: Callable[[str], str], language
         f"load({json.dumps(json.dumps({'q': written}))})",
     ):
         assert extract(_script(script)).text == "\n".join(told)
+
+
+def test_an_escape_that_a_state_speaks_of_stays() -> None:
+    told = (
+        "In a program `\\u003c` is a sign that compares. Here it stands alone. It opens no tag. "
+        * 6
+    )
+    assert r"`\u003c` is a sign" in extract(_script(json.dumps({"a": {"body": told}}))).text

@@ -176,6 +176,7 @@ def test_content_length() -> None:
         (b"ICY 200 OK\r\ncontent-type: a/b\r\n\r\n", 200),
         (b"HTTP/1.1 200 OK\rX: y\rContent-Type: a/b\r\r", 200),
         (b"HTTP/1.1 200 OK\r\r\nContent-Type: a/b\r\r\n\r\r\n", 200),
+        (b"HTTP/1.1 200 OK\r\nX: y\r\rz\r\nContent-Type: a/b\r\n\r\n", 200),
     ],
 )
 def test_heads(head: bytes, status: int | None) -> None:
