@@ -49,9 +49,9 @@ _LEAST = 400  # characters of an article
 _SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。！？]|</p\b")
 _SENTENCES = 3
 _PARAGRAPH = re.compile(r"<(?:p|br|div)\b", re.I)
-#: What begins a tag as HTML or JSON escapes it, once or more often.
-_LESS_THAN = r"(?:amp;)*(?:lt|#0*60|#x0*3c);"
-_ESCAPED_TAG = re.compile(rf"(&){_LESS_THAN}|\\(?:u00|x)(?:3c|26{_LESS_THAN})(?=[/!]?[a-z])", re.I)
+_LESS = r"(?:amp;)*(?:lt|#0*60|#x0*3c);"
+#: What begins a tag as HTML escapes it, or a paragraph's as JSON does, once or more often.
+_ESCAPED_TAG = re.compile(rf"(&){_LESS}|\\(?:u00|x)(?:3c|26{_LESS})(?=/?(?:p|br|div)\b)", re.I)
 _LAYERS = 4  # of escapes
 _TAG = re.compile(r"<[^<>]*>")
 #: Rows that Next.js sends: elements, and text before which its length stands.
