@@ -468,12 +468,14 @@ def test_the_first_line_of_a_csv_says_how_it_is_divided(
 
 @pytest.mark.parametrize("kind", [pa.uuid(), pa.binary(16)])
 def test_uuids_are_ids(home: Path, kind: pa.DataType) -> None:
-    table = pa.table({"id": pa.array([bytes(16), None], kind), "text": ["one", "two"]})
+    column = pa.array([bytes(16), None], kind)
+    table = pa.table({"id": column, "text": ["one", "two"], "title": column})
     pq.write_table(table, "t.parquet")
     assert run("read-tables", "--input", "t.parquet", "--output", "out") == 0
     first, second = kept("out/read-tables/documents")
     assert first["id"] == "00000000-0000-0000-0000-000000000000"
     assert len(second["id"]) == 32 and "own_id" not in first
+    assert first["title"] == first["id"]
 
 
 def test_bytes_of_a_csv_that_are_not_utf8_are_told(home: Path) -> None:

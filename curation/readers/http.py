@@ -148,7 +148,7 @@ def media_type(value: str) -> tuple[str, str | None]:
     Of several, as of repeated fields, the last that is a type, as in the Fetch standard.
     """
     mime, charset = "", None
-    for one in value.split(","):
+    for one in re.findall(r'(?:[^,"]|"[^"]*"?)+', value):  # at commas that no quotes are around
         name, _, rest = one.partition(";")
         name = name.strip(" \t\"'").lower()
         if not mime or ("/" in name and name != "*/*"):

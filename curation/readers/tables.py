@@ -303,7 +303,7 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
             column = stored(column, storable(column.type)) if whole else column.dictionary_decode()
         if name in settings.date_columns:
             column = _dates(column)
-        if name == "id" and column.type == pa.binary(16):  # UUIDs that aren't called so
+        if name in _FIELDS and column.type == pa.binary(16):  # UUIDs that aren't called so
             column = pa.ExtensionArray.from_storage(pa.uuid(), column)
         if not (sound := is_sound(column)):
             for i in (i for i in range(len(column)) if not is_sound(column.slice(i, 1))):

@@ -195,6 +195,8 @@ def test_heads(head: bytes, status: int | None) -> None:
         ('"text/html"; charset=x', ("text/html", "x")),
         ("", ("", None)),
         ("text/plain, text/html; charset=x", ("text/html", "x")),
+        ('text/html;profile="http://a/b,c/d";charset=x', ("text/html", "x")),
+        ('text/html; charset=x; title="a, b/c', ("text/html", "x")),
         ("text/html; charset=x, text/html", ("text/html", "x")),
         ("text/html; charset=x, application/pdf", ("application/pdf", None)),
         ("text/html; charset=x, */*, none, max-age=3", ("text/html", "x")),
