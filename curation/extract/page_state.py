@@ -171,11 +171,10 @@ def _articles(state: Any) -> Iterator[str]:
     waiting, is_other = [state], functools.cache(_OTHER_KEYS.search)
     while waiting:
         item = waiting.pop()
-        if isinstance(item, list):
-            item = dict(enumerate(item))
-        if isinstance(item, dict):
-            for key, value in item.items():
-                if (isinstance(value, str) and len(value) < _LEAST) or is_other(str(key)):
+        if isinstance(item, (list, dict)):
+            pairs = item.items() if isinstance(item, dict) else (("", one) for one in item)
+            for key, value in pairs:
+                if (isinstance(value, str) and len(value) < _LEAST) or is_other(key):
                     continue
                 if isinstance(value, str):
                     if value[:1] in ("{", "["):

@@ -248,10 +248,9 @@ def csv_rows(separators: str, longest: int) -> Rows:
             elif any(cells[len(names) :]):  # a separator in a text without quotes, most likely
                 yield Fault("more_fields", f"{len(cells)} fields, the first line has {len(names)}")
             elif cells:
-                row = ",".join(cells).encode("utf-8", "surrogateescape")
-                if encoding := tables.decoded(row, of_file)[1]:
-                    read = (cell.encode("utf-8", "surrogateescape") for cell in cells)
-                    cells = [cell.decode(encoding, "replace") for cell in read]
+                content = [cell.encode("utf-8", "surrogateescape") for cell in cells]
+                if encoding := tables.decoded(b",".join(content), of_file)[1]:
+                    cells = [cell.decode(encoding, "replace") for cell in content]
                     changed = changed or f"csv.bad_utf8: read as {encoding}"
                 yield dict(zip(names, cells, strict=False)), changed  # either may be longer
                 changed = ""
@@ -265,17 +264,18 @@ def _quotes_of(sample: str, separator: str, is_cut: bool) -> _Quotes:
     It fits if all rows are sound and have as many fields. Backslashes beside doubled quotes don't.
     """
     s = re.escape(separator)
-    # As Spark writes them; a backslash before anything else is text.
-    escaped = functools.partial(re.compile(r'(\\["\\])|(\\)').sub, r"\1\2\2")
-    doubled = re.search(rf'[^{s}\r\n"\\]""', sample)
-    closing = rf'([^{s}"\r\n]"(?:"")*|(?:^|{s})[ \t]*"")[ \t]+(?=[{s}\r\n]|$)'
-    without = functools.partial(re.compile(closing).sub, r"\1")
-    backslashes = (escaped, {"escapechar": None if doubled else "\\"})
-    for quotes in (_USUAL, backslashes, (without, {"skipinitialspace": True})):
+    dialects = [_USUAL]
+    if not re.search(rf'[^{s}\r\n"\\]""', sample):
+        # As Spark writes them; a backslash before anything else is text.
+        escaped = functools.partial(re.compile(r'(\\["\\])|(\\)').sub, r"\1\2\2")
+        dialects.append((escaped, {"escapechar": "\\"}))
+    blanks = rf'([^{s}"\r\n]"(?:"")*|(?:^|{s})[ \t]*"")[ \t]+(?=[{s}\r\n]|$)'
+    without = functools.partial(re.compile(blanks).sub, r"\1")
+    dialects.append((without, {"skipinitialspace": True}))
+    for quotes in dialects:
         lines = _Lines(io.StringIO(sample, newline=""), len(sample), quotes)
         rows = [row for row in _cells(lines, separator) if row]
-        whole = rows[:-1] if is_cut else rows
-        widths = {len(row) if isinstance(row, list) else 0 for row in whole}
+        widths = {len(row) if isinstance(row, list) else 0 for row in rows[: len(rows) - is_cut]}
         if len(widths) == 1 and 0 not in widths:
             return quotes
     return _USUAL

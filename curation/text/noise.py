@@ -107,9 +107,10 @@ def noise(texts: Texts) -> npt.NDArray[np.float64]:
     some = column.take(pa.array(rows))
     found = np.zeros((len(rows), len(_PATTERNS)), np.int64)
     found[:, -1] = _count(some, _PATTERNS[-1])  # which is all that most of these have
-    told = np.flatnonzero(pc.match_substring_regex(some, _BEGUN))
-    for kind, pattern in enumerate(_PATTERNS[:-1] if len(told) else ()):
-        found[told, kind] = _count(some.take(pa.array(told)), pattern)
+    told = pc.match_substring_regex(some, _BEGUN)
+    others, places = some.filter(told), np.flatnonzero(told)
+    for kind, pattern in enumerate(_PATTERNS[:-1] if len(others) else ()):
+        found[places, kind] = _count(others, pattern)
     found[:, 3] = np.maximum(found[:, 3], whole[rows])
     any_found = found.any(1)  # most have none, and what follows counts all of their characters
     rows, some, found = rows[any_found], some.filter(pa.array(any_found)), found[any_found]

@@ -395,7 +395,7 @@ class LocalFolder(Folder):
                         file.flush()
                         os.fsync(file.fileno())
                 os.replace(temporary, target)
-                _known(self.url_of(name), self.stamp(name)).append(sink.record(0).sha256)
+                _known(self.url_of(name), self.stamp(name))[:] = [sink.record(0).sha256]
                 self._sync_entries(os.path.dirname(target))
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
