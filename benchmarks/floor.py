@@ -36,10 +36,6 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from curation import recipe
-from curation.readers.read import read
-from curation.readers.records import Page
-
 PARTS = ("read", "decide", "write", "start")
 #: What a function does, by its file and name.
 _KNOWN = re.compile(
@@ -115,6 +111,10 @@ def spent(options: tuple[str, Sequence[str], str]) -> Spent:
 def floor(paths: Sequence[str]) -> tuple[float, float, int, int]:
     """Return CPU seconds of unpacking these archives and of parsing their pages, pages, bytes."""
     from resiliparse.parse.html import HTMLTree
+
+    from curation import recipe  # here, since the measured process imports this module
+    from curation.readers.read import read
+    from curation.readers.records import Page
 
     settings = recipe.load("sample").readers
     unpacked, pages = 0.0, list[bytes]()
