@@ -142,14 +142,14 @@ def find_runs(tokens: Scratch, n: Int, index: Index, out: Int32s) -> Int:
 
 @kernel
 def _chain(
-    runs: Int32s, a: Int, b: Int, weights_before: Int64s, base: Int, best: Int64s, link: Int64s
+    runs: Int32s, a: Int, b: Int, weights_before: Int64s, best: Int64s, link: Int64s
 ) -> tuple[Int, Int]:
     """Chain runs a:b in order of both texts; return (last run, weight that the chain covers)."""
     top, top_weight = a, -1
     for r in range(a, b):
         position, length = runs[r, RUN.position], runs[r, RUN.length]
-        end = base + position + length
-        own = weights_before[end] - weights_before[base + position]
+        end = position + length
+        own = weights_before[end] - weights_before[position]
         best[r] = own
         link[r] = -1
         for q in range(max(a, r - LOOK_BACK), r):
@@ -159,7 +159,7 @@ def _chain(
             )
             if overlap >= length or runs[q, RUN.position] >= position:
                 continue
-            gain = weights_before[end] - weights_before[base + position + overlap]
+            gain = weights_before[end] - weights_before[position + overlap]
             if best[q] + gain > best[r]:
                 best[r] = best[q] + gain
                 link[r] = q
@@ -211,8 +211,8 @@ def _rows(
     chain: Int64s,
     low: Int64s,
     high: Int64s,
-) -> Int:
-    """Document tokens [low, high) with which each token of the pattern [m] may align."""
+) -> None:
+    """Write the document tokens [low, high) with which each token of the pattern [m] may align."""
     n, m, links = len(hashes), len(low), len(chain)
     first, last = chain[0], chain[links - 1]
     position, place = runs[first, RUN.position], runs[first, RUN.place]
@@ -245,7 +245,6 @@ def _rows(
         if i > 0:
             low[i] = max(low[i], low[i - 1])
             high[i] = max(high[i], high[i - 1], low[i])
-    return last
 
 
 @kernel
@@ -381,7 +380,7 @@ def verify(
                     sums = np.zeros(m + 1, np.int64)
                     for i in range(m):
                         sums[i + 1] = sums[i] + (index.weights[base + i] & (NUMBER - 1))
-                top, weight = _chain(runs, first, last, sums, 0, best, link)
+                top, weight = _chain(runs, first, last, sums, best, link)
                 if weight >= LEAST_COVERED * total:
                     links = 0
                     r = top
