@@ -74,6 +74,7 @@ HEAD = 1 << 13  # bytes needed to detect the format
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _ZIP_MAGIC = b"PK\x03\x04"
+_OBJECT = re.compile(rb"\{\s*[\"}]")  # of JSON; templates and source code begin with `{`, too
 _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
 
 #: Texts that may begin as HTML does: markup for readers, and source files.
@@ -177,7 +178,7 @@ def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | N
     if may_begin_warc(start, 0) or parse_arc(start, 0, len(start)) or _ARCHIVE_NAME.search(lower):
         return scan if head or stream.breaks else None
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"{") or lower.endswith(JSON_LINES):
+    if _OBJECT.match(text) or lower.endswith(JSON_LINES):
         return tables.read_jsonl
     if not head:
         return scan if stream.breaks else None

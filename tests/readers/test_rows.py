@@ -201,14 +201,19 @@ def test_source_files_that_are_named_are_texts(tmp_path: Path) -> None:
         "notes.md": "<!-- draft -->\n# Notes\n\nThe *ferry* left.\n",
         "page.txt": "<!DOCTYPE html><p>A page.</p>",
         "LICENSE": "All of it.",
+        "stub.txt": "{{stub}}\nThe ferry left.",
+        "scope.c": "{ int x; }",
+        "base.html": "{% extends 'base' %}<p>A page.</p>",
     }.items():
         (tmp_path / name).write_text(text)
     events = {f.name: next(read(f.path, settings(), f.name)) for f in discover([f"{tmp_path}/*"])}
     kinds = {name: e.kind for name, e in events.items() if isinstance(e, Page)}
-    assert kinds == {"words.py": "text", "notes.md": "text", "page.txt": "html"}
+    texts = ["words.py", "notes.md", "stub.txt", "scope.c"]
+    assert kinds == dict.fromkeys(texts, "text") | dict.fromkeys(["page.txt", "base.html"], "html")
     (unknown,) = (e for e in events.values() if isinstance(e, Damage))
     assert unknown.reason == "file.unknown_format"
-    assert [f.name for f in discover([str(tmp_path)])] == ["page.txt"]
+    found = [f.name for f in discover([str(tmp_path)])]
+    assert found == ["base.html", "page.txt", "stub.txt"]
 
 
 @pytest.mark.parametrize("error", ["RuntimeError", "SystemExit", "CancelledError"])
