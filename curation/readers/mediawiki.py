@@ -6,14 +6,14 @@ revisions the last in the file is taken.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html import unescape
 from typing import IO, Any
 from urllib.parse import quote
 
 from curation.readers.records import Fault, Skipped
 from curation.readers.wikitext import to_html
-from curation.readers.xml_records import elements, parsed
+from curation.readers.xml_records import Told, elements, parsed
 
 #: No further columns.
 COLUMNS: dict[str, Any] = {}
@@ -22,20 +22,21 @@ _NAMESPACE = re.compile(rb'<namespace key="(?:6|14)"[^<>]*+>([^<]++)</namespace>
 _SHOWN_NOWHERE = {"file", "image", "category"}  # in any language, besides the wiki's own names
 
 
-def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault | Skipped]:
+def rows(file: IO[bytes], longest: int) -> Iterator[Told | Fault | Skipped]:
     """Yield a row for each article: `html`, `title`, `url` and `date`, that of its revision."""
-    found = elements(file, b"<page>", b"</page>", longest)
-    head = next(found)
+    records = elements(file, b"<page>", b"</page>", longest)
+    head = next(records)
     assert isinstance(head, bytes)
     base = _BASE.search(head)
     address = unescape(base[1].decode("utf-8", "replace")) if base else ""
     names = (unescape(name.decode("utf-8", "replace")) for name in _NAMESPACE.findall(head))
     unshown = frozenset(_SHOWN_NOWHERE | {name.lower() for name in names})
-    for element in found:
-        page = element if isinstance(element, Fault) else parsed(element)
-        if isinstance(page, Fault):
-            yield page
+    for element in records:
+        found = element if isinstance(element, Fault) else parsed(element)
+        if isinstance(found, Fault):
+            yield found
             continue
+        page, told = found
         title, namespace = page.findtext("title", ""), page.findtext("ns", "0")
         revision = (page.findall("revision") or [page])[-1]
         model = revision.findtext("model", "wikitext")
@@ -46,9 +47,10 @@ def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault | 
         elif model != "wikitext":
             yield Skipped("no_wikitext")
         else:
-            yield {
+            row = {
                 "html": to_html(revision.findtext("text", ""), unshown),
                 "title": title,
                 "url": address and address + quote(title.replace(" ", "_"), "/:@!$&'()*+,;=~"),
                 "date": revision.findtext("timestamp"),
             }
+            yield row, told

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from curation.errors import StoreError
 from curation.readers.records import Fault, Skipped
-from curation.readers.xml_records import elements, parsed
+from curation.readers.xml_records import Told, elements, parsed
 
 COLUMNS = {
     "score": pa.int64(),
@@ -34,7 +34,7 @@ _TABLE = "CREATE TABLE posts (question INTEGER, is_answer INTEGER, id INTEGER, p
 _SORTED = "SELECT question, post FROM posts ORDER BY question, is_answer, id, rowid"
 
 
-def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault | Skipped]:
+def rows(file: IO[bytes], longest: int) -> Iterator[Told | Fault | Skipped]:
     """Yield what is no post, then a row for each question, by their numbers.
 
     Raises StoreError where the temporary folder is full.
@@ -58,10 +58,11 @@ def rows(file: IO[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault | 
 def _stored(posts: sqlite3.Connection, file: IO[bytes], longest: int) -> Iterator[Fault | Skipped]:
     """Store the posts; yield what is none."""
     for element in itertools.islice(elements(file, b"<row ", b"/>", longest), 1, None):
-        post = element if isinstance(element, Fault) else parsed(element)
-        if isinstance(post, Fault):
-            yield post
+        found = element if isinstance(element, Fault) else parsed(element)
+        if isinstance(found, Fault):
+            yield found
             continue
+        post = found[0]
         kind = post.get("PostTypeId", "")
         if kind not in (_QUESTION, _ANSWER):
             yield Skipped(f"post_type:{kind if kind.isdecimal() else 'unknown'}")
@@ -75,16 +76,17 @@ def _stored(posts: sqlite3.Connection, file: IO[bytes], longest: int) -> Iterato
         posts.execute("INSERT INTO posts VALUES (?, ?, ?, ?)", row)
 
 
-def _documents(posts: Iterator[bytes], longest: int) -> Iterator[Mapping[str, Any] | Fault]:
+def _documents(posts: Iterator[bytes], longest: int) -> Iterator[Told | Fault]:
     """Yield the document of a question with its answers; faults for what has no question."""
-    size, held = 0, list[Mapping[str, str]]()
+    size, held, told = 0, list[Mapping[str, str]](), ""
     for post in posts:
         size += len(post)
         if size > longest:
             yield Fault("too_large", f"over {longest} bytes (readers.max_record_bytes)")
             return
-        found = parsed(post)
-        assert not isinstance(found, Fault)  # it was parsed when it was stored
+        element = parsed(post)
+        assert not isinstance(element, Fault)  # it was parsed when it was stored
+        found, mended = element
         is_question = found.get("PostTypeId") == _QUESTION
         if held and is_question:
             yield Fault("bad_post", f"a second question {found.get('Id')}")
@@ -93,8 +95,9 @@ def _documents(posts: Iterator[bytes], longest: int) -> Iterator[Mapping[str, An
             yield Fault("no_question", f"{what}, which is not in the file")
         else:
             held.append(found.attrib)
+            told = told or mended
     if held:
-        yield _document(held[0], held[1:])
+        yield _document(held[0], held[1:]), told
 
 
 def _document(question: Mapping[str, str], answers: Sequence[Mapping[str, str]]) -> dict[str, Any]:

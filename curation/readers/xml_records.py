@@ -1,12 +1,17 @@
 """Records of dumps in XML: elements of one name, one after the other in a file of any size."""
 
-from collections.abc import Iterator
-from typing import IO
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
 from xml.etree import ElementTree
 
 from curation.readers.records import Fault
 
+Told = tuple[Mapping[str, Any], str]  # a row, and what was mended
 _CHUNK = 1 << 18  # bytes read at once
+_REFERENCE = re.compile("&#(?:x([0-9a-fA-F]{1,9})|([0-9]{1,9}));")
+_NO_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def elements(
@@ -64,9 +69,23 @@ def _find(file: IO[bytes], held: bytearray, wanted: bytes, keep: int) -> tuple[i
     return found, False
 
 
-def parsed(element: bytes) -> ElementTree.Element | Fault:
-    """Return an element as a tree. It has no document type, and so no entities of its own."""
+def parsed(element: bytes) -> tuple[ElementTree.Element, str] | Fault:
+    """Return an element as a tree, and the reason if it was mended.
+
+    Characters that XML doesn't have, which dumps may hold, become U+FFFD. An element has no
+    document type, and so no entities of its own.
+    """
     try:
-        return ElementTree.fromstring(element)
+        return ElementTree.fromstring(element), ""
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        return Fault("bad_xml", str(error))
+        text = _REFERENCE.sub(_character, element.decode("utf-8", "replace"))
+        sound = _NO_CHARACTER.sub("\ufffd", text).encode()
+        found = Fault("bad_xml", str(error)) if sound == element else parsed(sound)
+    return found if isinstance(found, Fault) else (found[0], "xml.bad_character")
+
+
+def _character(reference: re.Match[str]) -> str:
+    """Return a reference to a character as it is, or U+FFFD if XML doesn't have that."""
+    number = int(reference[2]) if reference[2] else int(reference[1], 16)
+    known = number <= sys.maxunicode and not _NO_CHARACTER.match(chr(number))
+    return reference[0] if known else "\ufffd"

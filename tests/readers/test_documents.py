@@ -322,6 +322,27 @@ def test_articles_of_a_dump(tmp_path: Path) -> None:
     assert part == found
 
 
+@pytest.mark.parametrize(
+    ("odd", "read"),
+    [
+        (b"&#x0E;", "\ufffd"),  # as in the dump of apple.stackexchange.com
+        (b"&#xD800;&#56320;", "\ufffd\ufffd"),
+        (b"\x0b\xef\xbf\xbe", "\ufffd\ufffd"),
+        (b"harb\xffour", "harb\ufffdour"),
+        (b"&#8984; &#x2318; &#60;", "\u2318 \u2318 <"),
+    ],
+)
+def test_characters_that_xml_does_not_have_cost_no_record(
+    odd: bytes, read: str, tmp_path: Path
+) -> None:
+    article = dump([wiki_page("Biene", "Text X.")]).replace(b"X", odd)
+    thread = posts([post(7, "Wie?"), post(9, "Text X.", question=7)]).replace(b"X", odd)
+    for path, data in ((tmp_path / "a.xml", article), (tmp_path / "Posts.xml", thread)):
+        (page,) = events_of(path, data)
+        assert isinstance(page, Page) and f"Text {read}." in text_of(page).replace("&lt;", "<")
+        assert page.mended == ("xml.bad_character" if "\ufffd" in read else "")
+
+
 def test_streams_of_a_dump_behind_one_that_is_broken(tmp_path: Path) -> None:
     streams = [bz2.compress(_SITE.encode())]
     for n in range(4):
