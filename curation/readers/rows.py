@@ -332,10 +332,11 @@ def json_rows(longest: int) -> Rows:
                 window, ended = window + more, not more
                 continue
             if not isinstance(row, dict):
-                raise ValueError(f"{str(row)[:20]!r} is not an object")
-            if end - at > longest:
-                raise large
-            yield row, decoder.told or ("" if window[at:end].isascii() else told)
+                yield Fault("no_object", f"{str(row)[:20]!r} is not an object")
+            elif end - at > longest:
+                yield Fault("too_large", str(large))
+            else:
+                yield row, decoder.told or ("" if window[at:end].isascii() else told)
             at = end
 
     return rows
