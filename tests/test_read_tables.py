@@ -632,6 +632,29 @@ def test_columns_of_one_name_or_none_are_kept_and_told(home: Path) -> None:
         assert not kept(f"{suffix}/read-tables/set_aside")
 
 
+@pytest.mark.parametrize("name", ["id", "title", "url", "date"])
+def test_two_columns_of_a_name_that_documents_have(home: Path, name: str) -> None:
+    table = pa.Table.from_arrays([["one"], ["2024-05-06"], ["x"]], ["text", name, name])
+    pq.write_table(table, "two.parquet")
+    assert run("read-tables", "--input", "two.parquet", "--output", "out") == 0
+    (row,) = kept("out/read-tables/documents")
+    assert (str(row[name])[:10], row[f"{name}_2"]) == ("2024-05-06", "x")
+
+
+def test_addresses_that_are_no_strings_stay_in_a_column(home: Path) -> None:
+    urls = [["http://a.example/"], None, []]
+    pq.write_table(pa.table({"text": ["one", "two", "three"], "url": urls}), "lists.parquet")
+    values = [{"href": "x"}, 5, "http://b.example/", None]
+    lines = [json.dumps({"text": f"Text {i}.", "url": v}) for i, v in enumerate(values)]
+    (home / "mixed.jsonl").write_text("\n".join(lines))
+    assert run("read-tables", "--input", "lists.parquet", "--output", "lists") == 0
+    assert [r["own_url"] for r in kept("lists/read-tables/documents")] == urls
+    assert run("read-tables", "--input", "mixed.jsonl", "--output", "mixed") == 0
+    rows = kept("mixed/read-tables/documents")
+    assert [r["own_url"] for r in rows] == ['{"href": "x"}', "5", None, None]
+    assert [r["url"] for r in rows] == ["", "", "http://b.example/", ""]
+
+
 def test_a_stage_done_again_leaves_those_behind_it(home: Path) -> None:
     """What `read-tables` makes depends on all stages in the folder, not on those done now."""
     given = ("run", "llama3", "--input", "rows.jsonl", "--output", "out", "--stages")

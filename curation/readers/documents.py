@@ -109,12 +109,13 @@ def others_in(name: str, events: Iterable[Event]) -> dict[str, pa.DataType]:
 def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.DataType]:
     if schema.metadata and b"curation" in schema.metadata:
         return {}  # rows that were set aside
+    types = dict(zip(distinct(schema.names), schema.types, strict=True))
     texts = (*settings.text_columns, *settings.html_columns)
-    groups = (texts, settings.url_columns, settings.date_columns)
-    used = {found for group in groups for found in [n for n in group if n in schema.names][:1]}
-    used |= {n for n in ("id", "title") if n in schema.names and _is_string(schema.field(n).type)}
-    fields = zip(distinct(schema.names), schema.types, strict=True)
-    return {n: storable(k, settled=False) or _MIXED for n, k in fields if n not in used}
+    groups = (texts, settings.date_columns, settings.url_columns, ("id",), ("title",))
+    used = [found for group in groups for found in [n for n in group if n in types][:1]]
+    strings = (*settings.url_columns, "id", "title")  # other values of theirs stay in a column
+    used = [n for n in used if n not in strings or _is_string(types[n])]
+    return {n: storable(k, settled=False) or _MIXED for n, k in types.items() if n not in used}
 
 
 def _is_string(kind: pa.DataType) -> bool:

@@ -19,7 +19,7 @@ from curation.readers.charset import decode_text, is_binary, mostly_utf8
 from curation.readers.headers import any_date, clean_url
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page, binary
-from curation.readers.settings import KEEP_RAW_BYTES, NAME_COLUMN, PDF, ReaderSettings
+from curation.readers.settings import KEEP_RAW_BYTES, PDF, ReaderSettings
 from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import everywhere, well_formed
@@ -213,7 +213,7 @@ def row_event(
             continue
         if isinstance(value, bytes) and is_binary(value):
             return binary(offset, value, url, KEEP_RAW_BYTES)
-        used = {column, url_column, date_column}
+        used = {column, date_column, url and url_column}  # a URL that is no string stays
         return Page(
             url=url,
             date=date,
@@ -395,8 +395,7 @@ def _without_text(schema: pa.Schema, settings: ReaderSettings, kind: str) -> Dam
     """Damage of a whole table that has no column of texts or pages."""
     if {*schema.names} & {*settings.text_columns, *settings.html_columns}:
         return None
-    detail = f"{no_text(dict.fromkeys(schema.names), settings)}; {NAME_COLUMN}"
-    return Damage(0, f"{kind}.no_text", detail, None, b"")
+    return Damage(0, f"{kind}.no_text", no_text(dict.fromkeys(schema.names), settings), None, b"")
 
 
 class _Limited:
