@@ -100,6 +100,8 @@ _DEFAULT_SHARE = 0.7
 _FEW_WORDS = 0.1
 _DEFAULT = "windows-1252"
 _LATIN = (_DEFAULT, "windows-1250", "windows-1254", "windows-1257", "iso-8859-2")
+# Letters of ASCII beside others than Latin ones, as in no word.
+_MIXED = re.compile("[A-Za-z][\u0370-\u13ff]|[\u0370-\u13ff][A-Za-z]")
 _FEW_SIGNS, _KINDS = 3, 8  # bytes beyond ASCII
 _NO_LETTERS = bytes(byte for byte in range(256) if byte >= 0x80 or not chr(byte).isalpha())
 _NO_SIGNS = bytes(range(128)) + _SHARED_SIGNS
@@ -214,7 +216,8 @@ def detect_encoding(content: bytes) -> str:
                 sure[codec] = _fits(sound).get(codec, 0.0)
         if sure and max(sure.values()) >= _SURE:
             return max(sure, key=sure.__getitem__)
-    few = beyond and (confidence < _FEW_WORDS or beyond < _FEW_SIGNS)
+    mixed = len(_MIXED.findall(content.decode(name or _DEFAULT, "ignore")))
+    few = beyond and (confidence < _FEW_WORDS or beyond < max(_FEW_SIGNS, 2 * mixed))
     if few and not _SIDE_BY_SIDE.search(content):
         name, confidence = max(((n, found.get(n, 0.0)) for n in _LATIN), key=lambda one: one[1])
     if not name or found.get(_DEFAULT, 0.0) >= _DEFAULT_SHARE * confidence:

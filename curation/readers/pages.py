@@ -10,7 +10,8 @@ from curation.readers.headers import RecordHead, parse_date
 from curation.readers.records import HTML_TYPES, Damage, Event, Page, Skipped, binary
 from curation.readers.settings import KEEP_RAW_BYTES, PDF, PDF_MAGIC, ReaderSettings
 
-_UNKNOWN = "application/octet-stream"
+#: Types that say nothing, the last three as in the MIME Sniffing standard.
+_UNKNOWN = ("application/octet-stream", "application/unknown", "unknown/unknown", "*/*")
 #: Schemes of what names a page. Crawlers store logs and manifests under `metadata:`, `urn:`,
 #: `warcinfo:`, name lookups under `dns:`.
 _SCHEMES = ("http", "https", "ftp", "file")
@@ -79,9 +80,9 @@ def _kind(record: Record, settings: ReaderSettings) -> _Kind:
             declared = ""
     mime, charset = http.media_type(declared)
     identified = http.media_type(head.payload_mime)[0]
-    if "/" in identified and identified != _UNKNOWN:
+    if "/" in identified and identified not in _UNKNOWN:
         mime = identified  # as in Common Crawl's WET files
-    elif mime not in settings.text_types and ("/" not in mime or mime == _UNKNOWN):
+    elif mime not in settings.text_types and ("/" not in mime or mime in _UNKNOWN):
         begun, fields = bytes(buffer[body : min(end, body + 2048)]), response and response.fields
         begun = http.decode_body(begun, fields or {}, settings.max_record_bytes).content
         mime = _seen(begun, settings) or mime

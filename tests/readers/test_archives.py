@@ -168,8 +168,9 @@ def test_what_is_no_document(tmp_path: Path) -> None:
     assert events_of(tmp_path, data) == [Skipped(reason) for reason in expected]
 
 
-def test_missing_type_is_sniffed(tmp_path: Path) -> None:
-    block = http_response(b"<!-- x --> <!DOCTYPE html><p>", b"X: y")
+@pytest.mark.parametrize("field", [b"X: y", b"Content-Type: */*", b"Content-Type: unknown/unknown"])
+def test_missing_type_is_sniffed(tmp_path: Path, field: bytes) -> None:
+    block = http_response(b"<!-- x --> <!DOCTYPE html><p>", field)
     (page,) = events_of(tmp_path, warc_record(1, block))
     assert isinstance(page, Page)
     assert page.mime == "text/html"

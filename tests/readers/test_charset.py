@@ -37,7 +37,10 @@ def test_detection(encoding: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    "café|naïve|Zürich|Señor|Smørrebrød|à la carte|über uns|© 2020 François|30 °C|£ 30".split("|"),
+    [
+        *"café|naïve|Zürich|Señor|Smørrebrød|à la carte|über uns|© 2020 François|30 °C".split("|"),
+        *"£ 30|Le café à la crème était déjà servi|Perché la città è più bella così".split("|"),
+    ],
 )
 def test_a_few_words_are_in_the_default_encoding(words: str) -> None:
     html = f"<html><body><p>{words}</p></body></html>"
