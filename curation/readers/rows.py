@@ -42,6 +42,7 @@ _PROLOGUE = re.compile(rb"\s*(?:<\?[^>]*>\s*)*")
 _CHUNK = 1 << 16  # characters
 #: Objects that are not each on a line of their own.
 _OVER_LINES = re.compile(rb'\[\s*[\[{\]]|\{\s*\n\s*["}]')
+_LINE_FEED = re.compile(r"\s*[^\r\n]*\r?\n")  # which ends the first line, alone or behind CR
 _SEPARATION = re.compile(r"[ \t\r\n,]*")
 
 #: Separators that a file of this suffix may have.
@@ -228,16 +229,17 @@ def csv_rows(separators: str, longest: int) -> Rows:
         start = file.peek(tables.SAMPLE)  # type: ignore[attr-defined]
         wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         code = ("utf-16", "replace") if wide else ("utf-8-sig", "surrogateescape")
-        text = io.TextIOWrapper(file, *code, newline="")
+        sample = start.decode(*code)
+        newline = "\n" if _LINE_FEED.match(sample) else ""  # else CR ends lines, too
+        text = io.TextIOWrapper(file, *code, newline=newline)
         of_file = functools.cache(lambda: tables.encoding_of_lines(start))
         lines = _Lines(text, longest)
         head = next((line for line in lines if line.strip()), "")
         separator = next((s for s in separators if s in head), separators[0])
         if head.startswith("sep="):  # Excel's own line, in front of the names
             head = next(lines, "")
-        sample = start.decode(*code)
-        sample = sample[sample.find(head) :]
-        lines.quotes = _quotes_of(sample, separator, len(start) == tables.SAMPLE)
+        begun = io.StringIO(sample[sample.find(head) :], newline=newline)
+        lines.quotes = _quotes_of(begun, separator, len(start) == tables.SAMPLE)
         whole = itertools.chain([lines.quotes[0](head)], lines)
         header = next(csv.reader(whole, delimiter=separator, **lines.quotes[1]), [])
         header = [name.strip() for name in header]  # as in `id, text`
@@ -258,12 +260,12 @@ def csv_rows(separators: str, longest: int) -> Rows:
     return rows
 
 
-def _quotes_of(sample: str, separator: str, is_cut: bool) -> _Quotes:
+def _quotes_of(begun: io.StringIO, separator: str, is_cut: bool) -> _Quotes:
     """Return how a table writes quotes, if the usual way doesn't fit its beginning, and that does.
 
     It fits if all rows are sound and have as many fields. Backslashes beside doubled quotes don't.
     """
-    s = re.escape(separator)
+    s, sample = re.escape(separator), begun.getvalue()
     dialects = [_USUAL]
     if not re.search(rf'[^{s}\r\n"\\]""', sample):
         # As Spark writes them; a backslash before anything else is text.
@@ -273,7 +275,8 @@ def _quotes_of(sample: str, separator: str, is_cut: bool) -> _Quotes:
     without = functools.partial(re.compile(blanks).sub, r"\1")
     dialects.append((without, {"skipinitialspace": True}))
     for quotes in dialects:
-        lines = _Lines(io.StringIO(sample, newline=""), len(sample), quotes)
+        begun.seek(0)
+        lines = _Lines(begun, len(sample), quotes)
         rows = [row for row in _cells(lines, separator) if row]
         widths = {len(row) if isinstance(row, list) else 0 for row in rows[: len(rows) - is_cut]}
         if len(widths) == 1 and 0 not in widths:
@@ -284,7 +287,8 @@ def _quotes_of(sample: str, separator: str, is_cut: bool) -> _Quotes:
 def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
     """Yield the fields of each row.
 
-    Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that.
+    Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that. So are
+    rows without quotes, which `csv` refuses for a CR inside of a line.
     """
     table = csv.reader(lines, delimiter=separator, strict=True, **lines.quotes[1])
     while True:
@@ -294,8 +298,8 @@ def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
         except StopIteration:
             return
         except csv.Error as error:
-            if separator == "\t":
-                yield from (line.split("\t") for line in lines.row if line)
+            if separator == "\t" or not any('"' in line for line in lines.row):
+                yield from (line.split(separator) for line in lines.row if line)
             else:
                 reason = "open_quote" if "end of data" in str(error) else "bad_quote"
                 yield Fault(reason, f"{error}: {lines.row[0][:40]!r}")

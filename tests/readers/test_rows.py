@@ -125,6 +125,21 @@ def test_quotes_of_other_programs(tmp_path: Path, data: str, texts: list[str]) -
         assert [t.replace("\r\n", "\n") for t in told] == texts
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_cr_inside_of_a_line_is_text(tmp_path: Path, separator: str, end: str) -> None:
+    rows = [["text", "n"], ["one\rtwo", "1"], ['"three\rfour"', "2"], ["five", "3"]]
+    path = tmp_path / ("in.tsv" if separator == "\t" else "in.csv")
+    path.write_bytes("".join(separator.join(row) + end for row in rows).encode())
+    pages = [event for event in read(str(path), settings()) if isinstance(event, Page)]
+    assert [page.content for page in pages] == [b"one\rtwo", b"three\rfour", b"five"]
+    assert [page.fields for page in pages] == [{"n": "1"}, {"n": "2"}, {"n": "3"}]
+    path.write_bytes('text;n\r"one\ntwo";1\rthree;2\r'.replace(";", separator).encode())
+    assert [e.content for e in read(str(path), settings()) if isinstance(e, Page)] == [
+        *(b"one\ntwo", b"three"),  # of a Mac, where CR ends lines
+    ]
+
+
 @pytest.mark.parametrize("head", ["sep=;\n", "\n\n", "sep=|\r\n"])
 def test_what_stands_before_the_names_of_csv(tmp_path: Path, head: str) -> None:
     separator = head[4:5] or "|"
