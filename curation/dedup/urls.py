@@ -38,12 +38,13 @@ _PLAIN_START = r"^https?://(?:www\.([^/]*\.))?"
 
 
 def canonical_url(url: str, settings: UrlSettings) -> str:
-    """Canonical form of one URL; text that is no URL with a host comes back stripped only."""
+    """Canonical form of one URL. Other text with a dot or colon, or that begins with a slash, comes
+    back stripped only, any other (`n/a`, `none`) empty: it is no address."""
     return _canonicalizer(settings)(url)
 
 
 def canonical_urls(urls: Texts, settings: UrlSettings) -> pa.Array:
-    """Canonical form of each URL -> large_string array; null for null and for white space.
+    """Canonical form of each URL -> large_string array; null for null and for what is no address.
 
     Plain URLs take a vectorised route with the same result as `canonical_url`.
     """
@@ -74,10 +75,10 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
         url = url.strip()
         match = _URL.fullmatch(url)
         if match is None:
-            return url
+            return url if "." in url or ":" in url or url.startswith("/") else ""
         scheme, host, path, query, fragment = match.groups("")
         scheme = scheme.lower()
-        if _may_need_encoding(url, match.end(2)):
+        if _SUSPECT.search(url, match.end(2)) or url.count("#") > 1:  # as few URLs have
             path, query = _normal_percent(path), query and "?" + _normal_percent(query[1:])
             fragment = fragment and "#" + _normal_percent(fragment[1:])
         if ";" in path:
@@ -106,12 +107,6 @@ def _canonical_authority(scheme: str, authority: str) -> str:
     if host.startswith("www.") and "." in host[4:]:
         host = host[4:]
     return f"{host}:{port}" if port and port != _DEFAULT_PORTS.get(scheme) else host
-
-
-def _may_need_encoding(url: str, start: int) -> bool:
-    """Return one search for the three parts after the authority, where few URLs have anything to
-    do."""
-    return _SUSPECT.search(url, start) is not None or url.count("#") > 1
 
 
 def _normal_percent(text: str) -> str:

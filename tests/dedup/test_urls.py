@@ -39,12 +39,13 @@ OFF = DEFAULT.model_copy(update={"tracking_parameters": None})
         ("http://BÜCHER.example:8080/", "xn--bcher-kva.example:8080"),
         ("  http://a.com/x\n", "a.com/x"),
         ("mailto:someone@example.com", "mailto:someone@example.com"),
-        ("no url", "no url"),
+        *((text, "") for text in ("no url", "n/a", "None", "-")),
+        *((text, text) for text in ("/wiki/Bee", "a.example/x", "urn:isbn:0", "http://")),
     ],
 )
 def test_default_rules(url: str, expected: str) -> None:
     assert canonical_url(url, DEFAULT) == expected
-    assert canonical_urls([url], DEFAULT).to_pylist() == [expected]
+    assert canonical_urls([url], DEFAULT).to_pylist() == [expected or None]
 
 
 @pytest.mark.parametrize(
