@@ -11,7 +11,7 @@ import xxhash
 from curation.arrow import as_text, storable
 from curation.credentials import without_userinfo
 from curation.language.codes import labelled
-from curation.readers.formats import HEAD, format_of, is_table
+from curation.readers.formats import format_of, is_table
 from curation.readers.raw import RawFile
 from curation.readers.read import read
 from curation.readers.records import Event, Page
@@ -90,7 +90,7 @@ def others_of(
         if rows is None:
             if not is_table(raw, name, settings):
                 return dict(_OF_PDF) if settings.pdf else {}
-            kind = format_of(raw.fetch(0, HEAD), name)
+            kind = format_of(raw, name)
             try:
                 if kind == "parquet":
                     return _other_types(open_parquet(raw)[1], settings)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from curation.readers import http, members, tables
 from curation.readers.charset import decode_text, is_binary
 from curation.readers.headers import may_begin_warc, parse_arc
-from curation.readers.raw import RawFile
+from curation.readers.raw import HEAD, RawFile
 from curation.readers.records import Damage, Event, Page, binary
 from curation.readers.scan import scan
 from curation.readers.settings import KEEP_RAW_BYTES, PDF_MAGIC, ReaderSettings
@@ -70,7 +70,6 @@ def read_file(name: str, kind: str, stream: Stream, settings: ReaderSettings) ->
     )
 
 
-HEAD = 1 << 13  # bytes needed to detect the format
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -118,7 +117,7 @@ class Packing:
     @classmethod
     def of(cls, raw: RawFile, name: str) -> Packing:
         """Return that of a file, by its beginning and its name."""
-        return cls(raw, compression_of(raw.fetch(0, HEAD), name))
+        return cls(raw, compression_of(raw.head, name))
 
     @functools.cached_property
     def codec(self) -> members.Codec:
@@ -144,23 +143,22 @@ class Packing:
         return Stream(pieces, bool(self.compression), offset, position)
 
 
-def format_of(head: bytes, name: str) -> Literal["parquet", "arrow", "zip", "stream"]:
+def format_of(raw: RawFile, name: str) -> Literal["parquet", "arrow", "zip", "stream"]:
     """Return a file's format by its first bytes; `stream`: anything read from the beginning.
 
     Arrow's streams begin as other files may, so their names count.
     """
-    if head.startswith(_PARQUET_MAGIC):
+    if raw.head.startswith(_PARQUET_MAGIC):
         return "parquet"
-    stream = head.startswith(_ARROW_STREAM) and name.endswith(".arrow")
-    if stream or head.startswith(tables.ARROW_MAGIC):
+    stream = raw.head.startswith(_ARROW_STREAM) and name.endswith(".arrow")
+    if stream or raw.head.startswith(tables.ARROW_MAGIC):
         return "arrow"
-    return "zip" if head.startswith(_ZIP_MAGIC) else "stream"
+    return "zip" if raw.head.startswith(_ZIP_MAGIC) else "stream"
 
 
 def is_table(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
     """Return whether a file has rows with columns, apart from formats of `format_of_rows`."""
-    head = raw.fetch(0, HEAD)
-    if (kind := format_of(head, name)) != "stream":
+    if (kind := format_of(raw, name)) != "stream":
         return kind != "zip"
     stream = Packing.of(raw, name).stream()
     return reader_of(stream, settings, name) is tables.read_jsonl

@@ -35,9 +35,9 @@ from curation import stores
 from curation.errors import ConfigError, InputError
 from curation.readers.discover import InputFile
 from curation.readers.documents import batched
-from curation.readers.formats import HEAD, Packing, compression_of
+from curation.readers.formats import Packing, compression_of
 from curation.readers.headers import clean_url
-from curation.readers.raw import RawFile
+from curation.readers.raw import HEAD, RawFile
 from curation.readers.read import read
 from curation.readers.records import NOT_DRAWN, Damage, Event, Page, Skipped, is_drawn
 from curation.readers.rows import Content

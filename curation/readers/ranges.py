@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from curation.readers import tables
-from curation.readers.formats import HEAD, Packing, Reader, format_of, reader_of
+from curation.readers.formats import Packing, Reader, format_of, reader_of
 from curation.readers.members import Effort, find_record_member, is_one_member
 from curation.readers.raw import RawFile
 from curation.readers.read import blank_file
@@ -84,8 +84,7 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
             return "rows that are read one after the other"
         if is_url(path) and not reads_ranges(path):
             return "no range requests"
-        head = raw.fetch(0, HEAD)
-        kind = format_of(head, name)
+        kind = format_of(raw, name)
         if kind == "parquet":
             return "" if tables.row_groups(raw) > 1 else "one row group"
         if kind != "stream":
@@ -136,8 +135,7 @@ class RangeReader:
             self.reading = Reading(begin, begin.offset, 0, 0, None, False)
             return
         with RawFile.open(self._path) as raw:
-            head = raw.fetch(0, HEAD)
-            if format_of(head, self._name) == "parquet":
+            if format_of(raw, self._name) == "parquet":
                 yield from self._row_groups(raw)
                 return
             packing = Packing.of(raw, self._name)
@@ -151,7 +149,7 @@ class RangeReader:
             if begin is None:
                 self.reading = Reading(None, span.end, 0, 0, None, False)
             else:
-                yield from self._from(begin, packing, reader, head)
+                yield from self._from(begin, packing, reader)
 
     def _row_groups(self, raw: RawFile) -> Iterator[Event]:
         """Footers say where row groups begin: nothing is guessed."""
@@ -161,9 +159,7 @@ class RangeReader:
         yield from tables.read_parquet(raw, self._settings, bounds)
         self.reading = Reading(Checkpoint(span.start, 0, 0), span.end, 0, 0, None, False)
 
-    def _from(
-        self, begin: Checkpoint, packing: Packing, reader: Reader, head: bytes
-    ) -> Iterator[Event]:
+    def _from(self, begin: Checkpoint, packing: Packing, reader: Reader) -> Iterator[Event]:
         effort = Effort(begin.effort)
         stream = self._stream = packing.stream(begin.offset, begin.position or 0, effort)
         first, blank = stream.base, not begin.offset
@@ -173,7 +169,7 @@ class RangeReader:
             stream.limit, blank = self._span.end, False
             yield event
         if blank:
-            yield blank_file(head)
+            yield blank_file(packing.raw.head)
         stop, size = stream.stop, self._span.size
         if stop is None:
             stop = Stop(size, stream.end, effort.spent)
@@ -232,8 +228,7 @@ def rest_of(
     with RawFile.open(path) as raw:
         whole = span or Span(0, raw.size, raw.size)
         nothing = Rest(at, None, None, raw.size)
-        head = raw.fetch(0, HEAD)
-        kind = format_of(head, name)
+        kind = format_of(raw, name)
         if format_of_rows(raw, name, settings) is not None or kind not in ("parquet", "stream"):
             return nothing
         if kind == "parquet":

@@ -10,6 +10,8 @@ from typing import IO, Any, ClassVar
 from curation.errors import InputError
 from curation.resources import resolve
 
+HEAD = 1 << 13  # bytes needed to detect the format
+
 
 class RawFile:
     """Random access to a file that is mostly read forwards: seeks only when it has to.
@@ -28,6 +30,11 @@ class RawFile:
         self._at = 0
         self._seen = range(0)  # what was last read without a gap
         self._counts = counts
+
+    @functools.cached_property
+    def head(self) -> bytes:
+        """The first bytes, which tell the format."""
+        return self.fetch(0, HEAD)
 
     @functools.cached_property
     def size(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from curation.errors import InputError
 from curation.readers import tables, wacz
-from curation.readers.formats import HEAD, Packing, format_of, reader_of
+from curation.readers.formats import Packing, format_of, reader_of
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
 from curation.readers.rows import format_of_rows, read_rows
@@ -52,8 +52,7 @@ def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
 
 
 def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
-    head = raw.fetch(0, HEAD)
-    kind = format_of(head, name)
+    kind = format_of(raw, name)
     if kind == "parquet":
         yield from tables.read_parquet(raw, settings)
     elif kind == "arrow":
@@ -61,10 +60,11 @@ def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
     elif kind == "zip":
         yield from _read_wacz(raw, settings)
     else:
-        yield from _read_stream(raw, settings, name, head)
+        yield from _read_stream(raw, settings, name)
 
 
-def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes) -> Iterator[Event]:
+def _read_stream(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
+    head = raw.head
     stream = Packing.of(raw, name).stream()
     reader = reader_of(stream, settings, name)
     if reader is None:
@@ -98,9 +98,8 @@ def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
         at = wacz.pack(number, 0)
         try:
             with package.open(number) as inner:
-                head = inner.fetch(0, HEAD)
                 name = PurePosixPath(info.filename).name
-                for event in _read_stream(inner, settings, name, head):
+                for event in _read_stream(inner, settings, name):
                     if isinstance(event, Page | Damage):
                         at = wacz.pack(number, event.offset)
                         event = dataclasses.replace(event, offset=at)
@@ -114,8 +113,7 @@ def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
 
 
 def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) -> Event | None:
-    head = raw.fetch(0, HEAD)
-    kind = format_of(head, name)
+    kind = format_of(raw, name)
     if kind == "parquet":
         return tables.parquet_row(raw, offset, settings)
     if kind == "arrow":

@@ -24,8 +24,8 @@ from curation.errors import StoreError, raising, told
 from curation.judging import opened
 from curation.readers import tables
 from curation.readers.charset import decode_text, is_binary, is_of_a_format, mostly_utf8
-from curation.readers.formats import HEAD, Packing
-from curation.readers.raw import RawFile
+from curation.readers.formats import Packing
+from curation.readers.raw import HEAD, RawFile
 from curation.readers.records import Damage, Event, Fault, Page, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.suffixes import JSON_LINES, OFFICE, without_compression
@@ -38,7 +38,7 @@ _ESCAPED = re.compile(r"\\udc[89a-f]")
 Row = Mapping[str, Any] | tuple[Mapping[str, Any], str] | Fault | Skipped | Damage
 Rows = Callable[[IO[bytes]], Iterator[Row]]
 
-_PROLOGUE = re.compile(rb"\s*(?:<\?[^>]*>\s*)*")
+_PROLOGUE = re.compile(rb"\s*(?:<[?!][^>]*>\s*)*")
 _CHUNK = 1 << 16  # characters
 #: Objects that are not each on a line of their own.
 _OVER_LINES = re.compile(rb'\[\s*[\[{\]]|\{\s*\n\s*["}]')
