@@ -328,11 +328,6 @@ def utf8_html(content: bytes, http_charset: str | None, html: bool = True) -> tu
     return (content, "utf-8") if named is None else (_converted(content, 0, named), named)
 
 
-def _errors(encoding: str) -> str:
-    """Only code pages have gaps to fill; a handler of Python's own is many times slower."""
-    return "replace" if encoding.startswith("utf") else _FILLED
-
-
 def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     for at in range(start, len(content), PIECE):
@@ -340,7 +335,9 @@ def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[
 
 
 def _converted(content: bytes, start: int, encoding: str) -> bytes:
-    pieces = _pieces(content, start, encoding, _errors(encoding))
+    # Only code pages have gaps to fill; a handler of Python's own is many times slower.
+    errors = "replace" if encoding.startswith("utf") else _FILLED
+    pieces = _pieces(content, start, encoding, errors)
     return b"".join(piece.encode("utf-8", "replace") for piece in pieces)
 
 

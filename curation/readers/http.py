@@ -251,12 +251,11 @@ def _unchunk(body: bytes) -> Body:
         at = size.end()
         if not length:
             return Body(b"".join(parts), "", True)
-        if not (behind := _CHUNK_END.match(body, at + length)):
-            if not parts and at + length < len(body):
-                return Body(body, "", False)
-            parts.append(body[at : at + length])
-            return Body(b"".join(parts), "http.bad_chunk", False)
         parts.append(body[at : at + length])
+        if not (behind := _CHUNK_END.match(body, at + length)):
+            if len(parts) == 1 and at + length < len(body):
+                return Body(body, "", False)
+            return Body(b"".join(parts), "http.bad_chunk", False)
         at = behind.end()
 
 

@@ -17,8 +17,6 @@ from curation.readers.charset import decode_text
 from curation.readers.records import Fault
 from curation.resources import root
 
-#: No further columns.
-COLUMNS: dict[str, Any] = {}
 _KNOWN = read_yaml(root() / "configs" / "lists" / "latex.yaml")
 
 

@@ -16,8 +16,6 @@ from typing import IO, Any
 from curation.readers.charset import decode_html, decode_text, is_binary
 from curation.readers.records import Fault
 
-#: No further columns.
-COLUMNS: dict[str, Any] = {}
 _FROM = b"From "
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:")  # which every message begins with

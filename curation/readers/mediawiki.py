@@ -8,15 +8,13 @@ revisions the last in the file is taken.
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import IO, Any
+from typing import IO
 from urllib.parse import quote
 
 from curation.readers.records import Fault, Skipped
 from curation.readers.wikitext import to_html
 from curation.readers.xml_records import Told, elements, parsed
 
-#: No further columns.
-COLUMNS: dict[str, Any] = {}
 _BASE = re.compile(rb"<base>([^<]*/)")
 _NAMESPACE = re.compile(rb'<namespace key="(?:6|14)"[^<>]*+>([^<]++)</namespace>')
 _SHOWN_NOWHERE = {"file", "image", "category"}  # in any language, besides the wiki's own names

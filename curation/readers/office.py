@@ -20,8 +20,6 @@ from curation.readers.raw import RawFile
 from curation.readers.records import Fault
 from curation.readers.wacz import Package
 
-#: No further columns.
-COLUMNS: dict[str, Any] = {}
 _FILES = (".xml", ".opf", ".xhtml", ".html", ".htm")
 _TAGS = {"p": "p", "tbl": "table", "table": "table", "tr": "tr", "table-row": "tr"}
 _TAGS |= {"tc": "td", "table-cell": "td", "list": "ul", "list-item": "li", "list-header": "li"}

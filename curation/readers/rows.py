@@ -87,7 +87,7 @@ def format_of_rows(raw: RawFile, name: str, settings: ReaderSettings) -> Format 
         if plain.endswith(suffixes) and start.startswith(beginning):
             made = importlib.import_module(f"curation.readers.{module}")  # few runs read it
             rows = functools.partial(made.rows, longest=longest)
-            return Format(module, rows, mime, made.COLUMNS, True)
+            return Format(module, rows, mime, getattr(made, "COLUMNS", {}), True)
     return None
 
 

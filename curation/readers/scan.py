@@ -22,7 +22,7 @@ from curation.readers.headers import (
     parse_arc,
     parse_warc,
 )
-from curation.readers.members import RECORD, Break
+from curation.readers.members import RECORD
 from curation.readers.pages import Problem, Record, skip_reason, to_event
 from curation.readers.records import Damage, Event, Skipped
 from curation.readers.settings import KEEP_RAW_BYTES, ReaderSettings
@@ -94,7 +94,7 @@ class _Scanner:
             position = self._skip_blank(position)
             stream.drop(position)
             if stream.breaks and stream.breaks[0][0] <= position:
-                yield self._break_damage(*stream.breaks.popleft())
+                yield stream.take_break()
             elif position >= stream.end and stream.ended:
                 return
             elif self._is_settled(position) and stream.stops_at(position, after):
@@ -134,11 +134,6 @@ class _Scanner:
             if position < reached:
                 return position
             stream.drop(position)
-
-    def _break_damage(self, position: int, broken: Break) -> Damage:
-        """Return the damage of a break from which no record was read."""
-        offset = self.stream.offset_of_break(position, broken)
-        return Damage(offset, broken.reason, broken.detail, None, b"")
 
     def _record(self, position: int, after: int) -> tuple[Event, int]:
         stream = self.stream

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from curation.readers.members import Break, Piece, Start
+from curation.readers.records import Damage
 
 
 class Mark(NamedTuple):
@@ -168,13 +169,15 @@ class Stream:
         self._claimed = offset
         return offset
 
-    def offset_of_break(self, position: int, broken: Break) -> int:
-        """Offset under which damage is reported that belongs to no record."""
-        if broken.offset == self._claimed:
-            self.counted = True
-            return -position
-        self._claimed = broken.offset
-        return broken.offset
+    def take_break(self) -> Damage:
+        """Return the damage of the first break, from which no event was read, and forget it."""
+        position, broken = self.breaks.popleft()
+        offset = broken.offset
+        if offset == self._claimed:
+            self.counted, offset = True, -position
+        else:
+            self._claimed = offset
+        return Damage(offset, broken.reason, broken.detail, None, b"")
 
     def mark(self, position: int) -> Mark:
         if not self._compressed:

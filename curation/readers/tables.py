@@ -46,9 +46,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
     of_file = functools.cache(lambda: encoding_of_lines(stream.beginning(SAMPLE)))
     while True:
         if stream.breaks and stream.breaks[0][0] <= position:
-            where, broken = stream.breaks.popleft()
-            offset = stream.offset_of_break(where, broken)
-            yield Damage(offset, broken.reason, broken.detail, None, b"")
+            yield stream.take_break()
             continue
         if stream.stops_at(position, position):
             return
@@ -255,9 +253,7 @@ def _first(row: dict[str, Any], columns: tuple[str, ...]) -> Any:
 def _stated(row: dict[str, Any], columns: tuple[str, ...]) -> Any:
     """As `_first`, but blanks, as CSV has them, are no value."""
     values = {name: row.get(name) for name in columns}
-    return _first(
-        {n: v.strip() or None if isinstance(v, str) else v for n, v in values.items()}, columns
-    )
+    return _first({n: v for n, v in values.items() if not isinstance(v, str) or v.strip()}, columns)
 
 
 def _dates(column: pa.Array) -> pa.Array:
