@@ -126,7 +126,7 @@ def _handed(table: pa.Table, recipe: Recipe, extracts: bool) -> pa.Table:
     if name is not None or html is None:
         texts = texts_of(table, readers.text_columns)
         columns[name or ""] = texts  # there is a name, or `texts_of` raises
-    sources = [c for c in (*readers.text_columns, *readers.html_columns) if c in columns]
+    sources = [c for c in readers.contents if c in columns]
     absent = functools.reduce(pc.and_, (pc.is_null(columns[c]) for c in sources))
     if pc.any(absent).as_py():
         if not extracts:

@@ -110,8 +110,7 @@ def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.Da
     if schema.metadata and b"curation" in schema.metadata:
         return {}  # rows that were set aside
     types = dict(zip(distinct(schema.names), schema.types, strict=True))
-    texts = (*settings.text_columns, *settings.html_columns)
-    groups = (texts, settings.date_columns, settings.url_columns, ("id",), ("title",))
+    groups = (settings.contents, settings.date_columns, settings.url_columns, ("id",), ("title",))
     used = [found for group in groups for found in [n for n in group if n in types][:1]]
     strings = (*settings.url_columns, "id", "title")  # other values of theirs stay in a column
     used = [n for n in used if n not in strings or _is_string(types[n])]

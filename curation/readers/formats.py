@@ -48,10 +48,9 @@ def read_file(name: str, kind: str, stream: Stream, settings: ReaderSettings) ->
         return
     mended = detail = ""
     if stream.breaks:
-        broken = stream.breaks[0][1]
-        mended, detail = broken.reason, broken.detail
+        _, mended, detail = stream.breaks[0][1]
         if not (settings.keep_truncated and content):
-            yield Damage(0, broken.reason, broken.detail, None, content[:KEEP_RAW_BYTES])
+            yield Damage(0, mended, detail, None, content[:KEEP_RAW_BYTES])
             return
     if kind != "pdf" and is_binary(content):
         yield binary(0, content, None, KEEP_RAW_BYTES)
@@ -73,7 +72,6 @@ def read_file(name: str, kind: str, stream: Stream, settings: ReaderSettings) ->
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _ZIP_MAGIC = b"PK\x03\x04"
-_OBJECT = re.compile(rb"\{\s*[\"}]")  # of JSON; templates and source code begin with `{`, too
 _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
 
 #: Texts that may begin as HTML does: markup for readers, and source files.
@@ -176,7 +174,8 @@ def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | N
     if may_begin_warc(start, 0) or parse_arc(start, 0, len(start)) or _ARCHIVE_NAME.search(lower):
         return scan if head or stream.breaks else None
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if _OBJECT.match(text) or lower.endswith(JSON_LINES):
+    # Templates and source code begin with `{`, too.
+    if re.match(rb'\{\s*["}]', text) or lower.endswith(JSON_LINES):
         return tables.read_jsonl
     if not head:
         return scan if stream.breaks else None

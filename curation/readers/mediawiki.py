@@ -11,16 +11,16 @@ from html import unescape
 from typing import IO
 from urllib.parse import quote
 
-from curation.readers.records import Fault, Skipped
+from curation.readers.records import Fault, Row, Skipped
 from curation.readers.wikitext import to_html
-from curation.readers.xml_records import Told, elements, parsed
+from curation.readers.xml_records import elements, parsed
 
 _BASE = re.compile(rb"<base>([^<]*/)")
 _NAMESPACE = re.compile(rb'<namespace key="(?:6|14)"[^<>]*+>([^<]++)</namespace>')
 _SHOWN_NOWHERE = {"file", "image", "category"}  # in any language, besides the wiki's own names
 
 
-def rows(file: IO[bytes], longest: int) -> Iterator[Told | Fault | Skipped]:
+def rows(file: IO[bytes], longest: int) -> Iterator[Row]:
     """Yield a row for each article: `html`, `title`, `url` and `date`, that of its revision."""
     records = elements(file, b"<page>", b"</page>", longest)
     head = next(records)

@@ -81,6 +81,8 @@ class Fault:
 
 
 Event = Page | Damage | Skipped
+#: What is read row by row. A row with a text has what was mended, as `Page.mended` and `detail`.
+Row = Mapping[str, Any] | tuple[Mapping[str, Any], str] | Fault | Skipped | Damage
 
 
 #: Why a document that was not drawn is skipped.

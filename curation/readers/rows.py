@@ -26,7 +26,7 @@ from curation.readers import tables
 from curation.readers.charset import decode_text, is_binary, is_of_a_format, mostly_utf8
 from curation.readers.formats import Packing
 from curation.readers.raw import HEAD, RawFile
-from curation.readers.records import Damage, Event, Fault, Page, Skipped
+from curation.readers.records import Damage, Event, Fault, Page, Row, Skipped
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.suffixes import JSON_LINES, OFFICE, without_compression
 from curation.text.surrogates import everywhere, well_formed
@@ -34,8 +34,6 @@ from curation.text.surrogates import everywhere, well_formed
 #: Bytes that aren't UTF-8, as Python shows what it decodes with `surrogateescape`.
 _ESCAPED = re.compile(r"\\udc[89a-f]")
 
-#: A row with a text has what was mended, as `Page.mended` and `Page.detail`.
-Row = Mapping[str, Any] | tuple[Mapping[str, Any], str] | Fault | Skipped | Damage
 Rows = Callable[[IO[bytes]], Iterator[Row]]
 
 _PROLOGUE = re.compile(rb"\s*(?:<[?!][^>]*>\s*)*")

@@ -318,8 +318,7 @@ class _Scanner:
         if warc:
             reason, detail = "warc.bad_header", "a header that doesn't end"
             if found is None and stream.breaks:
-                _, broken = stream.breaks.popleft()
-                reason, detail = broken.reason, broken.detail
+                _, (_, reason, detail) = stream.breaks.popleft()
             elif found is None and end - position <= _HEADER:
                 reason, detail = "warc.truncated", "the file ends inside a header"
         return Damage(offset, reason, detail, None, raw), end

@@ -85,6 +85,11 @@ class ReaderSettings(Settings):
         return (*self.formats, ".pdf") if self.pdf else (*self.formats,)
 
     @property
+    def contents(self) -> tuple[str, ...]:
+        """Columns of texts, and of pages."""
+        return (*self.text_columns, *self.html_columns)
+
+    @property
     def most(self) -> str:
         """The largest record, with the setting's name, for what is set aside."""
         return f"{self.max_record_bytes} bytes (readers.max_record_bytes)"

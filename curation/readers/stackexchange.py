@@ -18,8 +18,8 @@ from typing import IO, Any
 import pyarrow as pa
 
 from curation.errors import StoreError
-from curation.readers.records import Fault, Skipped
-from curation.readers.xml_records import Told, elements, parsed
+from curation.readers.records import Fault, Row, Skipped
+from curation.readers.xml_records import elements, parsed
 
 COLUMNS = {
     "score": pa.int64(),
@@ -34,7 +34,7 @@ _TABLE = "CREATE TABLE posts (question INTEGER, is_answer INTEGER, id INTEGER, p
 _SORTED = "SELECT question, post FROM posts ORDER BY question, is_answer, id, rowid"
 
 
-def rows(file: IO[bytes], longest: int) -> Iterator[Told | Fault | Skipped]:
+def rows(file: IO[bytes], longest: int) -> Iterator[Row]:
     """Yield what is no post, then a row for each question, by their numbers.
 
     Raises StoreError where the temporary folder is full.
@@ -76,7 +76,7 @@ def _stored(posts: sqlite3.Connection, file: IO[bytes], longest: int) -> Iterato
         posts.execute("INSERT INTO posts VALUES (?, ?, ?, ?)", row)
 
 
-def _documents(posts: Iterator[bytes], longest: int) -> Iterator[Told | Fault]:
+def _documents(posts: Iterator[bytes], longest: int) -> Iterator[Row]:
     """Yield the document of a question with its answers; faults for what has no question."""
     size, held, told = 0, list[Mapping[str, str]](), ""
     for post in posts:

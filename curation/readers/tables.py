@@ -145,11 +145,10 @@ def _line_event(
     try:
         text, encoding = decoded(line.removeprefix(codecs.BOM_UTF8), of_file)
         row = members.decode(text)
+        if not isinstance(row, dict):
+            raise ValueError("not an object; JSONL has one on each line")
     except (ValueError, RecursionError) as error:
         detail = "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
-        return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
-    if not isinstance(row, dict):
-        detail = "not an object; JSONL has one on each line"
         return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
     mended = encoding and f"jsonl.bad_utf8: read as {encoding}"
     if _SURROGATE.search(text):
@@ -230,11 +229,10 @@ def row_event(
 
 def no_text(row: dict[str, Any], settings: ReaderSettings) -> str:
     """Return why a row has no text: the columns that it should be in, and those that there are."""
-    wanted = (*settings.text_columns, *settings.html_columns)
-    present = {name: row[name] for name in wanted if name in row}
+    present = {name: row[name] for name in settings.contents if name in row}
     if not present:
         there = ", ".join(map(str, row)) or "no column"
-        return f"none of the columns {', '.join(wanted)}, but {there}"
+        return f"none of the columns {', '.join(settings.contents)}, but {there}"
     found = (f"{name} is {_kind_of(value)}" for name, value in present.items())
     return f"no text: {', '.join(found)}"
 
@@ -304,7 +302,7 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings, first: bool = False) 
         if not (sound := is_sound(column)):
             for i in (i for i in range(len(column)) if not is_sound(column.slice(i, 1))):
                 mended[i] = mended[i] or "parquet.bad_utf8"
-        if not sound and name in (*settings.text_columns, *settings.html_columns):
+        if not sound and name in settings.contents:
             columns[name] = [*map(_utf8, column.view(as_bytes(column.type)).to_pylist())]
         else:
             column = stored(column, storable(column.type))
@@ -354,10 +352,7 @@ def _needed(schema: pa.Schema, settings: ReaderSettings) -> list[str]:
     """Return the columns of documents: no other one can be the reason that a row is lost."""
     if _is_set_aside(schema):
         return [name for name in SET_ASIDE.names if name in schema.names]
-    wanted = (
-        *(*settings.text_columns, *settings.html_columns),
-        *(*settings.url_columns, *settings.date_columns, *_FIELDS),
-    )
+    wanted = (*settings.contents, *settings.url_columns, *settings.date_columns, *_FIELDS)
     return [name for name in schema.names if name in wanted]
 
 
@@ -389,7 +384,7 @@ def _set_aside_event(
 
 def _without_text(schema: pa.Schema, settings: ReaderSettings, kind: str) -> Damage | None:
     """Damage of a whole table that has no column of texts or pages."""
-    if {*schema.names} & {*settings.text_columns, *settings.html_columns}:
+    if {*schema.names} & {*settings.contents}:
         return None
     return Damage(0, f"{kind}.no_text", no_text(dict.fromkeys(schema.names), settings), None, b"")
 

@@ -2,13 +2,12 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from collections.abc import Iterator
+from typing import IO
 from xml.etree import ElementTree
 
 from curation.readers.records import Fault
 
-Told = tuple[Mapping[str, Any], str]  # a row, and what was mended
 _CHUNK = 1 << 18  # bytes read at once
 _REFERENCE = re.compile("&#(?:x([0-9a-fA-F]{1,9})|([0-9]{1,9}));")
 _NO_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
