@@ -33,7 +33,8 @@ class TextBuffers(NamedTuple):
 def large_strings(texts: Texts) -> pa.Array:
     """Return one contiguous large_string array of Python strings or any Arrow string array.
 
-    Lone surrogates, invalid in UTF-8, become U+FFFD. Raises TypeError for a single string.
+    NaN, as pandas has it, is null. Lone surrogates, invalid in UTF-8, become U+FFFD. Raises
+    TypeError for a single string.
     """
     if isinstance(texts, str | bytes):
         raise TypeError(
@@ -46,10 +47,10 @@ def large_strings(texts: Texts) -> pa.Array:
         return texts if texts.type == pa.large_string() else texts.cast(pa.large_string())
     strings = list(texts)
     try:
-        return pa.array(strings, pa.large_string())
+        return pa.array(strings, pa.large_string(), from_pandas=True)
     except UnicodeEncodeError:
-        whole = [text if text is None else well_formed(text) for text in strings]
-        return pa.array(whole, pa.large_string())
+        whole = [well_formed(text) if isinstance(text, str) else text for text in strings]
+        return pa.array(whole, pa.large_string(), from_pandas=True)
 
 
 def text_buffers(texts: Texts) -> TextBuffers:

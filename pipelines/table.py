@@ -17,7 +17,7 @@ import xxhash
 
 from curation.arrow import storable, stored
 from curation.columns import PAGE_COLUMNS
-from curation.errors import ConfigError, CurationError, InputError
+from curation.errors import ConfigError, CurationError
 from curation.recipe import STAGES, Recipe, check_order, load, stage_names
 from curation.schema import CLUSTER_SIZE, DOCUMENTS, REMOVED_FIELDS, VERDICT_COLUMNS
 from curation.stages import find
@@ -74,7 +74,7 @@ def run(
     chosen = _chosen(stages, loaded)
     check_order(loaded, chosen)
     given = as_given(table)
-    handed = _handed(given.table, loaded, "extract" in chosen)
+    handed = _handed(given.table, loaded)
     has_languages = needs_languages(loaded, [find(stage) for stage in chosen])
     present = {*handed.column_names, *DOCUMENTS.names, *(["language"] if has_languages else [])}
     check_order(loaded, chosen, present)
@@ -108,10 +108,10 @@ def _chosen(stages: str | Sequence[str], recipe: Recipe) -> list[str]:
     return chosen
 
 
-def _handed(table: pa.Table, recipe: Recipe, extracts: bool) -> pa.Table:
+def _handed(table: pa.Table, recipe: Recipe) -> pa.Table:
     """Return the table as stages read it, with the numbers of its rows.
 
-    Raises InputError if it has no texts, or for rows without one if no stage extracts.
+    Rows without a text have an empty one. Raises InputError if the table has no texts.
     """
     columns: dict[str, pa.Array] = {_ROW: pa.array(np.arange(table.num_rows))}
     for i, name in enumerate(table.column_names):
@@ -129,8 +129,6 @@ def _handed(table: pa.Table, recipe: Recipe, extracts: bool) -> pa.Table:
     sources = [c for c in readers.contents if c in columns]
     absent = functools.reduce(pc.and_, (pc.is_null(columns[c]) for c in sources))
     if pc.any(absent).as_py():
-        if not extracts:
-            raise InputError(f"row {pc.index(absent, True).as_py()}: no text")
         column = columns[sources[0]]
         kind = pa.string() if pa.types.is_null(column.type) else column.type
         columns[sources[0]] = pc.if_else(absent, pa.scalar("", kind), column.cast(kind))
