@@ -318,6 +318,8 @@ def test_articles_of_a_dump(tmp_path: Path) -> None:
     assert read_at(str(tmp_path / "a.xml"), 4, default_settings()) == second
     packed = events_of(tmp_path / "a.xml.gz", gzip.compress(dump(pages)))
     assert packed == found
+    begun = b"\xef\xbb\xbf<?xml version='1.0'?>\r\n<!-- of May -->\r\n" + dump(pages)
+    assert events_of(tmp_path / "b.xml", begun) == found
     part = events_of(tmp_path / "wiki-pages-articles1.xml-p1p41242.bz2", bz2.compress(dump(pages)))
     assert part == found
 
