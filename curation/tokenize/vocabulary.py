@@ -143,7 +143,8 @@ def parse_ranks(content: bytes, name: str) -> list[bytes]:
             token = binascii.a2b_base64(encoded, strict_mode=True)
             value = int(rank)
         except (ValueError, binascii.Error) as error:
-            raise InputError(f"{name}: line {number}: not `base64 rank`: {error}") from None
+            wrong = f"neither `base64 rank`, as in .tiktoken files, nor a tokenizer.json: {error}"
+            raise InputError(f"{name}: line {number}: {wrong}") from None
         if token in ranks or not token:
             raise InputError(f"{name}: line {number}: token {token!r} is empty or repeated")
         ranks[token] = value

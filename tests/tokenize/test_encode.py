@@ -253,6 +253,8 @@ def test_damaged_rank_files_are_named() -> None:
     assert parse_ranks(good, "x") == byte_tokenizer("marks").tokens
     with pytest.raises(InputError, match="x: line 1"):
         parse_ranks(b"?? 0\n", "x")
+    with pytest.raises(InputError, match=r"neither .* \.tiktoken files, nor a tokenizer\.json"):
+        parse_ranks(b"\n\x0e\n\x05<unk>\x15\0\0\0\0", "sentencepiece.model")
     with pytest.raises(InputError, match="no token has rank 255"):
         parse_ranks(good.replace(b" 255\n", b" 999\n"), "x")
     with pytest.raises(InputError, match="single bytes"):
