@@ -76,6 +76,8 @@ _IN_NAME = re.compile(r"[A-Za-z0-9_.+第제-]\Z|(?<!/)/\Z")
 _CONTINUED = re.compile(r"[\w/=#@&.+-]\Z", re.ASCII)
 #: What is directly before a run that is part of a path, an amount, a decimal or a name.
 _ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|= |\d[.,:])\Z", re.ASCII)
+#: The path of a web address or of a DOI; the value of a query (`?phone=`) is none.
+_PATH = re.compile(r"(?:://|\bwww\.|\b10\.\d{4,9}/)[\w./~%?&#+=-]*(?<!=)\Z", re.ASCII)
 # Behind an address: a port. Before a version: a comparison. Between those of a list: few letters.
 _PORT = re.compile(r":\d{2,5}(?![\d.:])|,? (?:on )?port\b", re.IGNORECASE)
 _PINNED = re.compile(r"(?:[=~<>!]=|~>|\^)\s*[\"']?\Z")
@@ -338,7 +340,8 @@ def _numbers(
             yield "ip", *match.span()
     if count_digits(run) >= SHORTEST and (run[0] == "+" or not in_name):
         adjoining = bool(_ADJOINING.search(before[-2:]))
-        named = bool(context.phone.match(words))
+        # Words of a path say what a page is about: /handy-1234567.html, 10.1016/j.cell.2019.05.031.
+        named = bool(context.phone.match(words)) and not _PATH.search(before)
         found = list(find_phones(run, named, adjoining, after))
         for a, b in found if found and not context.no_phone.match(words) else ():
             yield "phone", a, b

@@ -31,6 +31,9 @@ def redacted(text: str) -> str:
         ("邮箱abc@qq.com联系", "邮箱[EMAIL]联系"),
         ("mailto:info@müller.de!", "mailto:[EMAIL]!"),
         ("see 8.8.4.4, 203.5.17.9:80", "see [IP], [IP]:80"),
+        ("http://e.example/?phone=0301234567", "http://e.example/?phone=[PHONE]"),
+        ("网址https://e.example，电话：010-12345678", "网址https://e.example，电话：[PHONE]"),
+        ("www.e.example Tel.: 22 123 45 67", "www.e.example Tel.: [PHONE]"),
         ("at 2001:4860:4860::8888.", "at [IP]."),
         ("8.8.4.4/24, 8.8.4.0/25, 8.8.4.0/241", "[IP]/24, [IP]/25, [IP]/241"),
         ("http://1.2.3.4/x", "http://[IP]/x"),
@@ -96,6 +99,8 @@ def test_found(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "doi:10.1016/j.cell.2019.05.031 and https://doi.org/10.1016/j.tel.2019.105.031",
+        "https://shop.example/handy-1234567.html, www.e.example/telefon/030-1234567/",
         "version 1.2.3.4 and v10.20.30.40, Chrome/49.0.22.1",
         "2.3.4.1 Choosing a compiler",
         "localnet=42.42.42.0/24, 8.8.0.0/16 and 9.0.0.0/8",
