@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from curation.filters.scratch import Document, Scratch
     from curation.filters.signals import Kit
 
-_TERMINAL, _CLOSE = ch.TERMINAL, ch.CLOSE
+_TERMINAL, _CLOSE, _SPACE = ch.TERMINAL, ch.CLOSE, ch.SPACE
 #: Characters up to which a line is short, by the paper.
 SHORT_LINE = 30
 
@@ -29,14 +29,13 @@ class FineWeb(NamedTuple):
 
 @borrowing
 def _ends_sentence(data: Bytes, start: Int, end: Int, properties: Uint16s, rule: FineWeb) -> Bool:
-    """Whether the line data[start:end], which is not empty, ends in a terminal mark."""
+    """Whether the line data[start:end], which is not blank, ends in a terminal mark, but for white
+    space: files of Windows end lines in `\\r\\n`."""
+    passed = _SPACE | _CLOSE if rule.closers_end_lines else _SPACE
     last = last_character(data, start, end)
-    c = code_point(data, last)[0]
-    while rule.closers_end_lines and last > start and properties[c] & _CLOSE:
-        end = last
-        last = last_character(data, start, end)
-        c = code_point(data, last)[0]
-    if properties[c] & _TERMINAL:
+    while last > start and properties[code_point(data, last)[0]] & passed:
+        end, last = last, last_character(data, start, last)
+    if properties[code_point(data, last)[0]] & _TERMINAL:
         return True
     return rule.colons_end_lines and ends_in_colon_mark(data, start, end, properties)
 

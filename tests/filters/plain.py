@@ -268,8 +268,9 @@ def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str,
     typed = settings.fineweb.colons_end_lines
 
     def opened(line: str) -> str:
-        """The line without what closes at its end; something always stays."""
-        while settings.fineweb.closers_end_lines and len(line) > 1 and has(line[-1], ch.CLOSE):
+        """The line without white space and what closes at its end; something always stays."""
+        passed = ch.SPACE | (ch.CLOSE if settings.fineweb.closers_end_lines else 0)
+        while len(line) > 1 and has(line[-1], passed):
             line = line[:-1]
         return line
 

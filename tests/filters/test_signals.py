@@ -67,6 +67,12 @@ def test_dclm_knows_four_bullets_and_no_blank_lines(bullet: str) -> None:
     assert gopher(text, "dclm")["bullet_line_ratio"] == 1
 
 
+def test_bold_words_at_the_head_of_lines_are_no_bullets() -> None:
+    bold = "\n".join([f"**Ann {i}:** the red apple\n*one*" for i in range(20)])
+    assert gopher(bold, "unicode")["bullet_line_ratio"] == 0.5
+    assert gopher(bold, "dclm")["bullet_line_ratio"] == 1
+
+
 def test_marks_between_cells_are_no_words() -> None:
     table = "Town | River | Founded\nUlm | Danube | long ago"
     found = gopher(table, "dclm")
@@ -123,6 +129,14 @@ def test_lines_end_before_what_closes_behind_a_mark(text: str) -> None:
     published = measured(text, fineweb={"closers_end_lines": False})
     assert published["fineweb_line_punct"] == 0
     assert measured("A word “quoted”\n(an aside)\n)")["fineweb_line_punct"] == 0
+
+
+@pytest.mark.parametrize("end", ["\r\n", " \n", "\u3000\n", "\xa0\t\r\n"])
+@pytest.mark.parametrize("published", [False, True])
+def test_lines_end_before_white_space(end: str, published: bool) -> None:
+    text = end.join(["She left at noon.", "她走了。", "वह चली गई।", "Seven words are here without an end"])
+    found = measured(text, fineweb={"closers_end_lines": not published})
+    assert found["fineweb_line_punct"] == 0.75
 
 
 @pytest.mark.parametrize(
