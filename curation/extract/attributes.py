@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from curation.extract.lexing import Given
 
 _MAIN, _ARTICLE, _BODY, _HTML = TAG["main"], TAG["article"], TAG["body"], TAG["html"]
-_PRE, _CODE, _TABLE, _TD = TAG["pre"], TAG["code"], TAG["table"], TAG["td"]
+_PRE, _CODE, _TABLE, _TD, _RB = TAG["pre"], TAG["code"], TAG["table"], TAG["td"], TAG["rb"]
 _LISTINGS = _PRE, _CODE, _TABLE
 _HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
 _AT_CLASS, _AT_ID, _AT_ROLE = ATTRIBUTE["class"], ATTRIBUTE["id"], ATTRIBUTE["role"]
@@ -343,8 +343,8 @@ def visibility(
     hidden, keeps_space, typed = _by_attributes(src, given, is_block)
     rendered = False
     above = 0
-    if keep_hidden or tag == _MAIN or tag == _ARTICLE or mark == MARK_SHOWN:
-        hidden = False
+    if keep_hidden or tag == _MAIN or tag == _ARTICLE or tag == _RB or mark == MARK_SHOWN:
+        hidden = False  # Wikisource keeps the words below readings, <rb>, from screen readers
     if hidden and is_block and not in_code:
         # Scripts open panels, accordions and whole pages: the model decides.
         hidden = False

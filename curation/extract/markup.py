@@ -49,7 +49,7 @@ textarea title
 # Elements within a run of text that the scanner looks at.
 INLINE = (
     "a b strong code img br wbr math input label em i span q tt kbd samp object "
-    "sup del s strike ruby rt rp sub var"
+    "sup del s strike ruby rt rp sub var rb"
 ).split()
 
 TAG = {name: index for index, name in enumerate(BLOCKS + SKIPPED + INLINE)}
@@ -132,10 +132,11 @@ _MARKS = {
         react-code-line-number ace_gutter ace_gutter-cell diff-line-num line_numbers
         js-line-number code-line-number linenum ln-num lnt ln ec-line-number lines-num linenr""",
     # the same where the name is never that of the listing itself: CSDN, rustdoc, GitHub, LaTeXML;
-    # and the prompts that notebooks number (`In [3]:`), and marks of notes that stand in the text
+    # and the prompts that notebooks number (`In [3]:`), marks of notes that stand in the text, and
+    # MediaWiki's links to edit a section
     MARK_NUMBERS: """pre-numbering src-line-numbers react-line-numbers react-line-number
         ltx_tag_listingline jp-inputprompt jp-outputprompt input_prompt output_prompt
-        ltx_note_mark ltx_tag_note""",
+        ltx_note_mark ltx_tag_note mw-editsection""",
     MARK_COPY: """copy copy-btn btn-copy copy-button copybtn clipboard-copy code-copy copy-code
         copy-code-button button-copy toolbar-item clipboard zeroclipboard-container copytoclipboard
         code-copy-button copy-to-clipboard-button snippet-clipboard crayon-toolbar

@@ -128,6 +128,7 @@ def test_what_is_drawn_on_lines_of_its_own_is_not_said_again(drawn: str) -> None
         ("<ruby>傍<rt>そば</rt></ruby>に", "傍（そば）に"),
         ("<ruby>漢<rp>（</rp><rt>かん</rt><rp>）</rp></ruby>字", "漢（かん）字"),
         ("<ruby>漢<rt>かん<rt></ruby>字", "漢（かん）字"),
+        ('<ruby><rb aria-hidden="true">竹取</rb><rt>たけとり</rt></ruby>の', "竹取（たけとり）の"),
         ("<del>40</del><ins>45</ins>", "40 45"),
         ("Press the <button>Start</button> key", "Press the Start key"),
         ("<span>Senior engineer</span><span>Brückner</span>", "Senior engineer Brückner"),
