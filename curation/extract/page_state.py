@@ -45,7 +45,7 @@ _NEAR = 2000  # characters around a string in which the page's title may be
 _TITLED = 2  # times its length more counts what is near it
 _PARTS_OF_TITLE = re.compile(r"\s[-–—|·•]\s")
 _MOST_STRINGS = 100  # of a script, and of places where JSON may begin
-_LEAST = 400  # characters of an article
+_LEAST = 400  # bytes of an article: a letter of Han or kana has three, and says as much
 _SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。！？]|</p\b")
 _SENTENCES = 3
 _PARAGRAPH = re.compile(r"<(?:p|br|div)\b", re.I)
@@ -83,11 +83,11 @@ def stated_article(source: bytes, titles: Sequence[str] = ()) -> str:
     """
     named = [max(_PARTS_OF_TITLE.split(title), key=len) for title in filter(None, titles)]
     named += [json.dumps(title)[1:-1] for title in named]
-    best, most = "", _LEAST
+    best, most = "", 0
     for script in _scripts(source):
         of_states = ((text, 1) for state in _states(script) for text in _articles(state))
         for text, weight in itertools.chain(of_states, _strings(script, named)):
-            if weight * len(text) > most and len(text) > _LEAST:
+            if weight * len(text) > most and _is_long(text):
                 best, most = text, weight * len(text)
     return best
 
@@ -119,9 +119,7 @@ def _states(script: str) -> Iterator[Any]:
 def _strings(script: str, titles: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Yield the long strings of a program that are HTML, or JSON that has such, with their weights."""
     long = (
-        found
-        for found in _STRING.finditer(script)
-        if found.end() - found.start() > _LEAST and (found[1] or found[2])
+        found for found in _STRING.finditer(script) if (found[1] or found[2]) and _is_long(found[0])
     )
     for found in itertools.islice(long, _MOST_STRINGS):
         start, end = found.span()
@@ -174,24 +172,28 @@ def _articles(state: Any) -> Iterator[str]:
         if isinstance(item, (list, dict)):
             pairs = item.items() if isinstance(item, dict) else (("", one) for one in item)
             for key, value in pairs:
-                if (isinstance(value, str) and len(value) < _LEAST) or is_other(key):
+                if is_other(key):
                     continue
-                if isinstance(value, str):
-                    if value[:1] in ("{", "["):
-                        waiting.append(_read(value))  # an answer, as SvelteKit notes it
-                    elif _is_prose(text := _bare(value)):
-                        yield text
-                    continue
-                if key in _NODES and isinstance(value, list):
-                    lines = (node if isinstance(node, str) else _words(node, 0) for node in value)
-                    yield _bare("\n".join(filter(None, map(str.strip, lines))))
-                waiting.append(value)
+                if not isinstance(value, str):
+                    if key in _NODES and isinstance(value, list):
+                        lines = (one if isinstance(one, str) else _words(one, 0) for one in value)
+                        yield _bare("\n".join(filter(None, map(str.strip, lines))))
+                    waiting.append(value)
+                elif _is_long(value) and value[0] in "{[":
+                    waiting.append(_read(value))  # an answer, as SvelteKit notes it
+                elif _is_long(value) and _is_prose(text := _bare(value)):
+                    yield text
+
+
+def _is_long(text: str) -> bool:
+    """Whether a text may be an article, by its bytes in UTF-8."""
+    return len(text) > _LEAST or len(text.encode("utf-8", "surrogatepass")) > _LEAST
 
 
 def _is_prose(text: str) -> bool:
-    if len(text) < _LEAST or len(_TAG.sub("", text)) < _LEAST or _NO_TEXT.match(text):
-        return False
-    return len(list(itertools.islice(_SENTENCE.finditer(text), _SENTENCES))) == _SENTENCES
+    worded = _is_long(_TAG.sub("", text)) and not _NO_TEXT.match(text)
+    sentences = itertools.islice(_SENTENCE.finditer(text), _SENTENCES)
+    return worded and len(list(sentences)) == _SENTENCES
 
 
 def _words(node: Any, depth: int) -> str:

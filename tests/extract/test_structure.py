@@ -32,6 +32,20 @@ def test_an_article_in_the_state_of_a_page_without_text_is_read() -> None:
     assert extract(html).text == (_SENTENCE * 6).strip() + "\nOne more."
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "渡し船は朝の六時に港を出て、島の人々を乗せて昼前に戻ってきた。",
+        "เรือข้ามฟากออกจากท่าเวลาหกโมงเช้าทุกวัน ",
+    ],
+)
+def test_an_article_of_scripts_of_three_bytes_needs_fewer_characters(sentence: str) -> None:
+    lines = [f"{sentence}{number}" for number in "一二三四五六"]
+    html = _next({"post": {"content": "".join(f"<p>{line}</p>" for line in lines)}})
+    assert extract(html).text == "\n".join(lines)
+    assert extract(_next({"post": {"content": f"<p>{sentence}</p>" * 3}})).text == ""
+
+
 def test_rich_text_in_the_state_is_read_block_by_block() -> None:
     nodes = [
         {"nodeType": "paragraph", "content": [{"nodeType": "text", "value": _SENTENCE * 6}]},

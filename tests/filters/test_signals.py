@@ -134,7 +134,9 @@ def test_lines_end_before_what_closes_behind_a_mark(text: str) -> None:
 @pytest.mark.parametrize("end", ["\r\n", " \n", "\u3000\n", "\xa0\t\r\n"])
 @pytest.mark.parametrize("published", [False, True])
 def test_lines_end_before_white_space(end: str, published: bool) -> None:
-    text = end.join(["She left at noon.", "她走了。", "वह चली गई।", "Seven words are here without an end"])
+    text = end.join(
+        ["She left at noon.", "她走了。", "वह चली गई।", "Seven words are here without an end"]
+    )
     found = measured(text, fineweb={"closers_end_lines": not published})
     assert found["fineweb_line_punct"] == 0.75
 
