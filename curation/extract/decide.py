@@ -334,7 +334,7 @@ def decide_blocks(
     parts = parts_of(kept, probabilities, score, page, alike)
     added = drop_others(parts, kept, score, page, where, article, limits)
     kept, filled, ended = whole(
-        kept, probabilities, score, where.comments, page, tables.data, limits, article
+        kept, probabilities, score, where, page, tables.data, limits, article
     )
     keep_end(parts, kept, added, probabilities, score, page, where, limits)
     copied = copies(kept, page, where.comments, limits.copy_characters, limits.near_copy_characters)

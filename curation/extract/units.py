@@ -29,7 +29,7 @@ from curation.extract.containers import CARDS, cards_of, group, like
 from curation.extract.markup import ANCESTOR, FLAG_UNFOLDS, FNV_PRIME, TAG
 
 if TYPE_CHECKING:
-    from curation.extract.decide import Limits
+    from curation.extract.decide import Limits, Places
 
 _PRE = s.PRE
 _HEADING, _ITEM = ANCESTOR["heading"], ANCESTOR["item"]
@@ -47,7 +47,7 @@ class Run(NamedTuple):
     kept: npt.NDArray[np.bool_]
     probabilities: npt.NDArray[np.float64]  # of each block for itself
     score: npt.NDArray[np.float64]  # what `kept` was decided by
-    comments: npt.NDArray[np.bool_]  # in readers' comments
+    where: Places
     card: npt.NDArray[np.int32]
     size: npt.NDArray[np.float64]  # what a block counts for in means
     article: Bool  # the page has a sure body of text
@@ -124,10 +124,12 @@ def _drop_ends(run: Run, page: s.Page, data: Int32s, limits: Limits, ended: Bool
         # What it announces isn't kept.
         heading = heading or (page.b_chars[b] <= _ANNOUNCEMENT and ends_in_colon(page, b))
         special = page.b_flags[b] & _PRE != 0 or page.b_atoms[b] > 0 or data[b] >= 0
-        special = special or run.comments[b]
+        special = special or run.where.comments[b]
         # The last post of a thread may be short.
         special = special or (_fills_card(run, b) and not heading and not rights)
-        long = page.b_chars[b] >= limits.ending_characters and not rights
+        # Twelve letters of Chinese or Japanese may be a sentence.
+        goes_on = run.where.told[b] and kept[b - 1]
+        long = (page.b_chars[b] >= limits.ending_characters or goes_on) and not rights
         if left == 0 or special or run.score[b] >= 1.0 or long:
             break
         likely = run.probabilities[b] * whole >= limits.ending_share * total
@@ -151,7 +153,7 @@ def _among_items(page: s.Page, last: Int, b: Int) -> Bool:
 @borrowing
 def _fill_holes(run: Run, page: s.Page, limits: Limits, filled: Bools) -> None:
     """Add to `kept` what is between two kept blocks and may be content, and note it."""
-    kept, comments, card = run.kept, run.comments, run.card
+    kept, comments, card = run.kept, run.where.comments, run.card
     last = -1
     for b in range(len(kept)):
         if not kept[b]:
@@ -198,14 +200,12 @@ def _parts_of(page: s.Page, groups: Int32s, card: Int32s) -> tuple[Int32s, Int]:
 
 
 @borrowing
-def _complete_cards(
-    run: Run, parts: Int32s, in_cards: Int32s, kept_in: Int32s, last: Int32s, filled: Bools
-) -> None:
+def _complete_cards(run: Run, parts: Int32s, counts: Int32s, filled: Bools) -> None:
     """Add to `kept` the parts that at least half of the like cards keep, and note them.
 
-    `in_cards`, `kept_in` and `last` are zero, one for each part: of how many cards it is, how many
-    keep it, and the card counted last.
+    `counts` [3, parts] is zero: of how many cards a part is, how many keep it, and the card counted last.
     """
+    in_cards, kept_in, last = counts[0], counts[1], counts[2]
     kept, card = run.kept, run.card
     for b in range(len(parts)):
         if parts[b] >= 0 and last[parts[b]] != card[b]:
@@ -236,7 +236,7 @@ def _keep_headings(run: Run, page: s.Page, limits: Limits, filled: Bools) -> Non
         heading = page.e_above[page.b_element[b]] & _HEADING != 0
         titled = kept[b + 1] and page.e_above[page.b_element[b + 1]] & _HEADING == 0
         likely = run.probabilities[b] >= limits.hole_probability and run.score[b] > 0.0
-        if heading and titled and likely and last >= 0 and not run.comments[b]:
+        if heading and titled and likely and last >= 0 and not run.where.comments[b]:
             kept[b] = filled[b] = True
 
 
@@ -264,7 +264,7 @@ def _keep_unfolding(run: Run, page: s.Page, filled: Bools) -> None:
         )
         words = words and (page.e_flags[e] & FLAG_UNFOLDS != 0 or asks)
         answered = kept[b + 1] and page.e_tag[page.b_element[b + 1]] != _BUTTON
-        if not (words and answered) or kept[b] or run.score[b] <= 0.0 or run.comments[b]:
+        if not (words and answered) or kept[b] or run.score[b] <= 0.0 or run.where.comments[b]:
             continue
         if last >= 0 and signature[page.b_element[last]] == signature[e]:
             if not same_text(page, last, b):
@@ -290,7 +290,7 @@ def whole(
     kept: Bools,
     probabilities: Float64s,
     score: Float64s,
-    comments: Bools,
+    where: Places,
     page: s.Page,
     data: Int32s,
     limits: Limits,
@@ -298,11 +298,11 @@ def whole(
 ) -> Whole:
     """Judge the runs of kept blocks [n] as wholes.
 
-    `probabilities`, `score` and `comments` [n] are those of Run; comments stay as they are. `data`
+    `probabilities` and `score` [n] are those of Run; comments stay as they are. `data`
     [n] is that of Tables, `limits` are `decide.Limits`. Likely neighbours
     lift what is among them; at the end of the text that is mostly a link to the next page, a
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
-    the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
+    the mean probability of the kept ones, unless they tell something directly behind one. Up to `hole_blocks` blocks between two kept ones,
     `hole_probability` or more in the mean, are kept like these; between two cards they need
     `card_hole_probability`, items of lists in an `article` `entry_probability`, and what a
     rule took out stays out. What at least half of three like elements or more keep, all of them keep. A heading
@@ -313,14 +313,11 @@ def whole(
     groups, sizes = like(page.e_parent, page.e_signature)
     card = cards_of(page, groups, sizes, True)
     size = np.sqrt(page.b_chars.astype(np.float64)) + 1.0
-    run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size, article)
+    run = Run(kept.copy(), probabilities, score, where, card[page.b_element], size, article)
     _drop_ends(run, page, data, limits, ended)
     _fill_holes(run, page, limits, filled)
     parts, count = _parts_of(page, groups, card)
-    _complete_cards(
-        run, parts, np.zeros(count, np.int32), np.zeros(count, np.int32),
-        np.zeros(count, np.int32), filled,
-    )  # fmt: skip
+    _complete_cards(run, parts, np.zeros((3, count), np.int32), filled)
     _keep_headings(run, page, limits, filled)
     _keep_unfolding(run, page, filled)
     _drop_filled_end(run, page, limits, filled)

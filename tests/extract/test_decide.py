@@ -16,7 +16,7 @@ from curation.extract.decide import (
     decide_blocks,
     find_places,
 )
-from curation.extract.extractor import default_settings
+from curation.extract.extractor import default_settings, extract
 from curation.extract.features import COUNT, NAMES
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
@@ -161,3 +161,17 @@ def test_code_is_decided_as_the_text_that_shares_a_container_with_it() -> None:
         (f"<div>{text}</div><div>{code}</div>", False),
     ):
         assert kept(html, [0.99, 0.1]) == [True, stays]
+
+
+def test_the_last_sentence_of_a_short_page_in_japanese_stays() -> None:
+    lines = (
+        "フェリーは朝の六時に港を出て、カモメは昼まで湾を渡る船のあとを追い続けていた。",
+        "春になると農家の人々は海藻を畑に運ぶ。乾いた季節のあいだも土を湿らせておくためである。",
+        "その先生は四十年にわたって毎日の天気を日記に書き続け、一日も欠かすことがなかった。",
+        "橋が修理のために通行止めになったとき、人々は水車小屋の小さな舟で川を渡った。",
+        "洪水のあと、町議会は市場を丘の上に移し、それ以来毎週木曜日に開かれている。",
+    )
+    paragraphs = "".join(f"<li>{line}</li>" for line in lines[:-1])
+    menu = "<nav><a href=/>ホーム</a> <a href=/a>会社案内</a></nav>"
+    page = f"<body>{menu}<article><ul>{paragraphs}</ul><p>{lines[-1]}</p></article></body>"
+    assert extract(page).text.endswith(lines[-1])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from curation.config import read_values
 from curation.extract.blocks import PRE, Page
-from curation.extract.decide import Limits, decide_blocks, find_places
+from curation.extract.decide import Limits, Places, decide_blocks, find_places
 from curation.extract.extractor import default_settings
 from curation.extract.features import COUNT
 from curation.extract.scan import scan
@@ -20,6 +20,11 @@ from curation.extract.units import whole
 
 LIMITS = read_values(default_settings().decision, Limits)
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
+
+
+def nowhere(blocks: int) -> Places:
+    """The Places of blocks of which nothing is known."""
+    return Places(*np.zeros((7, blocks), np.bool_), np.zeros(blocks, np.float32), False)
 
 
 def scanned(html: str) -> Page:
@@ -91,6 +96,19 @@ def test_a_text_does_not_end_in_what_its_neighbours_lift() -> None:
     assert kept(inside, [0.99, own, 0.99]) == [True, True, True]
     listing = f"<div><p>{LONG}</p><p>{LONG}</p><pre>run it</pre></div>"
     assert kept(listing, [0.99, 0.99, own]) == [True, True, True]
+
+
+def test_a_text_may_end_in_a_sentence_that_tells_something() -> None:
+    """Thirteen letters of Japanese may."""
+    for told, between, stays in ((True, "", True), (False, "", False), (True, "Share", False)):
+        page = scanned(
+            f"<p>{LONG}</p><p>{LONG}</p><div>{between}</div><p>船は朝の六時に港を出る。</p>"
+        )
+        n = len(page.b_start)
+        likely = np.array([0.99, 0.99, *[0.0] * (n - 3), LIMITS.ending_share * 0.9])
+        where = nowhere(n)._replace(told=np.arange(n) == n - told)
+        decisions = decide_blocks(likely, page, tables_of(page), where, True, LIMITS)
+        assert decisions.kept[-1] == stays
 
 
 def test_a_text_does_not_end_in_what_announces_more() -> None:
@@ -191,7 +209,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
         first = np.isin(np.arange(9), [0, *kept_texts, names[0]])
         likely = np.full(9, 0.01)
         found = whole(
-            first, likely, likely, np.zeros(9, np.bool_), page, np.full(9, -1, np.int32),
+            first, likely, likely, nowhere(9), page, np.full(9, -1, np.int32),
             LIMITS._replace(ending_blocks=0), False,
         )  # fmt: skip
         assert np.flatnonzero(found.kept).tolist() == sorted({0, names[0], *all_texts})
@@ -201,7 +219,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
     )  # no name, no card
     alone = np.array([True, True, True, False])
     found = whole(
-        alone, np.full(4, 0.01), np.full(4, 0.01), np.zeros(4, np.bool_), div,
+        alone, np.full(4, 0.01), np.full(4, 0.01), nowhere(4), div,
         np.full(4, -1, np.int32), LIMITS._replace(ending_blocks=0),
         False,
     )  # fmt: skip
@@ -228,7 +246,7 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
         np.array(first, np.bool_),
         np.array(own),
         np.array(score),
-        np.zeros(len(blocks), np.bool_),
+        nowhere(len(blocks)),
         page,
         data,
         LIMITS,
@@ -284,7 +302,7 @@ def test_the_last_part_of_a_card_is_not_kept_for_the_other_cards_sake() -> None:
         page = scanned(html)
         first = np.array([True, True, True, True, True, False])
         found = whole(
-            first, np.full(6, 0.9), np.full(6, 0.9), np.zeros(6, np.bool_), page,
+            first, np.full(6, 0.9), np.full(6, 0.9), nowhere(6), page,
             np.full(6, -1, np.int32), LIMITS, False,
         )  # fmt: skip
         assert found.kept.tolist() == [True] * 5 + [stays]
