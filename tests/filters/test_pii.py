@@ -33,6 +33,7 @@ def redacted(text: str) -> str:
         ("see 8.8.4.4, 203.5.17.9:80", "see [IP], [IP]:80"),
         ("http://e.example/?phone=0301234567", "http://e.example/?phone=[PHONE]"),
         ("网址https://e.example，电话：010-12345678", "网址https://e.example，电话：[PHONE]"),
+        ("+44 (1782) 744531, Tel. (1782) 744531", "[PHONE], Tel. [PHONE]"),
         ("www.e.example Tel.: 22 123 45 67", "www.e.example Tel.: [PHONE]"),
         ("at 2001:4860:4860::8888.", "at [IP]."),
         ("8.8.4.4/24, 8.8.4.0/25, 8.8.4.0/241", "[IP]/24, [IP]/25, [IP]/241"),
@@ -100,6 +101,7 @@ def test_found(text: str, expected: str) -> None:
     "text",
     [
         "doi:10.1016/j.cell.2019.05.031 and https://doi.org/10.1016/j.tel.2019.105.031",
+        "Cell 144 (2011) 646-674, Stem Cell Res. 17(2016) 1122–1130, Phone Rev. 7 (1996) 38-39",
         "https://shop.example/handy-1234567.html, www.e.example/telefon/030-1234567/",
         "version 1.2.3.4 and v10.20.30.40, Chrome/49.0.22.1",
         "2.3.4.1 Choosing a compiler",
