@@ -102,6 +102,7 @@ def test_found(text: str, expected: str) -> None:
     [
         "doi:10.1016/j.cell.2019.05.031 and https://doi.org/10.1016/j.tel.2019.105.031",
         "Cell 144 (2011) 646-674, Stem Cell Res. 17(2016) 1122–1130, Phone Rev. 7 (1996) 38-39",
+        "lodash@4.17.21.tgz, src:url(a@b.woff), python-foo@v1.2.tar.gz, data@backup.sql",
         "https://shop.example/handy-1234567.html, www.e.example/telefon/030-1234567/",
         "version 1.2.3.4 and v10.20.30.40, Chrome/49.0.22.1",
         "2.3.4.1 Choosing a compiler",
