@@ -22,21 +22,20 @@ LIMITS = read_values(default_settings().decision, Limits)
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
 
 
-def nowhere(blocks: int) -> Places:
-    """The Places of blocks of which nothing is known."""
-    return Places(*np.zeros((7, blocks), np.bool_), np.zeros(blocks, np.float32), False)
-
-
 def scanned(html: str) -> Page:
     return scan(html.encode(), 512, 10_000)
 
 
+def nowhere(page: Page) -> Places:
+    """The Places of blocks of which nothing is known."""
+    rows = np.zeros((len(page.b_start), COUNT), np.float32)
+    return find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), LIMITS)
+
+
 def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:
     page = scanned(html)
-    rows = np.zeros((len(page.b_start), COUNT), np.float32)
-    limits = LIMITS._replace(**changed)
-    where = find_places(page.b_element, page.e_above, rows, np.arange(len(rows)), limits)
-    decisions = decide_blocks(np.array(probabilities), page, tables_of(page), where, True, limits)
+    limits, likely = LIMITS._replace(**changed), np.array(probabilities)
+    decisions = decide_blocks(likely, page, tables_of(page), nowhere(page), True, limits)
     return [bool(one) for one in decisions.kept]
 
 
@@ -106,7 +105,7 @@ def test_a_text_may_end_in_a_sentence_that_tells_something() -> None:
         )
         n = len(page.b_start)
         likely = np.array([0.99, 0.99, *[0.0] * (n - 3), LIMITS.ending_share * 0.9])
-        where = nowhere(n)._replace(told=np.arange(n) == n - told)
+        where = nowhere(page)._replace(told=np.arange(n) == n - told)
         decisions = decide_blocks(likely, page, tables_of(page), where, True, LIMITS)
         assert decisions.kept[-1] == stays
 
@@ -209,7 +208,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
         first = np.isin(np.arange(9), [0, *kept_texts, names[0]])
         likely = np.full(9, 0.01)
         found = whole(
-            first, likely, likely, nowhere(9), page, np.full(9, -1, np.int32),
+            first, likely, likely, nowhere(page), page, np.full(9, -1, np.int32),
             LIMITS._replace(ending_blocks=0), False,
         )  # fmt: skip
         assert np.flatnonzero(found.kept).tolist() == sorted({0, names[0], *all_texts})
@@ -219,7 +218,7 @@ def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
     )  # no name, no card
     alone = np.array([True, True, True, False])
     found = whole(
-        alone, np.full(4, 0.01), np.full(4, 0.01), nowhere(4), div,
+        alone, np.full(4, 0.01), np.full(4, 0.01), nowhere(div), div,
         np.full(4, -1, np.int32), LIMITS._replace(ending_blocks=0),
         False,
     )  # fmt: skip
@@ -246,7 +245,7 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
         np.array(first, np.bool_),
         np.array(own),
         np.array(score),
-        nowhere(len(blocks)),
+        nowhere(page),
         page,
         data,
         LIMITS,
@@ -302,7 +301,7 @@ def test_the_last_part_of_a_card_is_not_kept_for_the_other_cards_sake() -> None:
         page = scanned(html)
         first = np.array([True, True, True, True, True, False])
         found = whole(
-            first, np.full(6, 0.9), np.full(6, 0.9), nowhere(6), page,
+            first, np.full(6, 0.9), np.full(6, 0.9), nowhere(page), page,
             np.full(6, -1, np.int32), LIMITS, False,
         )  # fmt: skip
         assert found.kept.tolist() == [True] * 5 + [stays]
