@@ -41,7 +41,6 @@ _CHUNK = 1 << 16  # characters
 #: Objects that are not each on a line of their own.
 _OVER_LINES = re.compile(rb'\[\s*[\[{\]]|\{\s*\n\s*["}]')
 _LINE_FEED = re.compile(r"\s*[^\r\n]*\r?\n")  # which ends the first line, alone or behind CR
-_SEPARATION = re.compile(r"[ \t\r\n,]*")
 
 #: Separators that a file of this suffix may have.
 _SEPARATORS = {".csv": ",;\t|", ".tsv": "\t"}
@@ -316,7 +315,7 @@ def json_rows(longest: int) -> Rows:
         text = io.TextIOWrapper(file, other or "utf-8-sig", errors=errors)
         window, at, ended, first = "", 0, False, True
         while True:
-            at = _SEPARATION.match(window, at).end()  # type: ignore[union-attr]
+            at = tables.SEPARATION.match(window, at).end()  # type: ignore[union-attr]
             if window[at : at + 1] == ("[" if first else "]"):
                 at, first = at + 1, not first
                 continue

@@ -30,6 +30,8 @@ _AGREEING = 8  # lines of a file
 _OfFile = Callable[[], str]  # its encoding
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
+#: Between objects.
+SEPARATION = re.compile(r"[ \t\r\n,]*")
 _BLANK = b" \t\r\n\v\f\0\x1e"  # around a line: also zeros of a power failure, and RFC 7464's mark
 #: MIME types by the kind of a page.
 MIMES = {"html": "text/html", "text": "text/plain", "pdf": PDF}
@@ -58,17 +60,19 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
             yield Damage(offset, "record.too_large", detail, None, raw)
             position = _skip_line(stream, position)
             continue
-        if end == position:
-            if stream.ended:
-                return
-            continue
-        line = bytes(stream.buffer[position - stream.base : end - stream.base]).strip(_BLANK)
-        cut = bool(stream.breaks) and stream.breaks[0][0] <= end
-        if line:
-            event = _line_event(line, stream.claim(position, position), settings, members, of_file)
-            if cut and isinstance(event, Damage):
-                broken = stream.breaks.popleft()[1]
-                event = Damage(event.offset, broken.reason, broken.detail, None, event.raw)
+        if end == position and stream.ended:
+            return
+        line = bytes(stream.buffer[position - stream.base : end - stream.base])
+        for at, row, told in _objects(line, members, of_file):
+            offset = stream.claim(position + at, position + at)
+            event: Event = Damage(offset, "jsonl.bad_json", told, None, b"")
+            if row is not None:
+                event = row_event(row, offset, settings, "jsonl", told)
+            if isinstance(event, Damage):
+                cut = row is None and stream.breaks and stream.breaks[0][0] <= end
+                why = stream.breaks.popleft()[1] if cut else event
+                raw = line[at:].strip(_BLANK)[:KEEP_RAW_BYTES]
+                event = Damage(offset, why.reason, why.detail, event.url, raw)
             yield event
         position = end
         stream.drop(position)
@@ -139,26 +143,34 @@ class Members(json.JSONDecoder):
         return dict(zip(distinct(names), (value for _, value in pairs), strict=True))
 
 
-def _line_event(
-    line: bytes, offset: int, settings: ReaderSettings, members: Members, of_file: _OfFile
-) -> Event:
-    try:
-        text, encoding = decoded(line.removeprefix(codecs.BOM_UTF8), of_file)
-        row = members.decode(text)
-        if not isinstance(row, dict):
-            raise ValueError("not an object; JSONL has one on each line")
-    except (ValueError, RecursionError) as error:
-        detail = "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
-        return Damage(offset, "jsonl.bad_json", detail, None, line[:KEEP_RAW_BYTES])
-    mended = encoding and f"jsonl.bad_utf8: read as {encoding}"
-    if _SURROGATE.search(text):
-        sound = everywhere(row, well_formed)
-        mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
-        row = sound
-    event = row_event(row, offset, settings, "jsonl", members.told or mended)
-    if isinstance(event, Damage):
-        return Damage(offset, event.reason, event.detail, event.url, line[:KEEP_RAW_BYTES])
-    return event
+def _objects(
+    line: bytes, members: Members, of_file: _OfFile
+) -> Iterator[tuple[int, dict[str, Any] | None, str]]:
+    """Yield the objects of a line: the byte where each begins, its values, and what was mended.
+
+    There are several where a file without a last line end was put in front of another. What is no
+    object has no values and ends the line.
+    """
+    content = line.lstrip(_BLANK).removeprefix(codecs.BOM_UTF8)
+    begin = len(line) - len(content)
+    text, encoding = decoded(content.rstrip(_BLANK), of_file)
+    end = place = 0
+    while (at := SEPARATION.match(text, end).end()) < len(text):  # type: ignore[union-attr]
+        begin += len(text[place:at].encode(encoding or "utf-8", "replace"))
+        start, place = begin if at else 0, at  # blanks in front of the first belong to it
+        try:
+            row, end = members.raw_decode(text, at)
+            if not isinstance(row, dict):
+                raise ValueError("not an object; JSONL has one on each line")
+        except (ValueError, RecursionError) as error:
+            yield start, None, "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
+            return
+        mended = encoding and f"jsonl.bad_utf8: read as {encoding}"
+        if _SURROGATE.search(text, at, end):
+            sound = everywhere(row, well_formed)
+            mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
+            row = sound
+        yield start, row, members.told or mended
 
 
 def decoded(line: bytes, of_file: _OfFile) -> tuple[str, str]:

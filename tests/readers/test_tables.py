@@ -408,3 +408,28 @@ def test_lengths_that_an_arrow_file_does_not_have(tmp_path: Path) -> None:
             events = []
             assert "x.arrow" in str(error)
         assert all(isinstance(event, Page | Damage) for event in events)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+@pytest.mark.parametrize("between", [b"", b" ", b", ", b",\t,"])
+def test_several_objects_on_a_line_are_read(tmp_path: Path, name: str, between: bytes) -> None:
+    # as where a file without a last line end was put in front of another
+    rows = [b'{"text": "%d \xc3\xa4 {\\"a\\": 1}"}' % i for i in range(5)]
+    line = rows[0] + between + rows[1] + between + rows[2]
+    data = b"\n".join(
+        [b"\xef\xbb\xbf  " + line + b",", rows[3] + between + b'{"text": "cut', rows[4]]
+    )
+    events = events_of(tmp_path, gzip.compress(data) if name.endswith("gz") else data, name)
+    pages = [event for event in events if isinstance(event, Page)]
+    assert contents(pages) == [f'{i} ä {{"a": 1}}'.encode() for i in range(5)]
+    (damage,) = (event for event in events if isinstance(event, Damage))
+    assert (damage.reason, damage.raw) == ("jsonl.bad_json", b'{"text": "cut')
+    assert len({event.offset for event in events}) == 6
+    check_places(tmp_path / name, pages)
+
+
+def test_a_cut_line_of_several_objects(tmp_path: Path) -> None:
+    data = gzip.compress(b'{"text": "a"}{"b": 1}{"text": "' + bytes(range(256)).hex().encode() * 99)
+    page, untold, damage = events_of(tmp_path, data[:-30], "x.jsonl.gz")
+    assert contents([page]) == [b"a"]
+    assert (untold.reason, damage.reason) == ("jsonl.no_text", "gzip.truncated")
