@@ -187,7 +187,7 @@ def _articles(state: Any) -> Iterator[str]:
 
 def _is_long(text: str) -> bool:
     """Whether a text may be an article, by its bytes in UTF-8."""
-    return len(text) > _LEAST or len(text.encode("utf-8", "surrogatepass")) > _LEAST
+    return 4 * len(text) > _LEAST and len(text.encode("utf-8", "surrogatepass")) > _LEAST
 
 
 def _is_prose(text: str) -> bool:
