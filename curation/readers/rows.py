@@ -40,7 +40,7 @@ _PROLOGUE = re.compile(rb"\s*(?:<[?!][^>]*>\s*)*")
 _CHUNK = 1 << 16  # characters
 #: Objects that are not each on a line of their own.
 _OVER_LINES = re.compile(rb'\[\s*[\[{\]]|\{\s*\n\s*["}]')
-_LINE_FEED = re.compile(r"\s*[^\r\n]*\r?\n")  # which ends the first line, alone or behind CR
+_LINE_FEED = re.compile(r"\s*+[^\r\n]*+\r?\n")  # which ends the first line, alone or behind CR
 
 #: Separators that a file of this suffix may have.
 _SEPARATORS = {".csv": ",;\t|", ".tsv": "\t"}

@@ -71,7 +71,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
             if isinstance(event, Damage):
                 cut = row is None and stream.breaks and stream.breaks[0][0] <= end
                 why = stream.breaks.popleft()[1] if cut else event
-                raw = line[at:].strip(_BLANK)[:KEEP_RAW_BYTES]
+                raw = line[at : at + KEEP_RAW_BYTES].strip(_BLANK)
                 event = Damage(offset, why.reason, why.detail, event.url, raw)
             yield event
         position = end

@@ -433,3 +433,12 @@ def test_a_cut_line_of_several_objects(tmp_path: Path) -> None:
     page, untold, damage = events_of(tmp_path, data[:-30], "x.jsonl.gz")
     assert contents([page]) == [b"a"]
     assert (untold.reason, damage.reason) == ("jsonl.no_text", "gzip.truncated")
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "found"),
+    [("x.jsonl", b"{}", 200_000), ("x.jsonl", b",", 1), ("x.csv", b" ", 0)],
+)
+def test_lines_of_one_thing(tmp_path: Path, name: str, part: bytes, found: int) -> None:
+    """Takes minutes if it isn't linear."""
+    assert len(events_of(tmp_path, part * 200_000, name)) == found
