@@ -208,7 +208,7 @@ def row_event(
     url, stated = row.get(url_column), row.get(date_column)
     url = clean_url(url) if isinstance(url, str) else ""
     date = any_date(stated)
-    if stated is not None and date is None and not mended:
+    if stated is not None and str(stated).strip() and date is None and not mended:
         mended = f"{table}.bad_date: {date_column}: {str(stated)[:100]!r} is no date"
     reason, _, detail = mended.partition(": ")
     for columns, kind in ((settings.text_columns, "text"), (settings.html_columns, "html")):
@@ -222,7 +222,7 @@ def row_event(
             continue
         if isinstance(value, bytes) and is_binary(value):
             return binary(offset, value, url, KEEP_RAW_BYTES)
-        used = {column, date_column, url and url_column}  # a URL that is no string stays
+        used = {column, date_column, isinstance(row.get(url_column), str | None) and url_column}
         return Page(
             url=url,
             date=date,
@@ -261,9 +261,9 @@ def _first(row: dict[str, Any], columns: tuple[str, ...]) -> Any:
 
 
 def _stated(row: dict[str, Any], columns: tuple[str, ...]) -> Any:
-    """As `_first`, but blanks, as CSV has them, are no value."""
-    values = {name: row.get(name) for name in columns}
-    return _first({n: v for n, v in values.items() if not isinstance(v, str) or v.strip()}, columns)
+    """As `_first`, but blanks, as CSV has them, and nulls count only if no column has a value."""
+    filled = {n: row.get(n) for n in columns if not isinstance(row.get(n), str) or row[n].strip()}
+    return _first(filled, columns) or next((n for n in columns if n in row), None)
 
 
 def _dates(column: pa.Array) -> pa.Array:

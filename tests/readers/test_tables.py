@@ -442,3 +442,15 @@ def test_a_cut_line_of_several_objects(tmp_path: Path) -> None:
 def test_lines_of_one_thing(tmp_path: Path, name: str, part: bytes, found: int) -> None:
     """Takes minutes if it isn't linear."""
     assert len(events_of(tmp_path, part * 200_000, name)) == found
+
+
+@pytest.mark.parametrize("blank", ["", " ", None])
+def test_a_blank_address_or_date_is_no_column(tmp_path: Path, blank: str | None) -> None:
+    rows = [
+        {"text": "a", "url": blank, "date": blank},
+        {"text": "b", "url": 5, "source_url": blank},
+    ]
+    pages = events_of(tmp_path, "\n".join(map(json.dumps, rows)).encode(), "x.jsonl")
+    first, second = (page for page in pages if isinstance(page, Page))
+    assert (first.url, first.date, first.fields, first.mended) == ("", None, {}, "")
+    assert (second.url, second.fields) == ("", {"url": 5, "source_url": blank})
