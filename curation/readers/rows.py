@@ -196,6 +196,7 @@ def _custom(custom: CustomFormat) -> Rows:
 #: How a table writes quotes: what makes its lines readable by `csv`, and options of that.
 _Quotes = tuple[Callable[[str], str], dict[str, Any]]
 _USUAL: _Quotes = (str, {})
+_CR = "\udc0d"  # for a CR inside of a line, which `csv` refuses outside of quotes
 
 
 class _Lines(Iterator[str]):
@@ -217,7 +218,7 @@ class _Lines(Iterator[str]):
         if not line:
             raise StopIteration
         self.row.append(line.rstrip("\r\n"))
-        return self.quotes[0](line)
+        return self.quotes[0](self.row[-1].replace("\r", _CR) + line[len(self.row[-1]) :])
 
 
 def csv_rows(separators: str, longest: int) -> Rows:
@@ -284,19 +285,18 @@ def _quotes_of(begun: io.StringIO, separator: str, is_cut: bool) -> _Quotes:
 def _cells(lines: _Lines, separator: str) -> Iterator[list[str] | Fault]:
     """Yield the fields of each row.
 
-    Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that. So are
-    rows without quotes, which `csv` refuses for a CR inside of a line.
+    Rows of TSV whose quotes don't fit are lines as they are: there quotes may be just that.
     """
     table = csv.reader(lines, delimiter=separator, strict=True, **lines.quotes[1])
     while True:
         lines.begin_row()
         try:
-            yield next(table)
+            yield [cell.replace(_CR, "\r") for cell in next(table)]
         except StopIteration:
             return
         except csv.Error as error:
-            if separator == "\t" or not any('"' in line for line in lines.row):
-                yield from (line.split(separator) for line in lines.row if line)
+            if separator == "\t":
+                yield from (line.split("\t") for line in lines.row if line)
             else:
                 reason = "open_quote" if "end of data" in str(error) else "bad_quote"
                 yield Fault(reason, f"{error}: {lines.row[0][:40]!r}")

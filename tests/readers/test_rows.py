@@ -128,7 +128,7 @@ def test_quotes_of_other_programs(tmp_path: Path, data: str, texts: list[str]) -
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_a_cr_inside_of_a_line_is_text(tmp_path: Path, separator: str, end: str) -> None:
-    rows = [["text", "n"], ["one\rtwo", "1"], ['"three\rfour"', "2"], ["five", "3"]]
+    rows = [["text", "n"], ["one\rtwo", '"1"'], ['"three\rfour"', "2"], ["five", "3"]]
     path = tmp_path / ("in.tsv" if separator == "\t" else "in.csv")
     path.write_bytes("".join(separator.join(row) + end for row in rows).encode())
     pages = [event for event in read(str(path), settings()) if isinstance(event, Page)]
