@@ -64,19 +64,18 @@ def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
 
 
 def _read_stream(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
-    head = raw.head
     stream = Packing.of(raw, name).stream()
     reader = reader_of(stream, settings, name)
     if reader is None:
         reason, detail = "file.unknown_format", "no archive, table, HTML or text"
         for magic, told in _UNREAD.items():
-            detail = told if head.startswith(magic) else detail
-        if not head:
+            detail = told if raw.head.startswith(magic) else detail
+        if not raw.head:
             reason, detail = "file.empty", "the file is empty"
-        yield Damage(0, reason, detail, None, head[:KEEP_RAW_BYTES])
+        yield Damage(0, reason, detail, None, raw.head[:KEEP_RAW_BYTES])
         return
     events = reader(stream, settings)
-    yield next(events, None) or blank_file(head)
+    yield next(events, None) or blank_file(raw.head)
     yield from events
 
 

@@ -171,13 +171,12 @@ class Stream:
 
     def take_break(self) -> Damage:
         """Return the damage of the first break, from which no event was read, and forget it."""
-        position, broken = self.breaks.popleft()
-        offset = broken.offset
+        position, (offset, reason, detail) = self.breaks.popleft()
         if offset == self._claimed:
             self.counted, offset = True, -position
         else:
             self._claimed = offset
-        return Damage(offset, broken.reason, broken.detail, None, b"")
+        return Damage(offset, reason, detail, None, b"")
 
     def mark(self, position: int) -> Mark:
         if not self._compressed:

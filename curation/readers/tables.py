@@ -30,8 +30,8 @@ _AGREEING = 8  # lines of a file
 _OfFile = Callable[[], str]  # its encoding
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
-#: Between objects.
-SEPARATION = re.compile(r"[ \t\r\n,]*")
+#: Between objects: also the mark in front of a file that stood alone.
+SEPARATION = re.compile("[ \t\r\n,\ufeff]*")
 _BLANK = b" \t\r\n\v\f\0\x1e"  # around a line: also zeros of a power failure, and RFC 7464's mark
 #: MIME types by the kind of a page.
 MIMES = {"html": "text/html", "text": "text/plain", "pdf": PDF}
@@ -99,19 +99,16 @@ def _skip_line(stream: Stream, position: int) -> int:
         reached = stream.reach(position + 1)
         found = stream.buffer.find(b"\n", position - stream.base, reached - stream.base)
         position = reached if found < 0 else stream.base + found + 1
-        if found >= 0 or stream.fill(position + 1) <= position:
-            stream.drop(position)
-            return position
         stream.drop(position)
+        if found >= 0 or stream.fill(position + 1) <= position:
+            return position
 
 
 def _is_deep(value: Any) -> bool:
     inner = [value]
     for _ in range(_DEEPEST):
-        nested = (
-            v.values() if isinstance(v, dict) else v for v in inner if isinstance(v, dict | list)
-        )
-        inner = [*itertools.chain.from_iterable(nested)]
+        outer = [v for v in inner if isinstance(v, dict | list)]
+        inner = [one for v in outer for one in (v.values() if isinstance(v, dict) else v)]
     return bool(inner)
 
 
@@ -143,30 +140,39 @@ class Members(json.JSONDecoder):
         return dict(zip(distinct(names), (value for _, value in pairs), strict=True))
 
 
-def _objects(
-    line: bytes, members: Members, of_file: _OfFile
-) -> Iterator[tuple[int, dict[str, Any] | None, str]]:
+_Object = tuple[int, dict[str, Any] | None, str]
+
+
+def _objects(line: bytes, members: Members, of_file: _OfFile) -> Iterator[_Object]:
     """Yield the objects of a line: the byte where each begins, its values, and what was mended.
 
-    There are several where a file without a last line end was put in front of another. What is no
-    object has no values and ends the line.
+    There are several where a file without a last line end was put in front of another. Each is read
+    as if it were alone. What is no object has no values and ends the line.
     """
     content = line.lstrip(_BLANK).removeprefix(codecs.BOM_UTF8)
     begin = len(line) - len(content)
-    text, encoding = decoded(content.rstrip(_BLANK), of_file)
+    content = content.rstrip(_BLANK)
+    text, encoding = decoded(content, of_file)
+    if encoding == "utf-8":
+        text = content.decode(errors="surrogateescape")  # a character for each broken byte
     end = place = 0
     while (at := SEPARATION.match(text, end).end()) < len(text):  # type: ignore[union-attr]
         begin += len(text[place:at].encode(encoding or "utf-8", "replace"))
         start, place = begin if at else 0, at  # blanks in front of the first belong to it
         try:
             row, end = members.raw_decode(text, at)
+            own = ""
+            if encoding:
+                size = len(text[at:end].encode(encoding, "replace"))
+                alone, own = decoded(line[begin : begin + size], of_file)
+                row = members.decode(alone)
             if not isinstance(row, dict):
                 raise ValueError("not an object; JSONL has one on each line")
         except (ValueError, RecursionError) as error:
-            yield start, None, "UTF-16; save it as UTF-8" if 0 in line[:4] else str(error)
+            yield start, None, "UTF-16; save it as UTF-8" if 0 in content[:4] else str(error)
             return
-        mended = encoding and f"jsonl.bad_utf8: read as {encoding}"
-        if _SURROGATE.search(text, at, end):
+        mended = own and f"jsonl.bad_utf8: read as {own}"
+        if encoding or _SURROGATE.search(text, at, end):
             sound = everywhere(row, well_formed)
             mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
             row = sound
@@ -530,10 +536,8 @@ def _row_groups(file: pq.ParquetFile, file_bytes: int) -> list[tuple[int, int]]:
     sizes = [max(1, group.total_byte_size) for group in groups]
     total = sum(sizes)
     before = itertools.accumulate(sizes, initial=0)
-    return [
-        (group.num_rows, file_bytes * at // total)
-        for group, at in zip(groups, before, strict=False)
-    ]
+    begins = [file_bytes * at // total for at in before]
+    return [(group.num_rows, at) for group, at in zip(groups, begins, strict=False)]
 
 
 def next_row_group(raw: RawFile, start: int, last: int | None) -> tuple[int, int | None]:
@@ -578,8 +582,7 @@ def open_arrow(raw: RawFile) -> pa.RecordBatchReader:
     that have none in them.
     """
     file = pa.PythonFile(_Limited(raw), mode="r")
-    raw.handle.seek(0)
-    is_file = raw.handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC
+    is_file = raw.head.startswith(ARROW_MAGIC)
     raw.handle.seek(ARROW_HEAD if is_file else 0)
     try:
         return pa.ipc.open_stream(file)

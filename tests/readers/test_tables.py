@@ -411,7 +411,7 @@ def test_lengths_that_an_arrow_file_does_not_have(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
-@pytest.mark.parametrize("between", [b"", b" ", b", ", b",\t,"])
+@pytest.mark.parametrize("between", [b"", b" ", b", ", b",\t,", b"\xef\xbb\xbf"])
 def test_several_objects_on_a_line_are_read(tmp_path: Path, name: str, between: bytes) -> None:
     # as where a file without a last line end was put in front of another
     rows = [b'{"text": "%d \xc3\xa4 {\\"a\\": 1}"}' % i for i in range(5)]
@@ -426,6 +426,25 @@ def test_several_objects_on_a_line_are_read(tmp_path: Path, name: str, between: 
     assert (damage.reason, damage.raw) == ("jsonl.bad_json", b'{"text": "cut')
     assert len({event.offset for event in events}) == 6
     check_places(tmp_path / name, pages)
+
+
+def test_objects_of_a_line_that_is_not_utf8_are_read_as_if_they_were_alone(tmp_path: Path) -> None:
+    texts = ["größer".encode(), b"gr\xf6\xdfer", b"\xff \xe6\x97 " + "日本語の文".encode(), b"a"]
+    data = b"".join(b'{"text": "%s"}' % text for text in [*texts, *texts])
+    pages = [event for event in events_of(tmp_path, data, "x.jsonl") if isinstance(event, Page)]
+    wanted = ["größer", "größer", "\ufffd \ufffd 日本語の文", "a"]
+    assert [page.content.decode() for page in pages] == 2 * wanted
+    assert [page.detail[:12] for page in pages] == 2 * ["", "read as wind", "read as utf-", ""]
+    check_places(tmp_path / "x.jsonl", pages)
+    # in Japan's older encoding "\\" is a yen sign
+    data = b'{"text": "\\ud800"} {"text": "\x93\xfa\x96{\x8c\xea\x82\xcc\x95\xb6"}\xef\xbb\xbf\n'
+    events = events_of(tmp_path, data, "x.jsonl")
+    assert contents([e for e in events if isinstance(e, Page)])[0] == "\ufffd".encode()
+
+
+def test_zeros_in_front_of_a_broken_line_are_no_utf16(tmp_path: Path) -> None:
+    (damage,) = events_of(tmp_path, b'{"text": "a"}\n\0\0\0{"text": "cut', "x.jsonl")[1:]
+    assert isinstance(damage, Damage) and "Unterminated string" in damage.detail
 
 
 def test_a_cut_line_of_several_objects(tmp_path: Path) -> None:
