@@ -54,9 +54,9 @@ _DATE = re.compile(
     r"|[0-3]?\d(?P<s>[-./])[0-3]?\d(?P=s)(?:(?:19|20)\d\d|\d\d)(?!(?P=s)\d))"  # not 01.23.45.67.89
     r"(?!\d)"
 )
-# two, or one in brackets between a volume and pages: Cell 144 (2011) 646-674, not +44 (1782) 744531
+# two, or one in brackets between a volume and pages: Cell 144 (2011) 646-674, not 44 (1782) 744531
 _YEAR = r"(?:1[5-9]|20)\d\d"
-_YEARS = re.compile(rf"{_YEAR} ?[-/] ?{_YEAR}|(?<![\d+])[1-9]\d{{0,3}} ?\({_YEAR}\) ?\d")
+_YEARS = re.compile(rf"{_YEAR} ?[-/] ?{_YEAR}|(?<![\d+])(?!44\b)[1-9]\d{{0,3}} ?\({_YEAR}\) ?\d")
 _EXTENSION = re.compile(r" ?(?:x|ext\.?|#) ?[0-9]{1,6}(?![0-9])", re.IGNORECASE)
 
 # +20 000 000: no national number has such a group first, few have one at all

@@ -34,6 +34,7 @@ def redacted(text: str) -> str:
         ("http://e.example/?phone=0301234567", "http://e.example/?phone=[PHONE]"),
         ("网址https://e.example，电话：010-12345678", "网址https://e.example，电话：[PHONE]"),
         ("+44 (1782) 744531, Tel. (1782) 744531", "[PHONE], Tel. [PHONE]"),
+        ("Tel. 44 (1782) 744531", "Tel. [PHONE]"),
         ("www.e.example Tel.: 22 123 45 67", "www.e.example Tel.: [PHONE]"),
         ("at 2001:4860:4860::8888.", "at [IP]."),
         ("8.8.4.4/24, 8.8.4.0/25, 8.8.4.0/241", "[IP]/24, [IP]/25, [IP]/241"),
