@@ -146,33 +146,28 @@ _Object = tuple[int, dict[str, Any] | None, str]
 def _objects(line: bytes, members: Members, of_file: _OfFile) -> Iterator[_Object]:
     """Yield the objects of a line: the byte where each begins, its values, and what was mended.
 
-    There are several where a file without a last line end was put in front of another. Each is read
-    as if it were alone. What is no object has no values and ends the line.
+    There are several where a file without a last line end was put in front of another; a line that
+    is not UTF-8 has one. What is no object has no values and ends the line.
     """
     content = line.lstrip(_BLANK).removeprefix(codecs.BOM_UTF8)
     begin = len(line) - len(content)
-    content = content.rstrip(_BLANK)
-    text, encoding = decoded(content, of_file)
-    if encoding == "utf-8":
-        text = content.decode(errors="surrogateescape")  # a character for each broken byte
+    text, encoding = decoded(content.rstrip(_BLANK), of_file)
     end = place = 0
     while (at := SEPARATION.match(text, end).end()) < len(text):  # type: ignore[union-attr]
-        begin += len(text[place:at].encode(encoding or "utf-8", "replace"))
+        begin += len(text[place:at].encode())
         start, place = begin if at else 0, at  # blanks in front of the first belong to it
         try:
-            row, end = members.raw_decode(text, at)
-            own = ""
             if encoding:
-                size = len(text[at:end].encode(encoding, "replace"))
-                alone, own = decoded(line[begin : begin + size], of_file)
-                row = members.decode(alone)
+                row, end = members.decode(text), len(text)
+            else:
+                row, end = members.raw_decode(text, at)
             if not isinstance(row, dict):
                 raise ValueError("not an object; JSONL has one on each line")
         except (ValueError, RecursionError) as error:
             yield start, None, "UTF-16; save it as UTF-8" if 0 in content[:4] else str(error)
             return
-        mended = own and f"jsonl.bad_utf8: read as {own}"
-        if encoding or _SURROGATE.search(text, at, end):
+        mended = encoding and f"jsonl.bad_utf8: read as {encoding}"
+        if _SURROGATE.search(text, at, end):
             sound = everywhere(row, well_formed)
             mended = mended or ("jsonl.lone_surrogate" if sound != row else "")
             row = sound

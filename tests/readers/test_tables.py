@@ -428,18 +428,13 @@ def test_several_objects_on_a_line_are_read(tmp_path: Path, name: str, between: 
     check_places(tmp_path / name, pages)
 
 
-def test_objects_of_a_line_that_is_not_utf8_are_read_as_if_they_were_alone(tmp_path: Path) -> None:
-    texts = ["größer".encode(), b"gr\xf6\xdfer", b"\xff \xe6\x97 " + "日本語の文".encode(), b"a"]
-    data = b"".join(b'{"text": "%s"}' % text for text in [*texts, *texts])
-    pages = [event for event in events_of(tmp_path, data, "x.jsonl") if isinstance(event, Page)]
-    wanted = ["größer", "größer", "\ufffd \ufffd 日本語の文", "a"]
-    assert [page.content.decode() for page in pages] == 2 * wanted
-    assert [page.detail[:12] for page in pages] == 2 * ["", "read as wind", "read as utf-", ""]
-    check_places(tmp_path / "x.jsonl", pages)
-    # in Japan's older encoding "\\" is a yen sign
-    data = b'{"text": "\\ud800"} {"text": "\x93\xfa\x96{\x8c\xea\x82\xcc\x95\xb6"}\xef\xbb\xbf\n'
+def test_a_line_that_is_not_utf8_has_one_object(tmp_path: Path) -> None:
+    one, other = b'{"text": "gr\xf6\xdfer"}', b'{"text": "\xff' + "日本語の文".encode() + b'"}'
+    data = b"\n".join([one, other, one + one, other + other, one])
     events = events_of(tmp_path, data, "x.jsonl")
-    assert contents([e for e in events if isinstance(e, Page)])[0] == "\ufffd".encode()
+    found = [e.content.decode() if isinstance(e, Page) else e.reason for e in events[:5]]
+    assert found == ["größer", "\ufffd日本語の文", *["jsonl.bad_json"] * 2, "größer"]
+    assert isinstance(events[2], Damage) and "Extra data" in events[2].detail
 
 
 def test_zeros_in_front_of_a_broken_line_are_no_utf16(tmp_path: Path) -> None:
