@@ -150,7 +150,14 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message} (see `{self.prog} --help`)")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse what the command doesn't take: here its options are known."""
+        """Parse, and refuse what the command doesn't take: here its options are known.
+
+        What follows `--` is the runner's, where a command has one; else no option, such as an id.
+        """
+        if "--" in args and self.get_default("beam_args") is not None:
+            at = args.index("--")
+            self.set_defaults(beam_args=args[at + 1 :])
+            args = args[:at]
         parsed, rest = super().parse_known_args(args, namespace)
         if rest:
             name = rest[0].partition("=")[0]
@@ -185,23 +192,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed: a file of the run would get its number
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end)
+        getattr(sys, name).reconfigure(errors="backslashreplace")  # what a locale lacks
     with stoppable(), temporary_folder():
         return _main(sys.argv[1:])
 
 
 def _main(arguments: list[str]) -> int:
     logging.lastResort = Warnings(tell)
-    own, beam = _split(arguments)
-    if own[:1] == ["help"]:
-        own = [*own[1:], "--help"]
+    own = [*arguments[1:], "--help"] if arguments[:1] == ["help"] else arguments or ["--help"]
     debug = "--debug" in own
     if not debug:  # Beam logs tracebacks of failed steps; here one line is printed instead
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     try:
         _check_encoding(own)
         check_address_space()
-        options = build_parser(own or ["--help"]).parse_args(own or ["--help"])
-        options.beam_args = beam
+        options = build_parser(own).parse_args(own)
         options.whole = functools.partial(build_parser, whole=True)
         options.typed = arguments
         return int(options.command(options) or 0)
@@ -239,13 +244,6 @@ def line_of(error: Exception) -> str:
     return " ".join(message.split())
 
 
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    if "--" in arguments:
-        at = arguments.index("--")
-        return arguments[:at], arguments[at + 1 :]
-    return arguments, []
-
-
 def build_parser(arguments: Sequence[str] = (), whole: bool = False) -> argparse.ArgumentParser:
     """Return the parser. Only the command in the arguments has its options declared, or all."""
     parser = _Parser(
@@ -259,7 +257,14 @@ def build_parser(arguments: Sequence[str] = (), whole: bool = False) -> argparse
     version = _NONE if _NONE in arguments else None
     asked = next((argument for argument in arguments if not argument.startswith("-")), version)
     for name, command in _commands(asked).items():
-        chosen = _parser_of(parsers, name, command)
+        chosen = parsers.add_parser(
+            name,
+            help=command.purpose,
+            description=command.purpose[0].upper() + command.purpose[1:] + ".",
+            epilog=f"example: {command.example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        chosen.add_argument("--debug", action="store_true", help="show the traceback of an error")
         if whole or name == asked:
             module = importlib.import_module(command.module, "pipelines.commands")
             chosen.set_defaults(command=getattr(module, "run", None))
@@ -310,20 +315,6 @@ def _stage_command(stage: Any) -> Command:
     source = "'crawl/*.warc.gz'" if stage.is_source else f"out/{before}"
     example = f"curate {stage.name} --input {source} --output out --recipe llama3"
     return Command(".stage", stage.purpose, example)
-
-
-def _parser_of(
-    parsers: argparse._SubParsersAction, name: str, command: Command
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parsers.add_parser(
-        name,
-        help=command.purpose,
-        description=command.purpose[0].upper() + command.purpose[1:] + ".",
-        epilog=f"example: {command.example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    return parser
 
 
 if __name__ == "__main__":

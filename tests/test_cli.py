@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from curation.recipe import STAGES, load
 from curation.tokenize import TokenShards
 from pipelines.cli import main
 from pipelines.storage.files import Folder
-from tests.conftest import curate, curate_well
+from tests.conftest import ROOT, curate, curate_well
 from tests.readers.archives import http_response, warc_record
 
 COMMANDS = [
@@ -340,6 +342,31 @@ def test_broken_records_are_told_and_only_whole_pages_are_tried_again(
     again = extracted(str(tmp_path / "out/extract/set_aside"), "again", 0, code=1)
     assert [(r["reason"], r["raw"]) for r in again] == [(r["reason"], r["raw"]) for r in aside]
     assert len(aside) == 3
+
+
+def test_ids_may_look_like_options_and_texts_lack_characters(tmp_path: Path) -> None:
+    rows = [
+        {"id": "--run", "text": "Ein schöner Tag am See. 你好 " * 20},
+        {"id": "-x", "text": "b"},
+    ]
+    table, run = tmp_path / "t.jsonl", tmp_path / "out"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    curate_well(["dedup-documents", "--input", table, "--output", run, "--workers", "0"])
+    for row in rows:
+        assert f"document {row['id']}\n" in curate_well(["why", "--run", run, "--", row["id"]])
+    done = curate("runs", run, "--", "--runner=DirectRunner")
+    assert (done.returncode, done.stdout) == (2, "")
+    command = [sys.executable, "-m", "pipelines.cli"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
+    shown = subprocess.run(
+        [*command, "sample", "--run", run], env=environment, capture_output=True, check=True
+    )
+    assert rb"sch\xf6ner" in shown.stdout
+    passage = b"caf\xe9 " + b" ".join(b"word%d" % n for n in range(30))
+    found = subprocess.run(
+        [*command, "trace", "-", "--run", run], input=passage, capture_output=True, check=True
+    )
+    assert found.stdout.startswith(b"no span")
 
 
 def test_without_arguments_the_commands_are_listed() -> None:

@@ -54,7 +54,7 @@ def test_all_commands_run_or_say_why_not(page: Path) -> None:
     for mark, block in _ANY.findall(page.read_text(encoding="utf-8")):
         assert mark == "run" or _REASON.fullmatch(mark), f"no mark before:\n{block}"
         for command in _CURATE.findall(block.replace("\\\n", " ")):
-            arguments, _ = cli._split(shlex.split(command)[1:])
+            arguments = shlex.split(command)[1:]
             cli.build_parser(arguments).parse_args(arguments)
 
 

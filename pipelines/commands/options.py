@@ -28,6 +28,7 @@ def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
 
 def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of every command that runs stages."""
+    parser.set_defaults(beam_args=[])
     add_set(parser, "the recipe", "dedup-documents.verify.threshold=0.8")
     add_workers(parser, "local processes (default: one per CPU; 0: run inside this process)")
     text = "start over instead of resuming; also remove what an earlier recipe left"

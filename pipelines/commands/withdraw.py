@@ -62,6 +62,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--output", metavar="DIR", help="run folder for what comes back (default: RUN/withdrawn)"
     )
     add_workers(parser, "local processes")
+    parser.set_defaults(beam_args=[])
     add_dry_run(parser)
 
 
