@@ -28,11 +28,16 @@ from curation.user_code import UserCode, walk
 from pipelines.storage.files import SCRATCH, Folder
 
 
-def check_named_files(stage: Stage[Any], settings: Settings) -> None:
-    """Raise ConfigError, with key and path, for a missing or unusable file of a stage."""
+def check_named_files(stage: Stage[Any], settings: Settings, output: Folder | None = None) -> None:
+    """Raise ConfigError, with key and path, for a missing or unusable file of a stage.
+
+    So it does for the run in `output`, or its stage, as an earlier one: it would find itself.
+    """
     for key, path, _ in walk(settings, stage.name, (NamedPath,)):
         try:
             _check(path)
+            if output and Folder(resolve(path)) in (output, output / stage.name):
+                raise ConfigError(f"{path}: the run that is written can't be an earlier one")
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from None
     index: Any = getattr(settings, "index", None)

@@ -82,7 +82,7 @@ def plan(
             f"measure: true keeps what rules would remove, so {mixed[0]} can't follow"
         )
     for stage in described:
-        check_named_files(stage, recipe.section(stage))
+        check_named_files(stage, recipe.section(stage), folder)
     over, found = PassedOver(), list[InputFile]()
     try:
         if not described[0].is_source:

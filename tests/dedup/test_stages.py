@@ -262,6 +262,20 @@ def test_an_index_must_fit(
     assert "no complete dedup-substrings" in capsys.readouterr().err
 
 
+def test_a_run_is_no_index_of_itself(
+    tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = write(tmp_path / "in", NEAR)
+    run = stage(inputs, tmp_path / "r", STAGES)
+    before = differences(run, run), manifest(run, "dedup-documents")
+    for name in STAGES.split(","):
+        arguments = [name, "--input", inputs, "--output", str(run), "--workers", "0"]
+        for given in (["--index", str(run)], ["--set", f"{name}.index.against=['{run}']"]):
+            assert main([*arguments, *given, "--fresh"]) == 2
+            assert "the run that is written can't be an earlier one" in capsys.readouterr().err
+    assert before == (differences(run, run), manifest(run, "dedup-documents"))
+
+
 def test_withdrawal_gives_back_what_nothing_else_stands_for(
     tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
