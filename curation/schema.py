@@ -358,8 +358,8 @@ def edits_of(
     return pa.RecordBatch.from_arrays(columns, schema=EDITS)
 
 
-def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    """Replace the column of that name, or add it at the end."""
+def with_column(batch: Any, name: str, values: pa.Array) -> Any:
+    """Replace the column of that name in a batch or table, or add it at the end."""
     index = batch.schema.get_field_index(name)
     if index >= 0:
         return batch.set_column(index, name, values)

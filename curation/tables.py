@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import large_strings, stored
+from curation.arrow import large_strings, storable, stored
 from curation.errors import InputError
 from curation.language.codes import labelled
-from curation.schema import check_quality, fits
+from curation.schema import check_quality, fits, with_column
 
 #: Default names of text columns.
 TEXT_COLUMNS = ("text", "content")
@@ -41,12 +41,7 @@ class Given:
             )
         table = self.table.take(pa.array(rows))
         for name, values in columns.items():
-            place = table.schema.get_field_index(name)
-            field = pa.field(name, values.type)
-            if place >= 0:
-                table = table.set_column(place, field, values)
-            else:
-                table = table.append_column(field, values)
+            table = with_column(table, name, values)
         return table
 
     def result(self, columns: Mapping[str, pa.Array]) -> Any:
@@ -78,12 +73,24 @@ def as_given(data: Any) -> Given:
     """
     kind = _library(data)
     if kind == "pandas":
-        return Given(pa.Table.from_pandas(_frame(data), preserve_index=False), data)
+        return Given(_takeable(pa.Table.from_pandas(_frame(data), preserve_index=False)), data)
     if kind == "polars":
         data = data.collect() if hasattr(data, "collect") else data
-        return Given(_frame(data).to_arrow(), data)
-    table = _from_arrow(data)
+        return Given(_takeable(_frame(data).to_arrow()), data)
+    table = _takeable(_from_arrow(data))
     return Given(table, table)
+
+
+def _takeable(table: pa.Table) -> pa.Table:
+    """Return a table with plain columns in place of views and runs: Arrow can't take their rows."""
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        try:
+            column.slice(0, 0).take(pa.array([], pa.int64()))
+        except pa.ArrowNotImplementedError:
+            plain = stored(column.combine_chunks(), storable(column.type))
+            table = table.set_column(place, name, plain)
+    return table
 
 
 def _library(data: Any) -> str:
@@ -100,8 +107,6 @@ def _frame(data: Any) -> Any:
 def _from_arrow(data: Any) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
     if isinstance(data, pa.Array | pa.ChunkedArray | str | bytes):
         return pa.table({"text": large_strings(data)})
     if hasattr(data, "__arrow_c_stream__") or isinstance(data, Mapping):

@@ -263,6 +263,19 @@ def test_own_columns_and_texts_stay_as_they_are() -> None:
     assert lost[1]["source"] == "web"
 
 
+def test_columns_may_be_views_and_runs() -> None:
+    texts = [_PROSE, _PROSE, ""]
+    runs = pa.RunEndEncodedArray.from_arrays([1, 3], ["x", "y"])
+    inner = pa.array([{"a": text} for text in texts], pa.struct({"a": pa.string_view()}))
+    columns = {"text": pa.array(texts, pa.string_view()), "inner": inner, "runs": runs}
+    found = curation.run("llama3", pa.table(columns), stages="dedup-documents")
+    assert (found.documents.num_rows, found.removed.num_rows) == (1, 2)
+    assert found.documents["text"].to_pylist() == [_PROSE]
+    assert found.removed["inner"].to_pylist() == [{"a": _PROSE}, {"a": ""}]
+    kept = found.documents["runs"].to_pylist()
+    assert sorted(kept + found.removed["runs"].to_pylist()) == [*"xyy"]
+
+
 def test_the_caller_s_language_is_used_where_no_stage_finds_it() -> None:
     table = pa.table({"text": [_PROSE, _PROSE], "language": ["en", "de"]})
     apart = curation.run("llama3", table, stages=["dedup-documents"])
