@@ -369,6 +369,20 @@ def test_ids_may_look_like_options_and_texts_lack_characters(tmp_path: Path) -> 
     assert found.stdout.startswith(b"no span")
 
 
+def test_a_home_that_the_shell_left_to_us_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "t.jsonl").write_text('{"id": "a", "text": "A lake."}\n')
+    for _ in range(2):  # bash expands no `~` behind `=`
+        options = ["--input=~/t.jsonl", "--output=~/out", "--workers=0"]
+        done = curate("dedup-documents", *options, place=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "document a" in curate("why", "a", "--run=~/out", place=tmp_path).stdout
+    assert [p.name for p in tmp_path.iterdir()] == ["home"]
+
+
 def test_without_arguments_the_commands_are_listed() -> None:
     printed = curate_well([])
     assert all(stage in printed for stage in STAGES)

@@ -145,7 +145,7 @@ def _full(system: Any, path: str) -> str:
 def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...]) -> list[InputFile]:
     if not pattern.strip():
         raise InputError("an empty path is not an input")
-    place = resolve(pattern)
+    place = os.path.expanduser(resolve(pattern))
     there = os.path.lexists(place)
     if there or not stores.is_url(place):
         place = str(Path(place).absolute())

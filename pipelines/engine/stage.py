@@ -238,7 +238,7 @@ class StageRun:
 
 def as_given(path: str) -> str:
     """Return a path as the seconds of a run name it: absolute, and without secrets."""
-    return redact(path if stores.is_url(path) else os.path.abspath(path))
+    return redact(path if stores.is_url(path) else os.path.abspath(os.path.expanduser(path)))
 
 
 def settings_written(settings: Any) -> Any:

@@ -101,7 +101,7 @@ class Folder:
         return (self.url,)
 
     def __post_init__(self) -> None:
-        url = self.url.rstrip("/")
+        url = os.path.expanduser(self.url.rstrip("/"))
         if url.endswith(":") and "/" not in url and self.url.startswith(f"{url}//"):
             raise ConfigError(f"{self.url}: not the name of a folder")
         longest = 0 if stores.is_url(url) else max(map(len, os.fsencode(url).split(b"/")))
