@@ -529,7 +529,7 @@ def _row_groups(file: pq.ParquetFile, file_bytes: int) -> list[tuple[int, int]]:
     # The metadata of columns tells where exactly; but pyarrow ends the process when one is damaged.
     groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
     sizes = [max(1, group.total_byte_size) for group in groups]
-    total = sum(sizes)
+    total = max(1, sum(sizes))  # a file may have no rows
     before = itertools.accumulate(sizes, initial=0)
     begins = [file_bytes * at // total for at in before]
     return [(group.num_rows, at) for group, at in zip(groups, begins, strict=False)]

@@ -126,7 +126,7 @@ def _verify_receipt(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"problems": problems, "whole_run": whole})
     else:
-        but = "" if whole else "; without the whole run, copies may be left out unnoticed"
+        but = "" if whole else "; without the whole run, rows may differ and copies may be left out"
         but += "; what it says of texts is not checked" if json.loads(text)["texts"] else ""
         say("\n".join(f"wrong: {p}" for p in problems) or f"the receipt matches its root{but}")
     return 1 if problems else 0

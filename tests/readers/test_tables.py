@@ -468,3 +468,9 @@ def test_a_blank_address_or_date_is_no_column(tmp_path: Path, blank: str | None)
     first, second = (page for page in pages if isinstance(page, Page))
     assert (first.url, first.date, first.fields, first.mended) == ("", None, {}, "")
     assert (second.url, second.fields) == ("", {"url": 5, "source_url": blank})
+
+
+def test_a_parquet_file_without_row_groups(tmp_path: Path) -> None:
+    pq.ParquetWriter(tmp_path / "x.parquet", pa.schema({"text": pa.string()})).close()
+    assert pq.ParquetFile(tmp_path / "x.parquet").num_row_groups == 0
+    assert [*read(str(tmp_path / "x.parquet"), default_settings())] == []
