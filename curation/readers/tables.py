@@ -223,6 +223,7 @@ def row_event(
             continue
         if isinstance(value, bytes) and is_binary(value):
             return binary(offset, value, url, KEEP_RAW_BYTES)
+        # An address that is no string stays a column: it may be a list or an object.
         used = {column, date_column, isinstance(row.get(url_column), str | None) and url_column}
         return Page(
             url=url,
